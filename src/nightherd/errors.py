@@ -1,0 +1,229 @@
+"""Every exception nightherd raises, in one tree.
+
+```
+NightherdError                       1   an operation failed
+├── UsageError                       2   the request itself makes no sense
+├── NotFoundError                    3   nothing by that name
+│   ├── AgentNotFoundError
+│   ├── JobNotFoundError
+│   ├── SessionNotFoundError
+│   └── AmbiguousIdError                 more than one by that prefix
+├── ForbiddenError                   4   policy says no
+├── RefusedError                     5   the state it is in does not allow it
+│   ├── TransitionError                  a step the lifecycle's table does not have
+│   └── FencedError                      another worker owns this execution now
+├── ConfigError                     78   the configuration cannot be used
+│   ├── ConfigNotFoundError              no fleet file
+│   └── ConfigInvalidError               located problems, all of them
+├── StateError                       1   the state directory cannot be used
+│   ├── StateDirectoryCreateError
+│   ├── StateDirectoryValidationError
+│   ├── StateFileError
+│   ├── AtomicWriteError
+│   ├── SafeReadError
+│   ├── SchemaVersionError          78   written by a newer nightherd
+│   └── JournalError                     a journal line that cannot be read or written
+├── InvalidValueError                2   a duration, size, amount or id that does not parse
+├── JobTimeoutError                124   the job ran longer than it may
+└── InterruptedRunError            130   a person pressed Ctrl-C
+```
+
+A class carries what every surface needs: its docstring is the default message, `exit_code` is what the
+command line ends with, `http_status` what the API answers, `hint` the next thing to do.
+Outcomes a caller plans for (suspended, refused by a guard, skipped) are values, not exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nightherd.model.problem import Problem
+
+
+class NightherdError(Exception):
+    """The operation failed."""
+
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        self.hint = hint
+        super().__init__(self.message)
+
+
+class UsageError(NightherdError):
+    """The request makes no sense as it stands."""
+
+    exit_code = 2
+    http_status = 400
+
+
+class InvalidValueError(NightherdError, ValueError):
+    """The value cannot be understood."""
+
+    exit_code = 2
+    http_status = 400
+
+
+class NotFoundError(NightherdError):
+    """There is nothing by that name."""
+
+    exit_code = 3
+    http_status = 404
+
+
+class AgentNotFoundError(NotFoundError):
+    """The fleet has no such agent."""
+
+
+class JobNotFoundError(NotFoundError):
+    """There is no such job."""
+
+
+class SessionNotFoundError(NotFoundError):
+    """There is no such session."""
+
+
+class AmbiguousIdError(NotFoundError):
+    """More than one thing matches that prefix."""
+
+    http_status = 409
+
+
+class ForbiddenError(NightherdError):
+    """Policy does not allow this."""
+
+    exit_code = 4
+    http_status = 403
+
+
+class RefusedError(NightherdError):
+    """The state it is in does not allow this."""
+
+    exit_code = 5
+    http_status = 409
+
+
+class TransitionError(RefusedError):
+    """The lifecycle has no such step."""
+
+    def __init__(self, lifecycle: str, current: str, target: str) -> None:
+        self.lifecycle = lifecycle
+        self.current = current
+        self.target = target
+        super().__init__(f"a {lifecycle} that is {current} cannot become {target}")
+
+
+class FencedError(RefusedError):
+    """Another worker owns this execution now; nothing more may be written for it."""
+
+
+class ConfigError(NightherdError):
+    """The configuration cannot be used."""
+
+    exit_code = 78
+    http_status = 422
+
+
+class ConfigNotFoundError(ConfigError):
+    """No fleet file was found."""
+
+
+class ConfigInvalidError(ConfigError):
+    """The configuration has mistakes; each is located in `problems`."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        super().__init__(f"{count} problem{'' if count == 1 else 's'} in the configuration")
+
+
+class StateError(NightherdError):
+    """The state directory cannot be used."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        path: str | None = None,
+        code: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.path = path
+        self.code = code
+        super().__init__(message, hint=hint)
+
+
+class StateDirectoryCreateError(StateError):
+    """The state directory cannot be created."""
+
+
+class StateDirectoryValidationError(StateError):
+    """The state directory is not whole."""
+
+    def __init__(self, message: str | None = None, *, missing_paths: Sequence[str] = ()) -> None:
+        self.missing_paths = tuple(missing_paths)
+        super().__init__(message)
+
+
+class StateFileError(StateError):
+    """A state file cannot be read or written."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        path: str | None = None,
+        operation: str = "read",
+        code: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.operation = operation
+        super().__init__(message, path=path, code=code, hint=hint)
+
+
+class AtomicWriteError(StateError):
+    """A file could not be replaced; the old one is untouched."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        path: str | None = None,
+        temp_path: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        self.temp_path = temp_path
+        super().__init__(message, path=path, code=code)
+
+
+class SafeReadError(StateError):
+    """A file could not be read, also after retries."""
+
+
+class SchemaVersionError(StateError):
+    """The state directory was written by a newer nightherd."""
+
+    exit_code = 78
+
+
+class JournalError(StateError):
+    """The journal cannot be read or written."""
+
+
+class JobTimeoutError(NightherdError):
+    """The job ran longer than it may."""
+
+    exit_code = 124
+    http_status = 504
+
+
+class InterruptedRunError(NightherdError):
+    """Interrupted."""
+
+    exit_code = 130
+    http_status = 499

@@ -1,0 +1,49 @@
+"""Agent and Fleet: what the fleet file says, resolved. Only what something reads is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from nightherd.model.script import Script
+from nightherd.model.session import SessionMode
+
+
+class RuntimeName(StrEnum):
+    """What executes an agent."""
+
+    SDK = "sdk"
+    CLI = "cli"
+    NATIVE = "native"
+    SCRIPTED = "scripted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One declared agent, resolved: defaults merged, variables filled in, paths absolute."""
+
+    name: str
+    """Qualified: `fleet.agent` for an agent of a sub-fleet."""
+    runtime: RuntimeName
+    working_directory: str
+    description: str | None = None
+    repo: str | None = None
+    default_prompt: str | None = None
+    script: Script | None = None
+    session_mode: SessionMode = SessionMode.FRESH_PER_JOB
+    job_timeout: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The declared set of agents, and what they share."""
+
+    file: str
+    agents: Mapping[str, Agent]
+    """By qualified name, in the order of the file."""
+    name: str | None = None
+    description: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What `.env` adds to the environment of agents; the process's own variables win."""

@@ -1,0 +1,43 @@
+"""Durations as people write them: `200ms`, `90s`, `30m`, `2h`, `1d`, `1w`, also `1h30m`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from nightherd.errors import InvalidValueError
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+LONGEST = timedelta(days=36_500)
+
+PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", re.IGNORECASE)
+
+
+def parse_duration(text: str) -> timedelta:
+    """The duration that `text` spells, or `InvalidValueError`. A bare number has no unit and is refused."""
+    stripped = text.strip()
+    position, total_ms = 0, 0.0
+    while position < len(stripped):
+        part = PART.match(stripped, position)
+        if part is None:
+            break
+        total_ms += float(part[1]) * UNITS_MS[part[2].lower()]
+        position = part.end()
+    if not stripped or position != len(stripped):
+        raise InvalidValueError(f"{text!r} is not a duration; write 200ms, 90s, 30m, 2h, 1d or 1w")
+    if total_ms > LONGEST.total_seconds() * 1_000:
+        raise InvalidValueError(f"{text!r} is longer than a hundred years")
+    return timedelta(milliseconds=total_ms)
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest spelling that `parse_duration` reads back, to the millisecond."""
+    rest = round(duration.total_seconds() * 1_000)
+    if rest == 0:
+        return "0s"
+    parts: list[str] = []
+    for unit in ("w", "d", "h", "m", "s", "ms"):
+        count, rest = divmod(rest, UNITS_MS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)

@@ -1,0 +1,148 @@
+"""Job: one durable request for one agent to do one piece of work, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.lifecycle import Lifecycle
+from nightherd.model.money import MicroUsd
+from nightherd.model.trigger import TriggerType
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ExitReason(StrEnum):
+    """Why a job ended."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    MAX_TURNS = "max_turns"
+    LIMIT = "limit"
+
+
+class SuspendReason(StrEnum):
+    """Why a job waits."""
+
+    LIMIT = "limit"
+    ERROR = "error"
+    BUDGET = "budget"
+    APPROVAL = "approval"
+    RATE_LIMIT = "rate_limit"
+
+
+JOB_LIFECYCLE = Lifecycle(
+    "job",
+    {
+        JobStatus.PENDING: frozenset({JobStatus.RUNNING, JobStatus.CANCELLED, JobStatus.FAILED}),
+        # Back to pending is a rescue or a drain: the job goes on in its next execution.
+        JobStatus.RUNNING: frozenset(
+            {
+                JobStatus.PENDING,
+                JobStatus.SUSPENDED,
+                JobStatus.COMPLETED,
+                JobStatus.FAILED,
+                JobStatus.CANCELLED,
+            }
+        ),
+        JobStatus.SUSPENDED: frozenset({JobStatus.PENDING, JobStatus.CANCELLED, JobStatus.FAILED}),
+        JobStatus.COMPLETED: frozenset(),
+        JobStatus.FAILED: frozenset(),
+        JobStatus.CANCELLED: frozenset(),
+    },
+)
+
+STATUS_OF_EXIT = {
+    ExitReason.SUCCESS: JobStatus.COMPLETED,
+    ExitReason.ERROR: JobStatus.FAILED,
+    ExitReason.TIMEOUT: JobStatus.FAILED,
+    ExitReason.MAX_TURNS: JobStatus.FAILED,
+    ExitReason.LIMIT: JobStatus.FAILED,
+    ExitReason.CANCELLED: JobStatus.CANCELLED,
+}
+"""The one terminal status that goes with each exit reason."""
+
+SUMMARY_LIMIT = 500
+"""Characters of a summary kept in the job's row; the whole text stands apart, lists never read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job's row: everything a list shows, nothing unbounded."""
+
+    id: JobId
+    agent: str
+    trigger_type: TriggerType
+    status: JobStatus
+    created_at: datetime
+    session_id: SessionId | None = None
+    runtime_session_id: str | None = None
+    trigger_id: str | None = None
+    schedule: str | None = None
+    exit_reason: ExitReason | None = None
+    suspend_reason: SuspendReason | None = None
+    forked_from: JobId | None = None
+    resumed_from: JobId | None = None
+    parent_job_id: JobId | None = None
+    priority: int = 0
+    dedupe_key: str | None = None
+    restart_count: int = 0
+    epoch: int = 0
+    worker: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    turns: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cost_microusd: MicroUsd = MicroUsd(0)
+    summary: str | None = None
+    error: str | None = None
+    error_code: str | None = None
+    last_seq: int = 0
+    number: int = 0
+    """Place in the order of submission; the cursor that lists page by."""
+
+    @property
+    def output_file(self) -> str:
+        """The journal's file name inside `jobs/`."""
+        return f"{self.id}.jsonl"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing can happen to this job any more."""
+        return self.status in JOB_LIFECYCLE.terminal
+
+    def duration(self, now: datetime) -> timedelta | None:
+        """How long it has run: to its end, or to `now` while it runs; None before it started."""
+        if self.started_at is None:
+            return None
+        return (self.finished_at or now) - self.started_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTexts:
+    """The unbounded texts of a job, kept apart from its row."""
+
+    prompt: str
+    summary: str | None = None
+    output_text: str | None = None
+
+
+def shorten(text: str, limit: int = SUMMARY_LIMIT) -> str:
+    """`text` if it fits in `limit` characters, else its beginning and an ellipsis, exactly `limit` long."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,42 @@
+"""A located problem: what is wrong, where in which file, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """Whether a problem stops the work or only has to be said."""
+
+    ERROR = "error"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A position in a file; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One finding about an input file.
+
+    `path` is where it stands in the document's own terms (`agents.coder.session.mode`); `text` is the
+    source line and `width` how many of its characters the caret line marks.
+    """
+
+    place: Place
+    message: str
+    path: str = ""
+    hint: str | None = None
+    text: str | None = None
+    width: int = 1
+    severity: Severity = Severity.ERROR

@@ -1,0 +1,145 @@
+"""Script: what a scripted agent plays, as a value, and which of its steps make up which turn.
+
+A turn is one answer and its tool call. In a script it is the steps up to and including a `tool`, or up to
+a `say` that no `tool` follows; `usage` belongs to the turn before it, `sleep`, `think` and `fail` to the
+turn they lead into. A `repeat` stands for itself: turns never cross its edges. So the n-th turn of a
+script is the same steps whoever asks, which is what lets a resumed job go on where the record ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from nightherd.model.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Answer with a text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """Think aloud before the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseTool:
+    """Call a tool, for real, in the working directory."""
+
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Take this long."""
+
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Report tokens and money for the turn."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """End with an error."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Play `steps` `count` times."""
+
+    count: int
+    steps: tuple[Step, ...]
+
+
+Step = Say | Think | UseTool | Sleep | Spend | Fail | Repeat
+Action = Say | Think | UseTool | Sleep | Spend | Fail
+Turn = tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script cut into turns; a `repeat` stays one block however often it plays."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def turn_count(self) -> int:
+        """How many turns the whole script has."""
+        return sum(block.turn_count for block in self.blocks)
+
+    def turn(self, number: int) -> Turn | None:
+        """The steps of turn `number` (from 0), or None past the end; repeats are not unrolled."""
+        for block in self.blocks:
+            if number < block.turn_count:
+                return block.turn(number)
+            number -= block.turn_count
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Either one turn, or a script that plays several times."""
+
+    count: int
+    content: Turn | Script
+
+    @property
+    def turn_count(self) -> int:
+        """Turns in this block, all its rounds together."""
+        return self.count * (self.content.turn_count if isinstance(self.content, Script) else 1)
+
+    def turn(self, number: int) -> Turn | None:
+        """The steps of the block's turn `number` (from 0)."""
+        if isinstance(self.content, Script):
+            return self.content.turn(number % self.content.turn_count)
+        return self.content
+
+
+def compile_script(steps: Sequence[Step]) -> Script:
+    """`steps` cut into turns by the rule above."""
+    blocks: list[Block] = []
+    current: list[Action] = []
+
+    def close() -> None:
+        if current:
+            blocks.append(Block(1, tuple(current)))
+            current.clear()
+
+    for position, step in enumerate(steps):
+        follower = steps[position + 1] if position + 1 < len(steps) else None
+        match step:
+            case Repeat(count, inner):
+                close()
+                body = compile_script(inner)
+                if count and body.turn_count:
+                    blocks.append(Block(count, body))
+            case Spend() if not current and blocks and not isinstance(blocks[-1].content, Script):
+                blocks[-1] = Block(1, (*blocks[-1].content, step))
+            case UseTool() | Fail():
+                current.append(step)
+                close()
+            case Say():
+                current.append(step)
+                if not isinstance(follower, UseTool):
+                    close()
+            case _:
+                current.append(step)
+    close()
+    return Script(tuple(blocks))
