@@ -64,7 +64,9 @@ def check_name(text: str) -> str:
     Dots separate fleet from agent, so a name has none; letters, digits, `_` and `-` are what is left.
     """
     if len(text) > NAME_LIMIT:
-        raise InvalidValueError(f"a name of {len(text)} characters; at most {NAME_LIMIT} are allowed")
+        raise InvalidValueError(
+            f"a name of {len(text)} characters; at most {NAME_LIMIT} are allowed"
+        )
     if NAME.fullmatch(text) is None:
         raise InvalidValueError(
             f"{text!r} is not a name: letters, digits, '_' and '-', beginning with a letter or digit"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.lifecycle import Lifecycle
-from nightherd.model.money import MicroUsd
+from nightherd.model.money import FREE, MicroUsd
 from nightherd.model.trigger import TriggerType
 
 
@@ -109,7 +110,7 @@ class Job:
     output_tokens: int = 0
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
-    cost_microusd: MicroUsd = MicroUsd(0)
+    cost_microusd: MicroUsd = FREE
     summary: str | None = None
     error: str | None = None
     error_code: str | None = None
@@ -136,9 +137,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTexts:
-    """The unbounded texts of a job, kept apart from its row."""
+    """The unbounded texts of a job, kept apart from its row: lists never read them."""
 
+    job_id: JobId
     prompt: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
     summary: str | None = None
     output_text: str | None = None
 

@@ -10,6 +10,7 @@ from nightherd.errors import InvalidValueError
 MicroUsd = NewType("MicroUsd", int)
 
 PER_DOLLAR = 1_000_000
+FREE = MicroUsd(0)
 LARGEST = MicroUsd(10**15)
 
 

@@ -23,8 +23,8 @@ def format_size(size_bytes: int) -> str:
     if size_bytes < 1024:
         return f"{size_bytes} B"
     value = float(size_bytes)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
+    for unit in ("KiB", "MiB", "GiB"):
         value /= 1024
         if value < 1024:
-            break
-    return f"{value:.1f} {unit}"
+            return f"{value:.1f} {unit}"
+    return f"{value / 1024:.1f} TiB"

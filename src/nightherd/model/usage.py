@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nightherd.model.money import MicroUsd
+from nightherd.model.money import FREE, MicroUsd
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -14,7 +14,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     output_tokens: int = 0
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
-    cost_microusd: MicroUsd = MicroUsd(0)
+    cost_microusd: MicroUsd = FREE
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -25,3 +25,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             cache_read_input_tokens=self.cache_read_input_tokens + other.cache_read_input_tokens,
             cost_microusd=MicroUsd(self.cost_microusd + other.cost_microusd),
         )
+
+
+NOTHING_USED = Usage()
+"""Where every sum starts."""

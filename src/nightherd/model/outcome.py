@@ -1,0 +1,111 @@
+"""Outcome and Tally: how an execution ended, and what it came to, read off its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    is_message,
+    payload_of,
+)
+from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
+from nightherd.model.system import Complete, Init
+from nightherd.model.usage import NOTHING_USED, Usage
+
+EXIT_OF_CODE = {
+    "timeout": ExitReason.TIMEOUT,
+    "cancelled": ExitReason.CANCELLED,
+    "max_turns": ExitReason.MAX_TURNS,
+    "limit": ExitReason.LIMIT,
+}
+"""Error codes that mean another exit reason than `error`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How it ended and why."""
+
+    exit_reason: ExitReason
+    error: str | None = None
+    error_code: str | None = None
+    stop_reason: str | None = None
+
+    @property
+    def status(self) -> JobStatus:
+        """The terminal status that goes with the exit reason."""
+        return STATUS_OF_EXIT[self.exit_reason]
+
+
+SILENT_END = Outcome(
+    exit_reason=ExitReason.ERROR,
+    error="the runtime stopped without saying how it ended",
+    error_code="no_result",
+)
+"""What a stream that just ends means: never success."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What a job's events come to so far; `add` gives the tally after one more.
+
+    A turn counts once its answer is whole and every tool it called has answered: what is cut off in the
+    middle of a turn is not done, and the next execution does not skip it.
+    """
+
+    turns: int = 0
+    messages: int = 0
+    usage: Usage = NOTHING_USED
+    answer: str | None = None
+    runtime_session_id: str | None = None
+    outcome: Outcome | None = None
+    open_calls: frozenset[str] = frozenset()
+
+    def add(self, event: Event) -> Tally:
+        """The tally after `event`."""
+        match event:
+            case AssistantEvent(partial=True):
+                return self
+            case AssistantEvent(content=content, usage=usage):
+                spent = self.usage + usage if usage is not None else self.usage
+                return _close(replace(self, usage=spent, answer=content or self.answer), event)
+            case ToolUseEvent(tool_use_id=call):
+                return _close(replace(self, open_calls=self.open_calls | {call or ""}), event)
+            case ToolResultEvent(tool_use_id=call):
+                return _close(replace(self, open_calls=self.open_calls - {call or ""}), event)
+            case ErrorEvent(message=message, code=code):
+                exit_reason = EXIT_OF_CODE.get(code or "", ExitReason.ERROR)
+                ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
+                return replace(self, outcome=ended)
+            case SystemEvent():
+                return self._add_system(event)
+
+    def _add_system(self, event: SystemEvent) -> Tally:
+        match payload_of(event):
+            case Init(runtime_session_id=found) if found is not None:
+                return replace(self, runtime_session_id=found)
+            case Complete(summary=summary, usage=usage, stop_reason=stop_reason):
+                return replace(
+                    self,
+                    answer=summary or self.answer,
+                    usage=usage if usage is not None else self.usage,
+                    outcome=Outcome(exit_reason=ExitReason.SUCCESS, stop_reason=stop_reason),
+                )
+            case _:
+                return _close(self, event)
+
+
+def _close(
+    tally: Tally, event: SystemEvent | AssistantEvent | ToolUseEvent | ToolResultEvent
+) -> Tally:
+    """`tally` with the message counted that `event` ends, and its turn when nothing of it is open."""
+    if not event.end or not is_message(event):
+        return tally
+    whole = not tally.open_calls and event.turn is not None
+    turns = max(tally.turns, event.turn or 0) if whole else tally.turns
+    return replace(tally, messages=tally.messages + 1, turns=turns)

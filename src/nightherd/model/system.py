@@ -1,0 +1,241 @@
+"""System subtypes: everything a journal says besides what was said and done, each with its schema.
+
+The list is closed. A system event carries its subtype's payload in `extra`; `describe` builds such an
+event, `payload_of` reads it back.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import msgspec
+
+from nightherd.model.usage import Usage
+
+
+class SystemSubtype(StrEnum):
+    """What a system event is about."""
+
+    HEADER = "header"
+    EXECUTION_STARTED = "execution_started"
+    CONTEXT = "context"
+    TORN_TAIL = "torn_tail"
+    INIT = "init"
+    USER_INPUT = "user_input"
+    TOOL_PROGRESS = "tool_progress"
+    AUTH_STATUS = "auth_status"
+    COMPACT_BOUNDARY = "compact_boundary"
+    WARNING = "warning"
+    CHECKPOINT = "checkpoint"
+    SUSPENDED = "suspended"
+    RESUMED = "resumed"
+    RECOVERED = "recovered"
+    DENIED = "denied"
+    HOOK = "hook"
+    SUMMARY = "summary"
+    COMPLETE = "complete"
+    END = "end"
+    SESSION_END = "session_end"
+
+
+TERMINAL_SUBTYPES = frozenset(
+    {SystemSubtype.COMPLETE, SystemSubtype.END, SystemSubtype.SESSION_END}
+)
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a system event of one subtype carries in `extra`."""
+
+    subtype: ClassVar[SystemSubtype]
+
+
+class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole job, on a journal's first line, so that a journal alone explains itself."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.HEADER
+    id: str
+    agent: str
+    trigger_type: str
+    created_at: datetime
+    session_id: str | None = None
+    trigger_id: str | None = None
+    schedule: str | None = None
+    forked_from: str | None = None
+    resumed_from: str | None = None
+    parent_job_id: str | None = None
+    priority: int = 0
+    dedupe_key: str | None = None
+    inputs: dict[str, str] | None = None
+    nightherd_version: str | None = None
+
+
+class ExecutionStarted(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A new owner takes over; lines of lower epochs after this one do not count."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.EXECUTION_STARTED
+    worker: str
+    continues_after: int = 0
+
+
+class Context(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A constant of the conversation (instructions, tools, settings), written once and named by hash."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.CONTEXT
+    hash: str
+    kind: str
+    body: Any = None
+
+
+class TornTail(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """Bytes of an unfinished line that a killed writer left, cut off and kept here."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.TORN_TAIL
+    offset: int
+    fragment: bytes
+
+
+class Init(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime has started and says who it is."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.INIT
+    runtime: str
+    runtime_session_id: str | None = None
+    model: str | None = None
+    working_directory: str | None = None
+    tools: list[str] | None = None
+
+
+class UserInput(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """What the agent was asked; the text is the event's content."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.USER_INPUT
+
+
+class ToolProgress(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A long-running tool is still at it."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.TOOL_PROGRESS
+    tool_use_id: str | None = None
+    elapsed_ms: int | None = None
+
+
+class AuthStatus(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime's standing with its provider changed."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.AUTH_STATUS
+    is_authenticated: bool | None = None
+
+
+class CompactBoundary(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime compacted what it sends; the journal keeps everything."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.COMPACT_BOUNDARY
+    trigger: str | None = None
+    tokens_before: int | None = None
+    messages_preserved: int | None = None
+
+
+class Warned(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """Something was not as expected and the run went on; the content says what."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.WARNING
+    code: str
+    raw: Any = None
+
+
+class CheckpointSaved(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A checkpoint points here."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.CHECKPOINT
+    number: int
+    trigger: str
+
+
+class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The job waits, and for what."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SUSPENDED
+    reason: str
+    code: str | None = None
+    current_value: float | None = None
+    current_max: float | None = None
+    until: datetime | None = None
+
+
+class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The job goes on after waiting or an interruption."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.RESUMED
+    reason: str
+    after_seq: int = 0
+
+
+class Recovered(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """An execution was lost and the job was taken over from its record."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.RECOVERED
+    lost_execution: str
+    reason: str
+
+
+class Denied(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool call was not allowed."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.DENIED
+    tool_name: str
+    reason: str
+    tool_use_id: str | None = None
+
+
+class HookRan(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A hook ran, with what outcome."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.HOOK
+    name: str
+    event: str
+    success: bool
+    duration_ms: int | None = None
+    output: str | None = None
+
+
+class Summary(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The content stands for all messages up to `covers_message` when the next request is built."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SUMMARY
+    covers_message: int
+
+
+class Complete(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime is done. `summary` only when it is not simply the last answer."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.COMPLETE
+    summary: str | None = None
+    usage: Usage | None = None
+    stop_reason: str | None = None
+
+
+class End(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The job has ended: the last line of its last execution."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.END
+    status: str
+    exit_reason: str
+
+
+class SessionEnd(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime closed its session."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SESSION_END
+
+
+PAYLOADS: dict[SystemSubtype, type[Payload]] = {
+    payload.subtype: payload
+    for payload in (
+        Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
+        CompactBoundary, Warned, CheckpointSaved, Suspended, Resumed, Recovered, Denied, HookRan,
+        Summary, Complete, End, SessionEnd,
+    )
+}  # fmt: skip
+"""The schema of each subtype."""

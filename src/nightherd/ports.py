@@ -1,0 +1,143 @@
+"""THE DOORWAYS: what the engine and the views need from the world, as small protocols.
+
+Reading state is synchronous, writing and running are asynchronous; nothing has both. Adapters implement
+these in the ring outside; `wiring.py` chooses them; `nightherd.testing` has a contract suite for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from nightherd.model.agent import Agent
+    from nightherd.model.change import Answer, Change
+    from nightherd.model.event import Event
+    from nightherd.model.execution import Execution
+    from nightherd.model.ids import ExecutionId, JobId, SessionId
+    from nightherd.model.job import Job, JobStatus, JobTexts
+    from nightherd.model.session import Session
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now(self) -> datetime:
+        """This instant, aware and in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow, for measuring how long something took."""
+
+
+class Probe(Protocol):
+    """Named points where the world may end; production passes one that does nothing."""
+
+    def __call__(self, point: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs a list shows: newest first, `before` a number, at most `limit`."""
+
+    agent: str | None = None
+    status: JobStatus | None = None
+    before: int | None = None
+    limit: int = 20
+
+
+class JobReader(Protocol):
+    """Questions about jobs. Lists never read texts."""
+
+    def find_job(self, job_id: JobId) -> Job | None: ...
+    def find_texts(self, job_id: JobId) -> JobTexts | None: ...
+    def list_jobs(self, query: JobQuery) -> Sequence[Job]: ...
+    def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
+        """Ids that begin with `prefix`, newest first, at most `limit`."""
+
+    def list_executions(self, job_id: JobId) -> Sequence[Execution]:
+        """A job's executions, first to last."""
+
+
+class SessionReader(Protocol):
+    """Questions about sessions."""
+
+    def find_session(self, session_id: SessionId) -> Session | None: ...
+
+
+class StateReader(JobReader, SessionReader, Protocol):
+    """Every question about state, answered from one consistent store."""
+
+    def close(self) -> None: ...
+
+
+class StateWriter(Protocol):
+    """The one way state changes."""
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        """Carry out `changes` in order, each whole or not at all, one answer each.
+
+        When it returns, what it answers is durable: killing any process loses none of it (INV-DURABLE).
+        """
+
+    async def close(self) -> None: ...
+
+
+class Journal(Protocol):
+    """One job's log, open for appending by one execution."""
+
+    @property
+    def last_seq(self) -> int:
+        """The sequence number of the last line; 0 when there is none."""
+
+    def append(self, event: Event) -> Event:
+        """Stamp `event`, write its line, return it as written. A returned event survives SIGKILL."""
+
+    def sync(self) -> None:
+        """Everything appended survives a power cut from here on."""
+
+    def close(self) -> None: ...
+
+
+class Journals(Protocol):
+    """All journals of a state directory."""
+
+    def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> Journal:
+        """The job's journal, repaired where a killed writer left half a line, ready to append."""
+
+    def read(self, job_id: JobId, *, after: int = 0) -> Iterator[Event]:
+        """Every event after `after`, in order; nothing when the job has no journal yet."""
+
+    def last(self, job_id: JobId, count: int) -> Sequence[Event]:
+        """The last `count` events, without reading the rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeRequest:
+    """What a runtime needs to execute one agent for one job."""
+
+    job_id: JobId
+    execution: ExecutionId
+    agent: Agent
+    prompt: str
+    session_turns: int = 0
+    """Turns already in the session, by earlier jobs and earlier executions of this one."""
+    job_turns: int = 0
+    """Of these, the turns of this job; the next turn of the job is one more."""
+    runtime_session_id: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Run-time values for templates: repo and inputs."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment of processes the agent starts."""
+
+
+class Runtime(Protocol):
+    """What executes an agent."""
+
+    def execute(self, request: RuntimeRequest) -> AsyncIterator[Event]:
+        """The events of the run, in order, each yielded before what it announces is done.
+
+        Ends after a terminal event. Cancelling the iteration stops the agent and everything it started.
+        """
