@@ -1,0 +1,32 @@
+# The menu. Every target prepares its own environment first: Python 3.11 or newer is all it needs.
+
+.DEFAULT_GOAL := help
+.PHONY: help environment demo test check bench format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+environment: ## make or refresh .venv from uv.lock (every other target does this by itself)
+	@scripts/bootstrap
+
+demo: environment ## watch scripted agents do real work: no key, no network, nothing left behind
+	@.venv/bin/nightherd demo
+
+test: environment ## every check and every test, in parallel
+	@scripts/test-packages
+	@scripts/check
+	@.venv/bin/python -m pytest -n auto --dist worksteal
+
+check: environment ## format, lint, types, rings and documents; seconds
+	@scripts/check
+
+bench: environment ## run every benchmark and print one table of ratios
+	@.venv/bin/python benchmarks/run.py
+
+format: environment ## rewrite the source the way the formatter wants it
+	@.venv/bin/ruff format
+	@.venv/bin/ruff check --fix
+
+clean: ## remove the environment and every cache; the next target makes them again
+	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,30 @@
+"""What tests need from the machine, and the one rule for what is not there."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import NoReturn
+
+import pytest
+
+ABSENT = "missing component: "
+
+
+@dataclass(frozen=True)
+class Components:
+    """What a test needs from the machine. Absent, it skips the test out loud; where CI is set it fails it."""
+
+    is_ci: bool
+
+    def program(self, name: str) -> str:
+        """The path of `name` on PATH, or the end of this test."""
+        found = shutil.which(name)
+        return found if found is not None else self.absent(name, f"install {name}")
+
+    def absent(self, what: str, remedy: str) -> NoReturn:
+        """Ends this test because `what` is not here and cannot be made."""
+        text = f"{ABSENT}{what} ({remedy})"
+        if self.is_ci:
+            pytest.fail(text, pytrace=False)
+        pytest.skip(text)

@@ -1,0 +1,59 @@
+"""What every test shares: a neutral environment, and one rule for components that are not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from components import ABSENT, Components
+
+OURS = ("NIGHTHERD_CONFIG", "NIGHTHERD_STATE_DIR", "NIGHTHERD_EXECUTION")
+TERMINAL = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "Test",
+    "GIT_AUTHOR_EMAIL": "test@example.invalid",
+    "GIT_COMMITTER_NAME": "Test",
+    "GIT_COMMITTER_EMAIL": "test@example.invalid",
+}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def neutral_environment() -> Iterator[None]:
+    """Nothing of the person's own settings reaches a test: not ours, not the terminal's, not git's."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*OURS, *TERMINAL):
+            patch.delenv(name, raising=False)
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            patch.delenv(name)
+        for name, value in GIT.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="session")
+def components() -> Components:
+    """The machine's components, by the rule of this run."""
+    return Components(is_ci=bool(os.environ.get("CI")))
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The top of this checkout."""
+    return Path(__file__).resolve().parent.parent
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says once more, at the very end, what was not tested and why."""
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if ABSENT in reason:
+            text = reason[reason.index(ABSENT) :]
+            reasons[text] = reasons.get(text, 0) + 1
+    for text, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"!! NOT TESTED: {count} tests, {text}", red=True, bold=True)
