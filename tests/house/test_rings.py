@@ -1,0 +1,86 @@
+"""The rings bite: the contracts hold as the package stands, and break for what they are there to forbid."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def package(repository: Path, tmp_path: Path) -> Path:
+    """A copy of the package beside a copy of its contracts."""
+    shutil.copy(repository / "pyproject.toml", tmp_path)
+    no_caches = shutil.ignore_patterns("__pycache__")
+    return Path(
+        shutil.copytree(repository / "src/nightherd", tmp_path / "src/nightherd", ignore=no_caches)
+    )
+
+
+def lint(package: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo"],
+        cwd=package.parent.parent,
+        env={**os.environ, "PYTHONPATH": str(package.parent)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_contracts_are_kept_by_the_package_as_it_stands(package: Path) -> None:
+    done = lint(package)
+
+    assert done.returncode == 0, done.stdout
+    assert " 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("where", "line", "contract"),
+    [
+        ("model/cheat.py", "import sqlite3", "The model does no I/O"),
+        ("model/cheat.py", "import time", "The model does no I/O"),
+        ("model/cheat.py", "from nightherd import engine", "Imports point inward"),
+        ("engine/cheat.py", "from nightherd import state", "Imports point inward"),
+        ("engine/cheat.py", "import apsw", "Drivers stay in their rooms"),
+        ("state/cheat.py", "from nightherd import journal", "Imports point inward"),
+        ("runtimes/cheat.py", "import yaml", "YAML and pydantic stay at the edge"),
+        ("views/cheat.py", "import click", "Only the command line talks to people"),
+    ],
+)
+def test_import_that_points_the_wrong_way_breaks_its_contract(
+    package: Path, where: str, line: str, contract: str
+) -> None:
+    (package / where).write_text(f'"""A file that is not allowed."""\n\n{line}\n')
+
+    done = lint(package)
+
+    assert done.returncode != 0
+    broken = [text for text in done.stdout.splitlines() if text.rstrip().endswith("BROKEN")]
+    assert any(contract in text for text in broken), done.stdout
+
+
+def test_new_folder_without_a_ring_breaks_the_contracts(package: Path) -> None:
+    (package / "attic").mkdir()
+    (package / "attic/__init__.py").write_text('"""A room nobody has placed."""\n')
+
+    done = lint(package)
+
+    assert done.returncode != 0
+    assert "not listed as layers" in done.stdout
+    assert "nightherd.attic" in done.stdout
+
+
+def test_cycle_between_siblings_breaks_the_contracts(package: Path) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        (package / "model" / f"{name}.py").write_text(
+            f'"""Half of a cycle."""\n\nfrom nightherd.model import {other}\n'
+        )
+
+    done = lint(package)
+
+    assert done.returncode != 0
+    assert "No cycles are allowed in nightherd.model" in done.stdout
