@@ -15,7 +15,7 @@ from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import Session
-from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.model.usage import Totals
 
 Row = Job | JobTexts | Execution | Session
 """One row of state. Every field is a column; the first is the primary key."""
@@ -58,7 +58,8 @@ class RecordRuntimeSession:
 class SettleExecution:
     """The execution has ended and the job with it: outcome, what it came to, where its record ends.
 
-    `turns`, `messages` and `usage` are this execution's own.
+    `total` is what the job's whole record comes to, lost executions included; `own` is this
+    execution's part of it.
     """
 
     job_id: JobId
@@ -66,9 +67,8 @@ class SettleExecution:
     at: datetime
     outcome: Outcome
     last_seq: int
-    turns: int = 0
-    messages: int = 0
-    usage: Usage = NOTHING_USED
+    total: Totals
+    own: Totals
     answer: str | None = None
 
 

@@ -25,7 +25,6 @@ from nightherd.model.change import (
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
 from nightherd.model.ids import ExecutionId, JobId, SessionId, generate_execution_id
 from nightherd.model.job import JOB_LIFECYCLE, Job, JobStatus, JobTexts, shorten
-from nightherd.model.money import MicroUsd
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
     Session,
@@ -156,19 +155,19 @@ def _settle(change: SettleExecution, rows: Rows) -> Answer:
     if isinstance(job, Refused):
         return job
     outcome = change.outcome
-    usage = change.usage
+    usage = change.total.usage
     settled = replace(
         job,
         status=JOB_LIFECYCLE.check(job.status, outcome.status),
         exit_reason=outcome.exit_reason,
         finished_at=change.at,
-        turns=job.turns + change.turns,
-        input_tokens=job.input_tokens + usage.input_tokens,
-        output_tokens=job.output_tokens + usage.output_tokens,
-        cache_creation_input_tokens=job.cache_creation_input_tokens
-        + usage.cache_creation_input_tokens,
-        cache_read_input_tokens=job.cache_read_input_tokens + usage.cache_read_input_tokens,
-        cost_microusd=MicroUsd(job.cost_microusd + usage.cost_microusd),
+        turns=change.total.turns,
+        messages=change.total.messages,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        cache_read_input_tokens=usage.cache_read_input_tokens,
+        cost_microusd=usage.cost_microusd,
         summary=shorten(change.answer) if change.answer is not None else job.summary,
         error=shorten(outcome.error) if outcome.error is not None else None,
         error_code=outcome.error_code,
@@ -183,7 +182,7 @@ def _settle(change: SettleExecution, rows: Rows) -> Answer:
         written.append(_finish(execution, change))
     session = rows.session(job.session_id) if job.session_id is not None else None
     if session is not None:
-        written.append(_rest(session, change))
+        written.append(_rest(session, job, change))
     return Applied(rows=tuple(written), job=settled)
 
 
@@ -201,14 +200,14 @@ def _owned(change: RecordRuntimeSession | SettleExecution, rows: Rows) -> Job | 
 
 
 def _finish(execution: Execution, change: SettleExecution) -> Execution:
-    usage = change.usage
+    usage = change.own.usage
     return replace(
         execution,
         status=EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED),
         finished_at=change.at,
         success=change.outcome.status is JobStatus.COMPLETED,
         error=shorten(change.outcome.error) if change.outcome.error is not None else None,
-        turns=change.turns,
+        turns=change.own.turns,
         duration_ms=(change.at - execution.started_at) // timedelta(milliseconds=1),
         cost_microusd=usage.cost_microusd,
         input_tokens=usage.input_tokens,
@@ -219,14 +218,14 @@ def _finish(execution: Execution, change: SettleExecution) -> Execution:
     )
 
 
-def _rest(session: Session, change: SettleExecution) -> Session:
-    status = status_between_jobs(session.mode)
+def _rest(session: Session, job: Job, change: SettleExecution) -> Session:
+    """The session once its job has ended; it grows by what the job's row did not count yet."""
+    usage = change.own.usage
     return replace(
         session,
-        status=SESSION_LIFECYCLE.check(session.status, status),
+        status=SESSION_LIFECYCLE.check(session.status, status_between_jobs(session.mode)),
         last_active_at=change.at,
-        turn_count=session.turn_count + change.turns,
-        message_count=session.message_count + change.messages,
-        token_estimate=change.usage.input_tokens + change.usage.output_tokens
-        or session.token_estimate,
+        turn_count=session.turn_count + change.total.turns - job.turns,
+        message_count=session.message_count + change.total.messages - job.messages,
+        token_estimate=usage.input_tokens + usage.output_tokens or session.token_estimate,
     )

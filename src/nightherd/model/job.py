@@ -106,6 +106,7 @@ class Job:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     turns: int = 0
+    messages: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cache_creation_input_tokens: int = 0

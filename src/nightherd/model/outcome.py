@@ -16,7 +16,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
 from nightherd.model.system import Complete, Init
-from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.model.usage import NOTHING_USED, Totals, Usage
 
 EXIT_OF_CODE = {
     "timeout": ExitReason.TIMEOUT,
@@ -65,6 +65,11 @@ class Tally:
     runtime_session_id: str | None = None
     outcome: Outcome | None = None
     open_calls: frozenset[str] = frozenset()
+
+    @property
+    def totals(self) -> Totals:
+        """The countable part."""
+        return Totals(turns=self.turns, messages=self.messages, usage=self.usage)
 
     def add(self, event: Event) -> Tally:
         """The tally after `event`."""

@@ -1,4 +1,4 @@
-"""What a piece of work used: tokens by kind and money."""
+"""What a piece of work used: tokens by kind and money; and what a record comes to."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_read_input_tokens: int = 0
     cost_microusd: MicroUsd = FREE
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            input_tokens=self.input_tokens - other.input_tokens,
+            output_tokens=self.output_tokens - other.output_tokens,
+            cache_creation_input_tokens=self.cache_creation_input_tokens
+            - other.cache_creation_input_tokens,
+            cache_read_input_tokens=self.cache_read_input_tokens - other.cache_read_input_tokens,
+            cost_microusd=MicroUsd(self.cost_microusd - other.cost_microusd),
+        )
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
@@ -29,3 +39,18 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 NOTHING_USED = Usage()
 """Where every sum starts."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a stretch of a job's record comes to."""
+
+    turns: int = 0
+    messages: int = 0
+    usage: Usage = NOTHING_USED
+
+    def __sub__(self, earlier: Totals) -> Totals:
+        return Totals(
+            turns=self.turns - earlier.turns,
+            messages=self.messages - earlier.messages,
+            usage=self.usage - earlier.usage,
+        )

@@ -1,0 +1,249 @@
+"""Execution: one try at a job, from taking it to settled.
+
+Take the job (its epoch fences this try), say so in the journal, let the runtime run, record every event
+before it is shown, and settle: the journal's end first, then the row that names it.
+"""
+
+from __future__ import annotations
+
+import traceback
+from contextlib import aclosing
+from dataclasses import replace
+
+import anyio
+
+from nightherd.engine.recorder import OnEvent, Recorder
+from nightherd.engine.submit import values_of
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, JobNotFoundError, RefusedError, StateError
+from nightherd.model.agent import Agent
+from nightherd.model.change import (
+    Answer,
+    Applied,
+    RecordRuntimeSession,
+    Refused,
+    SettleExecution,
+    StartExecution,
+    Why,
+)
+from nightherd.model.duration import format_duration
+from nightherd.model.event import ErrorEvent, SystemEvent, describe, is_terminal
+from nightherd.model.ids import JobId, generate_execution_id
+from nightherd.model.job import ExitReason, Job, JobTexts
+from nightherd.model.outcome import SILENT_END, Outcome, Tally
+from nightherd.model.system import End, ExecutionStarted, Header, SystemSubtype
+from nightherd.ports import RuntimeRequest
+
+
+class Stopper:
+    """Lets somebody else stop an execution: the runtime is cancelled, the job ends with the reason given."""
+
+    def __init__(self) -> None:
+        self.reason: ExitReason | None = None
+        self.scope = anyio.CancelScope()
+
+    def stop(self, reason: ExitReason) -> None:
+        """Stop now; the first reason counts."""
+        if self.reason is None:
+            self.reason = reason
+            self.scope.cancel()
+
+
+async def execute(
+    job_id: JobId,
+    agent: Agent,
+    workshop: Workshop,
+    *,
+    on_event: OnEvent,
+    stopper: Stopper | None = None,
+) -> Job:
+    """Take the pending job `job_id`, run it and settle it; the job as it is then.
+
+    Raises `RefusedError` when the job cannot be taken, `FencedError` when another worker took it over.
+    """
+    stopper = stopper or Stopper()
+    (answer,) = await workshop.state.apply(
+        [
+            StartExecution(
+                job_id=job_id, worker=workshop.worker, at=workshop.clock.now(), repo=agent.repo
+            )
+        ]
+    )
+    job = _job_of(answer)
+    texts = workshop.reader.find_texts(job.id)
+    if texts is None:
+        raise JobNotFoundError(f"job {job.id} has no prompt on record")
+    execution = generate_execution_id(job.id, job.epoch)
+    journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
+    record = _record_so_far(job, workshop)
+    recorder = Recorder(journal, workshop.secrets, record, on_event)
+    failure: StateError | None = None
+    try:
+        _open(recorder, job, texts, workshop)
+        request = _request(job, agent, texts, record, workshop)
+        outcome = await _run(recorder, request, job, workshop, stopper)
+        recorder.record(_end(outcome))
+        journal.sync()
+    except StateError as error:
+        # The record cannot be continued (a full disk, say); what it holds so far is what counts.
+        failure = error
+        outcome = Outcome(
+            exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
+        )
+    finally:
+        journal.close()
+    settled = await _settle(job, record, recorder, outcome, workshop)
+    if failure is not None:
+        raise failure
+    return settled
+
+
+def _record_so_far(job: Job, workshop: Workshop) -> Tally:
+    """What the job's earlier executions left on record; how they ended does not matter any more."""
+    record = Tally()
+    for event in workshop.journals.read(job.id):
+        record = record.add(event)
+    return replace(record, outcome=None)
+
+
+def _end(outcome: Outcome) -> SystemEvent:
+    return describe(End(status=outcome.status.value, exit_reason=outcome.exit_reason.value))
+
+
+def _open(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> None:
+    """The lines before the runtime's own: the job itself once, this execution, the prompt once."""
+    before = recorder.journal.last_seq
+    if before == 0:
+        recorder.record(describe(_header(job, texts, workshop.version)))
+    recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=before)))
+    if recorder.tally.messages == 0:
+        recorder.record(
+            SystemEvent(subtype=SystemSubtype.USER_INPUT, content=texts.prompt, end=True)
+        )
+
+
+async def _run(
+    recorder: Recorder, request: RuntimeRequest, job: Job, workshop: Workshop, stopper: Stopper
+) -> Outcome:
+    """Let the runtime run to its end, its time limit, or until it is stopped."""
+    limit = request.agent.job_timeout
+    runtime = workshop.runtimes(request.agent.runtime)
+    if limit is not None:
+        stopper.scope.deadline = anyio.current_time() + limit.total_seconds()
+    try:
+        with stopper.scope:
+            async with aclosing(runtime.execute(request)) as events:  # type: ignore[type-var]  # an async generator in every runtime
+                async for event in events:
+                    known = recorder.tally.runtime_session_id
+                    recorder.record(event)
+                    found = recorder.tally.runtime_session_id
+                    if found is not None and found != known:
+                        await _note_runtime_session(job, found, workshop)
+                    if is_terminal(event):
+                        break
+    except (FencedError, StateError):
+        raise
+    except Exception as error:  # noqa: BLE001 (an edge: whatever a runtime raises ends its job, never the worker)
+        recorder.record(
+            ErrorEvent(
+                message=f"{type(error).__name__}: {error}",
+                code="runtime_error",
+                stack=traceback.format_exc(),
+            )
+        )
+    if stopper.scope.cancelled_caught and stopper.reason is None and limit is not None:
+        recorder.record(
+            ErrorEvent(
+                message=f"the job ran longer than its job_timeout of {format_duration(limit)}",
+                code="timeout",
+            )
+        )
+    elif stopper.scope.cancelled_caught and stopper.reason is not None:
+        return Outcome(exit_reason=stopper.reason)
+    return recorder.tally.outcome or SILENT_END
+
+
+async def _note_runtime_session(job: Job, runtime_session_id: str, workshop: Workshop) -> None:
+    (answer,) = await workshop.state.apply(
+        [
+            RecordRuntimeSession(
+                job_id=job.id,
+                epoch=job.epoch,
+                runtime_session_id=runtime_session_id,
+                at=workshop.clock.now(),
+            )
+        ]
+    )
+    _job_of(answer)
+
+
+async def _settle(
+    job: Job, before: Tally, recorder: Recorder, outcome: Outcome, workshop: Workshop
+) -> Job:
+    tally = recorder.tally
+    (answer,) = await workshop.state.apply(
+        [
+            SettleExecution(
+                job_id=job.id,
+                epoch=job.epoch,
+                at=workshop.clock.now(),
+                outcome=outcome,
+                last_seq=recorder.journal.last_seq,
+                total=tally.totals,
+                own=tally.totals - before.totals,
+                answer=tally.answer,
+            )
+        ]
+    )
+    return _job_of(answer)
+
+
+def _job_of(answer: Answer) -> Job:
+    match answer:
+        case Applied(job=job):
+            return job
+        case Refused(why=Why.MISSING, message=message):
+            raise JobNotFoundError(message)
+        case Refused(why=Why.FENCED, message=message):
+            raise FencedError(message)
+        case Refused(message=message):
+            raise RefusedError(message)
+
+
+def _header(job: Job, texts: JobTexts, version: str) -> Header:
+    return Header(
+        id=job.id,
+        agent=job.agent,
+        trigger_type=job.trigger_type.value,
+        created_at=job.created_at,
+        session_id=job.session_id,
+        trigger_id=job.trigger_id,
+        schedule=job.schedule,
+        forked_from=job.forked_from,
+        resumed_from=job.resumed_from,
+        parent_job_id=job.parent_job_id,
+        priority=job.priority,
+        dedupe_key=job.dedupe_key,
+        inputs=dict(texts.inputs) or None,
+        nightherd_version=version,
+    )
+
+
+def _request(
+    job: Job, agent: Agent, texts: JobTexts, record: Tally, workshop: Workshop
+) -> RuntimeRequest:
+    session = workshop.reader.find_session(job.session_id) if job.session_id is not None else None
+    settled = session.turn_count if session is not None else 0
+    return RuntimeRequest(
+        job_id=job.id,
+        execution=generate_execution_id(job.id, job.epoch),
+        agent=agent,
+        prompt=texts.prompt,
+        # The session's row counts what has been settled; turns of this job's lost executions are on
+        # record in its journal only.
+        session_turns=settled - job.turns + record.turns,
+        job_turns=record.turns,
+        runtime_session_id=job.runtime_session_id,
+        values=values_of(agent, texts.inputs),
+        environment=workshop.environment,
+    )

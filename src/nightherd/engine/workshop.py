@@ -1,0 +1,28 @@
+"""Workshop: the ports an engine works with, bound once by the wiring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nightherd.model.agent import RuntimeName
+from nightherd.model.ids import RandomText, WorkerId
+from nightherd.model.secret import Secrets
+from nightherd.ports import Clock, Journals, Runtime, StateReader, StateWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """Everything submitting and executing needs from the world."""
+
+    state: StateWriter
+    reader: StateReader
+    journals: Journals
+    runtimes: Callable[[RuntimeName], Runtime]
+    clock: Clock
+    random_text: RandomText
+    worker: WorkerId
+    environment: Mapping[str, str]
+    """The environment of the agents' processes."""
+    secrets: Secrets
+    version: str
