@@ -1,0 +1,60 @@
+"""A job's events as surfaces show them: read from the record, followed to the end, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from nightherd.errors import JobNotFoundError
+from nightherd.model.event import Event, SystemEvent
+from nightherd.model.ids import JobId
+from nightherd.model.system import SystemSubtype
+from nightherd.ports import JobReader, Journals
+
+Wait = Callable[[], None]
+"""Returns after a moment, or when there may be something new."""
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    """An event exactly as its journal line says it."""
+    document = msgspec.to_builtins(event)
+    if not isinstance(document, dict):
+        raise TypeError(f"an event is an object, not {type(document).__name__}")
+    return document
+
+
+def read_events(journals: Journals, job_id: JobId, *, last: int | None = None) -> Iterator[Event]:
+    """The job's events in order, or only the last so many."""
+    return iter(journals.last(job_id, last)) if last is not None else journals.read(job_id)
+
+
+def follow_events(
+    journals: Journals, reader: JobReader, job_id: JobId, *, last: int | None, wait: Wait
+) -> Iterator[Event]:
+    """The job's events as they are written, across restarts of its worker, until the job has ended.
+
+    Begins with the last so many (all when None). Nothing is missed and nothing is given twice.
+    """
+    seen = 0
+    ended = False
+    for event in read_events(journals, job_id, last=last):
+        seen, ended = event.seq, _is_end(event)
+        yield event
+    while not ended:
+        job = reader.find_job(job_id)
+        if job is None:
+            raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
+        # Asked before reading: when it was over then, what is read now is everything.
+        over = job.is_terminal
+        for event in journals.read(job_id, after=seen):
+            seen, ended = event.seq, _is_end(event)
+            yield event
+        if over:
+            return
+        wait()
+
+
+def _is_end(event: Event) -> bool:
+    return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.END

@@ -1,0 +1,192 @@
+"""Jobs as every surface shows them: found by reference, listed in pages, described as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from nightherd.errors import AmbiguousIdError, JobNotFoundError
+from nightherd.model.execution import Execution
+from nightherd.model.ids import JOB_ID, JobId
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.money import to_usd
+from nightherd.model.session import Session
+from nightherd.ports import JobQuery, JobReader, StateReader
+
+LAST = "@last"
+LAST_FAILED = "@last-failed"
+SHOWN_CANDIDATES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of a list, and where the next begins; None when this is the last."""
+
+    jobs: Sequence[Job]
+    next_before: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One job with everything around it."""
+
+    job: Job
+    texts: JobTexts | None
+    executions: Sequence[Execution]
+    session: Session | None
+
+
+def find_job_id(reader: JobReader, reference: str) -> JobId:
+    """The one job that `reference` means: an id, a unique prefix of one, `@last` or `@last-failed`.
+
+    A prefix may leave out `job-`.
+    """
+    if reference in (LAST, LAST_FAILED):
+        status = JobStatus.FAILED if reference == LAST_FAILED else None
+        newest = reader.list_jobs(JobQuery(status=status, limit=1))
+        if not newest:
+            what = "failed jobs" if status else "jobs"
+            raise JobNotFoundError(f"there are no {what} yet", hint="nightherd run AGENT -p TEXT")
+        return newest[0].id
+    if JOB_ID.fullmatch(reference):
+        job = reader.find_job(JobId(reference))
+        if job is None:
+            raise JobNotFoundError(f"there is no job {reference}", hint="nightherd jobs")
+        return job.id
+    found = _candidates(reader, reference)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise JobNotFoundError(f"no job begins with {reference!r}", hint="nightherd jobs")
+    shown = ", ".join(found[:SHOWN_CANDIDATES]) + (", ..." if len(found) > SHOWN_CANDIDATES else "")
+    raise AmbiguousIdError(f"{reference!r} could be {shown}", hint="give more characters of the id")
+
+
+def _candidates(reader: JobReader, reference: str) -> Sequence[JobId]:
+    prefix = reference if reference.startswith("job-") else f"job-{reference}"
+    limit = SHOWN_CANDIDATES + 1
+    return reader.job_ids(prefix, limit)
+
+
+def list_page(reader: JobReader, query: JobQuery) -> Page:
+    """One page of jobs, newest first."""
+    found = reader.list_jobs(replace(query, limit=query.limit + 1))
+    jobs = found[: query.limit]
+    more = len(found) > query.limit
+    return Page(jobs=jobs, next_before=jobs[-1].number if more and jobs else None)
+
+
+def show_job(reader: StateReader, job_id: JobId) -> JobView:
+    """The job and everything around it."""
+    job = reader.find_job(job_id)
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
+    return JobView(
+        job=job,
+        texts=reader.find_texts(job_id),
+        executions=reader.list_executions(job_id),
+        session=reader.find_session(job.session_id) if job.session_id is not None else None,
+    )
+
+
+def timestamp(at: datetime | None) -> str | None:
+    """An instant as every document writes it: RFC 3339, UTC, microseconds."""
+    return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def job_row(job: Job, now: datetime) -> dict[str, Any]:
+    """A job as lists and `jobs show` give it: everything but its long texts."""
+    duration = job.duration(now)
+    return {
+        "id": job.id,
+        "agent": job.agent,
+        "schedule": job.schedule,
+        "trigger_type": job.trigger_type.value,
+        "trigger_id": job.trigger_id,
+        "status": job.status.value,
+        "exit_reason": job.exit_reason.value if job.exit_reason else None,
+        "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
+        "session_id": job.session_id,
+        "runtime_session_id": job.runtime_session_id,
+        "forked_from": job.forked_from,
+        "resumed_from": job.resumed_from,
+        "parent_job_id": job.parent_job_id,
+        "priority": job.priority,
+        "restart_count": job.restart_count,
+        "created_at": timestamp(job.created_at),
+        "started_at": timestamp(job.started_at),
+        "finished_at": timestamp(job.finished_at),
+        "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
+        "turns": job.turns,
+        "messages": job.messages,
+        "usage": usage_of(job),
+        "cost_usd": to_usd(job.cost_microusd),
+        "summary": job.summary,
+        "error": error_of(job),
+        "output_file": job.output_file,
+    }
+
+
+def job_document(view: JobView, now: datetime) -> dict[str, Any]:
+    """Everything about one job, its long texts included."""
+    texts = view.texts
+    document = job_row(view.job, now)
+    document["prompt"] = texts.prompt if texts else None
+    document["inputs"] = dict(texts.inputs) if texts else {}
+    document["summary"] = (texts.summary if texts else None) or view.job.summary
+    document["executions"] = [_execution_row(execution) for execution in view.executions]
+    return document
+
+
+def result_document(job: Job, texts: JobTexts | None, now: datetime) -> dict[str, Any]:
+    """What `run --json` ends with."""
+    duration = job.duration(now)
+    return {
+        "job_id": job.id,
+        "session_id": job.session_id,
+        "runtime_session_id": job.runtime_session_id,
+        "agent": job.agent,
+        "status": job.status.value,
+        "exit_reason": job.exit_reason.value if job.exit_reason else None,
+        "success": job.status is JobStatus.COMPLETED,
+        "summary": (texts.summary if texts else None) or job.summary,
+        "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
+        "usage": usage_of(job),
+        "cost_usd": to_usd(job.cost_microusd),
+        "error": error_of(job),
+    }
+
+
+def usage_of(job: Job) -> dict[str, int]:
+    """The job's tokens and turns."""
+    return {
+        "input_tokens": job.input_tokens,
+        "output_tokens": job.output_tokens,
+        "cache_creation_input_tokens": job.cache_creation_input_tokens,
+        "cache_read_input_tokens": job.cache_read_input_tokens,
+        "num_turns": job.turns,
+    }
+
+
+def error_of(job: Job) -> dict[str, str | None] | None:
+    """Why the job failed, or None."""
+    return None if job.error is None else {"code": job.error_code, "message": job.error}
+
+
+def _execution_row(execution: Execution) -> dict[str, Any]:
+    return {
+        "id": execution.id,
+        "epoch": execution.epoch,
+        "worker": execution.worker,
+        "status": execution.status.value,
+        "started_at": timestamp(execution.started_at),
+        "finished_at": timestamp(execution.finished_at),
+        "duration_ms": execution.duration_ms,
+        "success": execution.success,
+        "turns": execution.turns,
+        "cost_usd": to_usd(execution.cost_microusd),
+        "stop_reason": execution.stop_reason,
+        "error": execution.error,
+    }
