@@ -1,0 +1,99 @@
+"""The one file that names concrete adapters.
+
+Everything is named by dotted path and imported on first use: a command that only reads never loads what
+writing, running or serving needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from nightherd import __version__
+from nightherd.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from nightherd.engine.workshop import Workshop
+    from nightherd.model.agent import Fleet, RuntimeName
+    from nightherd.ports import Clock, Journals, Runtime, StateReader
+
+RUNTIMES = {"scripted": "nightherd.runtimes.scripted:ScriptedRuntime"}
+"""Which class runs which runtime; a runtime that is not here is not available yet."""
+
+
+def load(path: str) -> Any:
+    """The object at `module:name`."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def system_clock() -> Clock:
+    """The machine's clock."""
+    return cast("Clock", load("nightherd.host.clock:SystemClock")())
+
+
+def open_reader(state_dir: Path) -> StateReader:
+    """Questions about the state in `state_dir`; a directory that is not there yet reads as empty."""
+    return cast("StateReader", load("nightherd.state.reader:SqliteReader")(state_dir))
+
+
+def open_journals(state_dir: Path) -> Journals:
+    """The journals in `state_dir`."""
+    return cast(
+        "Journals",
+        load("nightherd.journal.files:JournalFiles")(
+            state_dir / "jobs", state_dir / "blobs", clock=system_clock()
+        ),
+    )
+
+
+def check_runtime(name: RuntimeName) -> None:
+    """`RefusedError` when nothing here runs `name`."""
+    if name.value not in RUNTIMES:
+        there = ", ".join(repr(known) for known in RUNTIMES)
+        raise RefusedError(
+            f"runtime {name.value!r} is not available yet; {there} is",
+            hint="set `runtime: scripted` and give the agent a `script:`",
+        )
+
+
+def runtime_for(name: RuntimeName) -> Runtime:
+    """The runtime called `name`."""
+    check_runtime(name)
+    return cast("Runtime", load(RUNTIMES[name.value])())
+
+
+@asynccontextmanager
+async def open_workshop(
+    state_dir: Path, fleet: Fleet, environ: Mapping[str, str]
+) -> AsyncIterator[Workshop]:
+    """Everything running jobs needs, on `state_dir`; what it opened is closed when the context ends."""
+    if sys.platform == "win32":
+        raise RefusedError("Windows is not supported; run nightherd under WSL")
+    environment = {**fleet.environment, **environ}
+    clock = system_clock()
+    random_text = load("nightherd.host.randomness:random_text")
+    load("nightherd.state.directory:init_state_directory")(state_dir)
+    state = load("nightherd.state.store:SqliteStore")(state_dir, clock=clock)
+    reader = open_reader(state_dir)
+    try:
+        yield load("nightherd.engine.workshop:Workshop")(
+            state=state,
+            reader=reader,
+            journals=open_journals(state_dir),
+            runtimes=runtime_for,
+            clock=clock,
+            random_text=random_text,
+            worker=load("nightherd.model.ids:generate_worker_id")(random_text),
+            environment=environment,
+            secrets=load("nightherd.model.secret:find_secrets")(environment),
+            version=__version__,
+        )
+    finally:
+        reader.close()
+        await state.close()
