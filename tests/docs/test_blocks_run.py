@@ -1,0 +1,82 @@
+"""Every command block in README and the guide is run, top to bottom, and prints what the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components import Components
+from document_blocks import Block, Command, blocks, commands, matches
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs/guide").glob("*.md"))]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a person's shell would have, with the installed `nightherd` on PATH and nothing of ours set."""
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    git = {name: value for name, value in os.environ.items() if name.startswith("GIT_")}
+    return {**kept, **git, "PATH": path, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100"}
+
+
+class Reader:
+    """Someone who follows a page literally: writes the files it shows and types the commands it shows."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "work"
+        self.directory.mkdir()
+        self.environment = environment(directory)
+
+    def follow(self, page: Path) -> None:
+        for block in blocks(page):
+            if block.file is not None:
+                self.write(block)
+            elif block.language in {"console", "sh"}:
+                for command in commands(block):
+                    self.run(command, page)
+
+    def write(self, block: Block) -> None:
+        assert block.file is not None
+        target = self.directory / block.file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(block.text)
+
+    def run(self, command: Command, page: Path) -> None:
+        if re.match(r"make \w+", command.text):
+            # These prepare or test the checkout itself: that they exist is what a page can promise.
+            self.check(command, page, ["make", "-n", *command.text.split()[1:]], REPOSITORY)
+        elif command.text.startswith("cd "):
+            self.directory = (self.directory / command.text.removeprefix("cd ")).resolve()
+            assert self.directory.is_dir(), f"{page.name}:{command.line}: {command.text}"
+        else:
+            self.check(command, page, ["sh", "-e", "-c", command.text], self.directory)
+
+    def check(self, command: Command, page: Path, arguments: list[str], directory: Path) -> None:
+        done = subprocess.run(
+            arguments,
+            cwd=directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        where = f"{page.name}:{command.line}: $ {command.text}"
+        assert done.returncode == 0, f"{where}\nended with {done.returncode}:\n{done.stdout}"
+        if command.expected and arguments[0] != "make":
+            assert matches(command.expected, done.stdout), (
+                f"{where}\nshould print:\n{command.expected}\nbut printed:\n{done.stdout}"
+            )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_page_does_what_it_says(page: Path, components: Components, tmp_path: Path) -> None:
+    components.program("git")
+
+    Reader(tmp_path).follow(page)
