@@ -7,7 +7,7 @@ these in the ring outside; `wiring.py` chooses them; `nightherd.testing` has a c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -83,6 +83,24 @@ class StateWriter(Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One committed change: its number, and every row it wrote as it was then."""
+
+    change: int
+    at: datetime
+    kind: str
+    rows: Sequence[tuple[str, Mapping[str, Any]]]
+    """Table and row image: column names to plain JSON values."""
+
+
+class ChangeFeed(Protocol):
+    """Every committed change in order: what followers of state read."""
+
+    def read(self, *, after: int = 0) -> Iterator[LedgerEntry]:
+        """Entries with a number above `after`, as far as the ledger goes now."""
 
 
 class Journal(Protocol):
