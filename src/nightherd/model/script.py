@@ -8,7 +8,7 @@ script is the same steps whoever asks, which is what lets a resumed job go on wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -92,6 +92,13 @@ class Script:
             number -= block.turn_count
         return None
 
+    def turns_from(self, start: int) -> Iterator[Turn]:
+        """Turn `start` (from 0) and all after it, in order; nothing past the end."""
+        for block in self.blocks:
+            if start < block.turn_count:
+                yield from block.turns_from(start)
+            start = max(0, start - block.turn_count)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -110,6 +117,16 @@ class Block:
         if isinstance(self.content, Script):
             return self.content.turn(number % self.content.turn_count)
         return self.content
+
+    def turns_from(self, start: int) -> Iterator[Turn]:
+        """The block's turn `start` (from 0) and all after it, all rounds."""
+        if not isinstance(self.content, Script):
+            yield from (self.content for _ in range(start, self.count))
+            return
+        rounds, start = divmod(start, self.content.turn_count)
+        for _ in range(rounds, self.count):
+            yield from self.content.turns_from(start)
+            start = 0
 
 
 def compile_script(steps: Sequence[Step]) -> Script:

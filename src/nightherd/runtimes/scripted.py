@@ -1,0 +1,156 @@
+"""The scripted runtime: plays the turns of an agent's script, with real tools in a real directory.
+
+No key, no network, and the same turns every time. The place in the script is the number of turns already
+in the session, so a resumed job goes on where the record ends, and the next job of a shared session
+where the last one ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.event import (
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+)
+from nightherd.model.system import Complete, Init
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.tools.processes import stop_processes
+from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
+from nightherd.runtimes.tools.toolbox import standard_tools
+from nightherd.runtimes.turn import PlannedTurn, failing_turn, plan_turn
+
+NAME = "scripted"
+GRACE = timedelta(seconds=2)
+
+END_TURN = "end_turn"
+"""Stop reason when the script was played to its end."""
+SCRIPT_FINISHED = "script_finished"
+"""Stop reason when the session had come to the end of the script before this job began."""
+
+
+class ScriptedRuntime:
+    """Implements the `Runtime` port.
+
+    Nothing is done ahead of the reader: a call is made when the event after it is asked for. Before the
+    last event is given out, and when the iteration is closed or cancelled, every process of the run ends.
+    """
+
+    def __init__(self, *, tools: Iterable[Tool] | None = None, grace: timedelta = GRACE) -> None:
+        offered = standard_tools() if tools is None else tools
+        self._tools = {tool.name: tool for tool in offered}
+        self._grace = grace
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        """The events of the run; the last is `system/complete` or an error."""
+        run = _Run(request, self._tools, self._grace)
+        yield run.begin()
+        end: Event = describe(Complete(stop_reason=SCRIPT_FINISHED))
+        try:
+            for turn in run.turns():
+                # Also where a script that never waits can be cancelled.
+                await anyio.sleep(turn.pause.total_seconds())
+                if turn.answer is not None:
+                    yield turn.answer
+                if turn.call is not None:
+                    yield turn.call
+                    yield await run.call(turn.call)
+                if turn.failure is not None:
+                    end = turn.failure
+                    break
+                end = describe(Complete(stop_reason=END_TURN))
+            await run.stop_processes()
+            yield end
+        finally:
+            await run.stop_processes()
+
+
+class _Run:
+    """One execution: what it plays, and the processes it has started."""
+
+    def __init__(self, request: RuntimeRequest, tools: dict[str, Tool], grace: timedelta) -> None:
+        self._request = request
+        self._tools = tools
+        self._grace = grace
+        self._marks = {
+            "NIGHTHERD_EXECUTION": request.execution,
+            # With it a run finds its own processes only, whatever ids another state directory uses.
+            "NIGHTHERD_WORKER_PID": str(os.getpid()),
+        }
+        self._has_processes = False
+
+    def begin(self) -> SystemEvent:
+        """Who this is. A session that begins here is named after its job, also when the job is resumed."""
+        request = self._request
+        return describe(
+            Init(
+                runtime=NAME,
+                runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
+                working_directory=request.agent.working_directory,
+                tools=list(self._tools),
+            )
+        )
+
+    def turns(self) -> Iterator[PlannedTurn]:
+        """The turns that are left, each planned when its time comes; one that cannot be played fails."""
+        request, agent = self._request, self._request.agent
+        number = request.job_turns + 1
+        if agent.script is None:
+            yield failing_turn(number, "no_script", f"agent {agent.name} has no script")
+            return
+        if not Path(agent.working_directory).is_dir():
+            message = f"there is no directory {agent.working_directory}"
+            yield failing_turn(number, "working_directory", message)
+            return
+        for played, steps in enumerate(agent.script.turns_from(request.session_turns)):
+            number = request.job_turns + played + 1
+            place = str(request.session_turns + played + 1)
+            values = {**request.values, "prompt": request.prompt, "turn": place}
+            # The same on every try, so that a call cut off by a crash is answered by its repetition.
+            call_id = f"toolu_{request.job_id}_{number}"
+            try:
+                yield plan_turn(steps, number=number, tool_use_id=call_id, values=values)
+            except InvalidValueError as error:
+                yield failing_turn(number, "template", error.message)
+
+    async def call(self, use: ToolUseEvent) -> ToolResultEvent:
+        """Make the call; the result of one that cannot be made says why."""
+        outcome = await self._run_tool(use)
+        return ToolResultEvent(
+            tool_use_id=use.tool_use_id,
+            result=outcome.result,
+            success=outcome.success,
+            error=outcome.error,
+            turn=use.turn,
+            index=0,
+            end=True,
+        )
+
+    async def _run_tool(self, use: ToolUseEvent) -> ToolOutcome:
+        tool = self._tools.get(use.tool_name)
+        if tool is None:
+            return failed(f"there is no tool {use.tool_name}; there are {', '.join(self._tools)}")
+        self._has_processes = self._has_processes or tool.starts_processes
+        context = ToolContext(
+            working_directory=Path(self._request.agent.working_directory),
+            tool_use_id=use.tool_use_id or "",
+            marks=self._marks,
+            environment=self._request.environment,
+            grace=self._grace,
+        )
+        return await tool.run(use.input, context)
+
+    async def stop_processes(self) -> None:
+        """End what tools have left running; nothing to do when no tool started anything."""
+        if self._has_processes:
+            await stop_processes(self._marks, grace_s=self._grace.total_seconds())
+            self._has_processes = False

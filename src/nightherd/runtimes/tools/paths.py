@@ -1,0 +1,53 @@
+"""Which file a tool's path means: one inside the working directory, or a refusal.
+
+This keeps an agent's file tools where its work is. It is no sandbox: a command can reach what the
+person running it can reach.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from nightherd.errors import InvalidValueError
+
+
+def locate(root: Path, text: str) -> Path:
+    """The real path of `text`, links followed; `InvalidValueError` unless it lies inside `root`."""
+    if not text or "\0" in text:
+        raise InvalidValueError(f"{text!r} is not a path")
+    try:
+        base = root.resolve()
+        path = (base / text).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
+        raise InvalidValueError(f"{text!r} is not a path that can be used: {error}") from error
+    if not path.is_relative_to(base):
+        raise InvalidValueError(f"{text!r} is outside the working directory")
+    return path
+
+
+def find_file(path: Path, name: str) -> os.stat_result | None:
+    """What is known of the file at `path`, None when there is none, a refusal when it is something else."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise InvalidValueError(f"{name} is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        raise InvalidValueError(f"{name} is not a regular file")
+    return found
+
+
+def get_file(path: Path, name: str) -> os.stat_result:
+    """What is known of the file at `path`, or a refusal when there is no regular file."""
+    found = find_file(path, name)
+    if found is None:
+        raise InvalidValueError(f"there is no file {name}")
+    return found
+
+
+def explain(error: OSError, name: str) -> str:
+    """Why the system would not do it, in terms of the file as the agent named it."""
+    return f"{name}: {error.strerror or error}"

@@ -1,0 +1,52 @@
+"""Tool: one thing an agent may do, what it is told about where it does it, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """Where and for whom a call runs."""
+
+    working_directory: Path
+    tool_use_id: str
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """Variables every process of the run carries, by which its processes are found again."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment of processes the tool starts; the marks are added to it."""
+    grace: timedelta = timedelta(seconds=2)
+    """How long a process that is told to stop may take before it is killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutcome:
+    """What a call came to. A failure has an `error`, and may have a `result` as far as it got."""
+
+    result: str | None = None
+    success: bool = True
+    error: str | None = None
+
+
+def failed(error: str, result: str | None = None) -> ToolOutcome:
+    """The outcome of a call that did not do what it was asked, and why."""
+    return ToolOutcome(result=result, success=False, error=error)
+
+
+class Tool(Protocol):
+    """One thing an agent may do."""
+
+    @property
+    def name(self) -> str:
+        """What agents call it."""
+
+    @property
+    def starts_processes(self) -> bool:
+        """Whether something it started may still run when the call has been answered."""
+
+    async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        """Do it. What goes wrong is an outcome; cancelling stops everything the call started."""
