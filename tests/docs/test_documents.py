@@ -159,3 +159,17 @@ def test_changelog_has_a_place_for_what_comes_next(repository: Path) -> None:
     changelog = (repository / "CHANGELOG.md").read_text()
 
     assert "## [Unreleased]" in changelog
+
+
+def test_every_room_is_on_the_page_about_the_house(repository: Path) -> None:
+    package = repository / "src/nightherd"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    rooms |= {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    pages = {name: (repository / name).read_text() for name in ("ARCHITECTURE.md", "AGENTS.md")}
+
+    assert [
+        room for room in sorted(rooms) if f"`src/nightherd/{room}`" not in pages["ARCHITECTURE.md"]
+    ] == []
+    assert [
+        room for room in sorted(rooms) if not re.search(rf"`{room}/?`", pages["AGENTS.md"])
+    ] == []
