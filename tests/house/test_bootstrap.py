@@ -24,21 +24,39 @@ esac
 """
 
 
-def tracked_files(repository: Path) -> list[str]:
+def files_of_a_clone(repository: Path) -> list[str]:
+    """What git would clone; in a source archive, which has no history, everything that was not made here."""
+    if not (repository / ".git").exists():
+        made = {".venv", ".tools", ".mypy_cache", ".ruff_cache", ".pytest_cache", "__pycache__"}
+        files = (path for path in repository.rglob("*") if path.is_file())
+        inside = (path.relative_to(repository) for path in files)
+        return [str(path) for path in inside if not made.intersection(path.parts)]
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached"]
     listed = subprocess.run(command, cwd=repository, capture_output=True, check=True).stdout
     return [name for name in listed.decode().split("\0") if name and (repository / name).exists()]
 
 
-@pytest.fixture
-def checkout(repository: Path, components: Components, tmp_path: Path) -> Path:
-    """What a fresh clone would hold: the tracked files, and nothing that was made here."""
-    components.program("git")
-    target = tmp_path / "checkout"
-    for name in tracked_files(repository):
+def copy(names: list[str], repository: Path, target: Path) -> Path:
+    for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(repository / name, target / name)
     return target
+
+
+@pytest.fixture
+def clone(repository: Path, components: Components, tmp_path: Path) -> Path:
+    """What a fresh clone would hold, and nothing that was made here."""
+    components.program("git")
+    return copy(files_of_a_clone(repository), repository, tmp_path / "checkout")
+
+
+@pytest.fixture
+def checkout(repository: Path, tmp_path: Path) -> Path:
+    """As much of a checkout as the bootstrap itself reads."""
+    scripts = [
+        f"scripts/{path.name}" for path in (repository / "scripts").iterdir() if path.is_file()
+    ]
+    return copy([*scripts, "pyproject.toml", "uv.lock"], repository, tmp_path / "checkout")
 
 
 @pytest.fixture
@@ -101,7 +119,7 @@ def can_reach_pypi() -> bool:
 
 
 def test_fresh_checkout_becomes_ready_even_when_two_ask_at_once(
-    checkout: Path, components: Components, tools: Path, tmp_path: Path
+    clone: Path, components: Components, tools: Path, tmp_path: Path
 ) -> None:
     (tools / "python3").symlink_to(sys.executable)
     environment = minimal_environment(str(tools), tmp_path)
@@ -111,7 +129,7 @@ def test_fresh_checkout_becomes_ready_even_when_two_ask_at_once(
 
     both = [
         subprocess.Popen(
-            [checkout / "scripts/bootstrap"],
+            [clone / "scripts/bootstrap"],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,18 +144,18 @@ def test_fresh_checkout_becomes_ready_even_when_two_ask_at_once(
     assert [process.returncode for process in both] == [0, 0], said
     assert sum("making .venv" in text for text in said) == 1, said
     found = subprocess.run(
-        [checkout / ".venv/bin/python", "-c", "import nightherd; print(nightherd.__path__[0])"],
+        [clone / ".venv/bin/python", "-c", "import nightherd; print(nightherd.__path__[0])"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.strip()
-    assert Path(found) == checkout / "src/nightherd"
-    assert (checkout / ".venv/bin/nightherd").exists()
+    assert Path(found) == clone / "src/nightherd"
+    assert (clone / ".venv/bin/nightherd").exists()
 
     # Ready means ready: no uv, no network and no word the second time.
-    for uv in checkout.glob(".tools/*/bin/uv"):
+    for uv in clone.glob(".tools/*/bin/uv"):
         uv.unlink()
-    again = bootstrap(checkout, tools)
+    again = bootstrap(clone, tools)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
 
 
