@@ -114,7 +114,11 @@ def test_modules_are_named_for_what_they_hold(repository: Path) -> None:
 
 
 def test_test_modules_have_names_of_their_own(repository: Path) -> None:
-    names = [path.name for _, path in python_files(repository, "tests") if path.stem != "__init__"]
+    names = [
+        path.name
+        for _, path in python_files(repository, "tests")
+        if path.stem not in {"__init__", "conftest"}
+    ]
 
     assert sorted(names) == sorted(set(names))
 
