@@ -103,6 +103,33 @@ class ChangeFeed(Protocol):
         """Entries with a number above `after`, as far as the ledger goes now."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadLine:
+    """A line of a journal that is no event: where it is and why it cannot be read. It stays in the file."""
+
+    offset: int
+    length: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What reading a whole journal came across. Only `bad_lines` and `missing` mean damage."""
+
+    events: int = 0
+    last_seq: int = 0
+    epoch: int = 0
+    fenced: int = 0
+    """Lines of a writer that had lost the job to a later epoch; ignored."""
+    repeated: int = 0
+    """Lines whose number was taken; their writer saw that and wrote them again under the next one."""
+    missing: int = 0
+    """Sequence numbers that no readable line has."""
+    torn: int = 0
+    """Fragments of killed writers, cut out and kept in `torn_tail` events."""
+    bad_lines: tuple[BadLine, ...] = ()
+
+
 class Journal(Protocol):
     """One job's log, open for appending by one execution."""
 
@@ -110,26 +137,59 @@ class Journal(Protocol):
     def last_seq(self) -> int:
         """The sequence number of the last line; 0 when there is none."""
 
+    @property
+    def last_offset(self) -> int:
+        """Where the last line appended here begins, in bytes: what an index entry of it holds."""
+
     def append(self, event: Event) -> Event:
-        """Stamp `event`, write its line, return it as written. A returned event survives SIGKILL."""
+        """Stamp `event`, write its line, return it as written. A returned event survives SIGKILL.
+
+        It also counts for every reader from then on: when a later epoch has written already, this raises
+        `FencedError` instead, here and on every later call, and readers ignore what was attempted.
+        """
 
     def sync(self) -> None:
-        """Everything appended survives a power cut from here on."""
+        """Everything appended survives a power cut from here on (not with durability `process`)."""
 
     def close(self) -> None: ...
 
 
+class Wait(Protocol):
+    """How a follower waits for more: `threading.Event().wait` fits."""
+
+    def __call__(self, timeout: float, /) -> bool:
+        """Wait at most `timeout` seconds; True means stop following."""
+
+
 class Journals(Protocol):
-    """All journals of a state directory."""
+    """All journals of a state directory.
+
+    Bodies too large for a line are read when `load_blobs` says so; else the event comes without them.
+    """
 
     def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> Journal:
-        """The job's journal, repaired where a killed writer left half a line, ready to append."""
+        """The job's journal, repaired where a killed writer left half a line, ready to append.
 
-    def read(self, job_id: JobId, *, after: int = 0) -> Iterator[Event]:
+        `FencedError` when a later epoch has written already. Earlier epochs are shut out by the first
+        line appended, not by opening: read what happened before only after that line is written.
+        """
+
+    def read(self, job_id: JobId, *, after: int = 0, load_blobs: bool = True) -> Iterator[Event]:
         """Every event after `after`, in order; nothing when the job has no journal yet."""
 
-    def last(self, job_id: JobId, count: int) -> Sequence[Event]:
+    def last(self, job_id: JobId, count: int, *, load_blobs: bool = False) -> Sequence[Event]:
         """The last `count` events, without reading the rest."""
+
+    def follow(
+        self, job_id: JobId, *, after: int = 0, wait: Wait, load_blobs: bool = False
+    ) -> Iterator[Event]:
+        """Every event after `after`, then each new one as it is written, until `wait` says stop.
+
+        The journal need not exist yet. Events come once each and in order, whoever writes them.
+        """
+
+    def examine(self, job_id: JobId) -> Findings:
+        """What a reading of the whole journal comes across: lines ignored, lines damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

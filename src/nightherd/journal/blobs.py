@@ -1,0 +1,124 @@
+"""Blobs: bodies too large for a line, one file each, named by the SHA-256 of what is in it.
+
+A blob is written whole before anything names it and never changes, so the same body is stored once and a
+name that can be read always leads to the right bytes or to an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from nightherd.errors import JournalError
+from nightherd.ports import Probe
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BlobRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Which blob, and what its bytes are: `text` in UTF-8, `json`, or plain `bytes`."""
+
+    sha256: str
+    size: int
+    kind: str = "bytes"
+
+
+class BlobStore(Protocol):
+    """Where large bodies go and come from."""
+
+    def put(self, chunks: Iterable[bytes], *, kind: str = "bytes") -> BlobRef: ...
+    def get(self, ref: BlobRef) -> bytes: ...
+
+
+class Blobs:
+    """The blobs of one state directory. Safe to share between threads and processes."""
+
+    def __init__(self, directory: Path, *, probe: Probe) -> None:
+        self._directory = directory
+        self._probe = probe
+
+    def put(self, chunks: Iterable[bytes], *, kind: str = "bytes") -> BlobRef:
+        """Store the bytes; when this returns they survive SIGKILL, after `sync` also a power cut."""
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(prefix=".blob.tmp.", dir=self._directory)
+        except OSError as error:
+            raise self._failed("write", self._directory, error) from error
+        temporary = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                digest, size = hashlib.sha256(), 0
+                for chunk in chunks:
+                    digest.update(chunk)
+                    size += len(chunk)
+                    file.write(chunk)
+            ref = BlobRef(sha256=digest.hexdigest(), size=size, kind=kind)
+            self._probe("journal.before_blob")
+            temporary.replace(self._path(ref))
+            self._probe("journal.after_blob")
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise self._failed("write", temporary, error) from error
+            raise
+        return ref
+
+    def get(self, ref: BlobRef) -> bytes:
+        """The bytes, checked against their name; `JournalError` when they are gone or not those."""
+        path = self._path(ref)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise self._failed("read", path, error) from error
+        if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
+            raise JournalError(
+                f"the blob {ref.sha256} is damaged: its bytes are not those it is named for",
+                path=str(path),
+                code="blob_damaged",
+            )
+        return data
+
+    def sync(self, refs: Iterable[BlobRef]) -> None:
+        """These blobs survive a power cut from here on."""
+        try:
+            for path in {self._path(ref) for ref in refs}:
+                sync_path(path)
+            sync_path(self._directory)
+        except OSError as error:
+            raise self._failed("sync", self._directory, error) from error
+
+    def _path(self, ref: BlobRef) -> Path:
+        # The name comes out of a file; it must not be able to lead out of the directory.
+        if SHA256.fullmatch(ref.sha256) is None:
+            raise JournalError(f"{ref.sha256[:80]!r} is not the name of a blob", code="blob_name")
+        return self._directory / ref.sha256
+
+    def _failed(self, verb: str, path: Path, error: OSError) -> JournalError:
+        missing = isinstance(error, FileNotFoundError) and verb == "read"
+        return JournalError(
+            f"cannot {verb} the blob at {path}: {error.strerror or error}",
+            path=str(path),
+            code="blob_missing" if missing else os_code(error),
+        )
+
+
+def sync_path(path: Path) -> None:
+    """What was written to the file or directory survives a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def os_code(error: OSError) -> str:
+    """The system's name for the error: ENOSPC, EACCES, ..."""
+    return errno.errorcode.get(error.errno or 0, "EIO")

@@ -1,0 +1,190 @@
+"""Bodies: what of an event goes into its line and what goes beside it.
+
+Long texts, large values and binaries become blobs, and lone surrogates, which UTF-8 cannot carry, become
+U+FFFD. What was done is noted in `extra` under the reserved key `$journal`, from which `restore` undoes it.
+A provider's own `$journal` key is kept inside the note, so `extra` comes back exactly as it was given.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from nightherd.errors import JournalError
+from nightherd.journal.blobs import BlobRef, BlobStore
+from nightherd.journal.codec import encode, encode_line
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
+
+BODY_LIMIT = 64 * 1024
+"""Bodies whose JSON is longer than this many bytes go to blobs."""
+
+NOTE = "$journal"
+NOTE_MARK = b'"$journal"'
+
+BODY_FIELDS: dict[type[Event], tuple[str, ...]] = {
+    SystemEvent: ("content",),
+    AssistantEvent: ("content", "thinking"),
+    ToolUseEvent: ("input",),
+    ToolResultEvent: ("result",),
+    ErrorEvent: (),
+}
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the line does not say itself."""
+
+    blobs: dict[str, BlobRef] = {}
+    replaced: list[str] = []
+    """Fields in which lone surrogates were replaced."""
+    given: Any = msgspec.UNSET
+    """The value that `extra` had under the reserved key."""
+    is_empty: bool = False
+    """`extra` was an empty object, not absent."""
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """An event ready to be written: its line, the event a reader will get, the blobs it needs."""
+
+    line: bytes
+    event: Event
+    blobs: tuple[BlobRef, ...] = ()
+
+
+def has_bytes(event: Event) -> bool:
+    """Whether a body of the event is binary, which JSON cannot carry."""
+    return any(isinstance(getattr(event, name), bytes) for name in BODY_FIELDS[type(event)])
+
+
+def seal(event: Event, blobs: BlobStore) -> Sealed:
+    """The event as line and blobs. Blobs are written before this returns, so before any line names them."""
+    event, replaced = scrub(event)
+    taken = {name: _store(getattr(event, name), blobs) for name in _large_bodies(event)}
+    extra = event.extra
+    note = Note(
+        blobs=taken,
+        replaced=replaced,
+        given=extra[NOTE] if extra and NOTE in extra else msgspec.UNSET,
+        is_empty=extra == {},
+    )
+    if not taken and not replaced and note.given is msgspec.UNSET:
+        return Sealed(encode_line(event), event)
+    bare = {**extra} if extra else {}
+    bare[NOTE] = msgspec.to_builtins(note)
+    written = msgspec.structs.replace(event, extra=bare, **dict.fromkeys(taken))
+    seen = _without_note(event, note)
+    return Sealed(encode_line(written), seen, tuple(taken.values()))
+
+
+def restore(event: Event, blobs: BlobStore | None) -> Event:
+    """The event as it was given to `seal`; without `blobs`, bodies that are blobs stay away and noted."""
+    extra = event.extra
+    if not extra or NOTE not in extra:
+        return event
+    try:
+        note = msgspec.convert(extra[NOTE], Note)
+    except msgspec.ValidationError as error:
+        raise JournalError(
+            f"event {event.seq} has a {NOTE} note that cannot be understood: {error}", code="note"
+        ) from error
+    if note.blobs and blobs is None:
+        return event
+    known = BODY_FIELDS[type(event)]
+    bodies = {
+        name: _load(ref, blobs) for name, ref in note.blobs.items() if name in known and blobs
+    }
+    return _without_note(msgspec.structs.replace(event, **bodies), note)
+
+
+def blobs_of(event: Event) -> dict[str, BlobRef]:
+    """Which bodies of the event, as read without blobs, are blobs: by field."""
+    extra = event.extra
+    if not extra or NOTE not in extra:
+        return {}
+    return msgspec.convert(extra[NOTE], Note).blobs
+
+
+def scrub(event: Event) -> tuple[Event, list[str]]:
+    """The event with U+FFFD for every lone surrogate, and the fields where there were any."""
+    try:
+        encode(event)
+    except UnicodeEncodeError:
+        pass
+    except (TypeError, ValueError, RecursionError):
+        return event, []  # not ours to judge; writing the line will say what is wrong
+    else:
+        return event, []
+    changed: dict[str, Any] = {}
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        clean = _scrub_value(value)
+        if clean != value:
+            changed[name] = clean
+    return msgspec.structs.replace(event, **changed), sorted(changed)
+
+
+def _scrub_value(value: Any) -> Any:
+    match value:
+        case str():
+            return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+        case dict():
+            return {_scrub_value(key): _scrub_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_scrub_value(item) for item in value]
+        case _:
+            return value
+
+
+def _large_bodies(event: Event) -> list[str]:
+    names = BODY_FIELDS[type(event)]
+    return [name for name in names if _is_large(getattr(event, name))]
+
+
+def _is_large(value: Any) -> bool:
+    if value is None:
+        return False
+    if isinstance(value, bytes):
+        return True
+    try:
+        return len(encode(value)) > BODY_LIMIT
+    except (TypeError, ValueError, RecursionError):
+        return False  # encoding the line reports it
+
+
+def _store(value: Any, blobs: BlobStore) -> BlobRef:
+    if isinstance(value, bytes):
+        return blobs.put([value], kind="bytes")
+    if isinstance(value, str):
+        return blobs.put([value.encode()], kind="text")
+    return blobs.put([encode(value)], kind="json")
+
+
+def _load(ref: BlobRef, blobs: BlobStore) -> Any:
+    data = blobs.get(ref)
+    match ref.kind:
+        case "text":
+            return data.decode()
+        case "json":
+            return msgspec.json.decode(data)
+        case _:
+            return data
+
+
+def _without_note(event: Event, note: Note) -> Event:
+    """The event with its own `extra` back; that something was replaced stays said, it cannot be undone."""
+    extra = {key: value for key, value in (event.extra or {}).items() if key != NOTE}
+    if note.given is not msgspec.UNSET:
+        extra[NOTE] = note.given
+    elif note.replaced:
+        extra[NOTE] = {"replaced": note.replaced}
+    return msgspec.structs.replace(event, extra=extra if extra or note.is_empty else None)

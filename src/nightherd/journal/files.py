@@ -1,0 +1,71 @@
+"""Journals as files: `jobs/<job-id>.jsonl`, large bodies in `blobs/<sha256>`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from nightherd.journal.blobs import Blobs
+from nightherd.journal.follow import Follower, follow
+from nightherd.journal.reader import examine, last, read
+from nightherd.journal.writer import Durability, JournalFile
+from nightherd.model.event import Event
+from nightherd.model.ids import ExecutionId, JobId, parse_job_id
+from nightherd.ports import Clock, Findings, Probe, Wait
+
+
+class JournalFiles:
+    """All journals of a state directory. Reading needs no lock and never disturbs a writer."""
+
+    def __init__(
+        self,
+        jobs_dir: Path,
+        blobs_dir: Path,
+        *,
+        clock: Clock,
+        durability: Durability,
+        probe: Probe,
+    ) -> None:
+        self._jobs_dir = jobs_dir
+        self._blobs = Blobs(blobs_dir, probe=probe)
+        self._clock = clock
+        self._durability = durability
+        self._probe = probe
+
+    def path(self, job_id: JobId) -> Path:
+        """Where the job's journal is, or would be; a name that is no job id never becomes a path."""
+        return self._jobs_dir / f"{parse_job_id(job_id)}.jsonl"
+
+    def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> JournalFile:
+        """The job's journal, made if need be, repaired and ready to append."""
+        return JournalFile(
+            self.path(job_id),
+            epoch=epoch,
+            execution=execution,
+            blobs=self._blobs,
+            clock=self._clock,
+            durability=self._durability,
+            probe=self._probe,
+        )
+
+    def read(self, job_id: JobId, *, after: int = 0, load_blobs: bool = True) -> Iterator[Event]:
+        """Every event after `after`, in order; nothing when the job has no journal yet."""
+        return read(self.path(job_id), after=after, blobs=self._blobs if load_blobs else None)
+
+    def last(self, job_id: JobId, count: int, *, load_blobs: bool = False) -> list[Event]:
+        """The last `count` events, without reading the rest."""
+        return last(self.path(job_id), count, blobs=self._blobs if load_blobs else None)
+
+    def follow(
+        self, job_id: JobId, *, after: int = 0, wait: Wait, load_blobs: bool = False
+    ) -> Iterator[Event]:
+        """Every event after `after`, then each new one, until `wait` says stop."""
+        return follow(self.follower(job_id, after=after, load_blobs=load_blobs), wait)
+
+    def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> Follower:
+        """The same without the waiting, for callers with a loop of their own."""
+        return Follower(self.path(job_id), after=after, blobs=self._blobs if load_blobs else None)
+
+    def examine(self, job_id: JobId) -> Findings:
+        """What a reading of the whole journal comes across."""
+        return examine(self.path(job_id))

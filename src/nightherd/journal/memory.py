@@ -1,0 +1,170 @@
+"""Journals in memory: the same promises without a file, for tests and for trying things out.
+
+Events go through the real codec, so what comes back is what a file would give back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from nightherd.errors import FencedError, JournalError
+from nightherd.journal.blobs import BlobRef
+from nightherd.journal.bodies import restore, seal
+from nightherd.journal.codec import decode_line
+from nightherd.journal.fence import Fence
+from nightherd.journal.follow import INTERVAL
+from nightherd.model.event import VERSION, Event
+from nightherd.model.ids import ExecutionId, JobId, parse_job_id
+from nightherd.ports import BadLine, Clock, Findings, Wait
+
+
+class MemoryBlobs:
+    """Large bodies, kept in a dictionary."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, bytes] = {}
+
+    def put(self, chunks: Iterable[bytes], *, kind: str = "bytes") -> BlobRef:
+        """Keep the bytes."""
+        data = b"".join(chunks)
+        ref = BlobRef(sha256=hashlib.sha256(data).hexdigest(), size=len(data), kind=kind)
+        self._bodies[ref.sha256] = data
+        return ref
+
+    def get(self, ref: BlobRef) -> bytes:
+        """The bytes again."""
+        return self._bodies[ref.sha256]
+
+
+class MemoryLog:
+    """One job's events, and where its fence stands."""
+
+    def __init__(self) -> None:
+        self.fence = Fence()
+        self.events: list[Event] = []
+        self.size = 0
+
+
+class MemoryJournal:
+    """A journal in memory, open for one execution."""
+
+    def __init__(
+        self,
+        log: MemoryLog,
+        *,
+        epoch: int,
+        execution: ExecutionId,
+        blobs: MemoryBlobs,
+        clock: Clock,
+    ) -> None:
+        self._log = log
+        self._epoch = epoch
+        self._execution = execution
+        self._blobs = blobs
+        self._clock = clock
+        self._last_offset = 0
+        self._is_open = True
+        self._check_owner()
+
+    @property
+    def last_seq(self) -> int:
+        """The sequence number of the last line; 0 when there is none."""
+        return self._log.fence.seq
+
+    @property
+    def last_offset(self) -> int:
+        """Where the last line appended here would begin in a file."""
+        return self._last_offset
+
+    def append(self, event: Event) -> Event:
+        """Stamp `event`, keep it, return it as kept."""
+        self._check_owner()
+        if not self._is_open:
+            raise JournalError("the journal is closed")
+        log = self._log
+        stamped = msgspec.structs.replace(
+            event,
+            v=VERSION,
+            seq=log.fence.seq + 1,
+            epoch=self._epoch,
+            timestamp=self._clock.now(),
+            execution=self._execution,
+        )
+        sealed = seal(stamped, self._blobs)
+        line = decode_line(sealed.line, log.size)
+        if isinstance(line, BadLine):
+            raise JournalError(f"the event cannot be read back: {line.reason}", code="value")
+        log.fence.admit(line)
+        log.events.append(line)
+        self._last_offset = log.size
+        log.size += len(sealed.line)
+        return sealed.event
+
+    def sync(self) -> None:
+        """Nothing to do: memory has no power cut to survive."""
+
+    def close(self) -> None:
+        """No more appends."""
+        self._is_open = False
+
+    def _check_owner(self) -> None:
+        epoch = self._log.fence.epoch
+        if epoch > self._epoch:
+            raise FencedError(
+                f"{self._execution} (epoch {self._epoch}) no longer owns its journal: epoch {epoch} does"
+            )
+
+
+class MemoryJournals:
+    """All journals of a process, gone with it."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._blobs = MemoryBlobs()
+        self._logs: dict[JobId, MemoryLog] = {}
+
+    def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> MemoryJournal:
+        """The job's journal, made if need be."""
+        log = self._logs.setdefault(parse_job_id(job_id), MemoryLog())
+        return MemoryJournal(
+            log, epoch=epoch, execution=execution, blobs=self._blobs, clock=self._clock
+        )
+
+    def read(self, job_id: JobId, *, after: int = 0, load_blobs: bool = True) -> Iterator[Event]:
+        """Every event after `after`, in order."""
+        place = after
+        while place < len(events := self._events(job_id)):
+            yield self._shown(events[place], load_blobs)
+            place += 1
+
+    def last(self, job_id: JobId, count: int, *, load_blobs: bool = False) -> list[Event]:
+        """The last `count` events."""
+        events = self._events(job_id)
+        kept = events[-count:] if count > 0 else []
+        return [self._shown(event, load_blobs) for event in kept]
+
+    def follow(
+        self, job_id: JobId, *, after: int = 0, wait: Wait, load_blobs: bool = False
+    ) -> Iterator[Event]:
+        """Every event after `after`, then each new one, until `wait` says stop."""
+        while True:
+            for event in self.read(job_id, after=after, load_blobs=load_blobs):
+                after = event.seq
+                yield event
+            if wait(INTERVAL):
+                return
+
+    def examine(self, job_id: JobId) -> Findings:
+        """What a reading of the whole journal comes across."""
+        log = self._logs.get(parse_job_id(job_id))
+        return log.fence.findings() if log is not None else Findings()
+
+    def _events(self, job_id: JobId) -> list[Event]:
+        log = self._logs.get(parse_job_id(job_id))
+        return log.events if log is not None else []
+
+    def _shown(self, event: Event, load_blobs: bool) -> Event:
+        return restore(event, self._blobs if load_blobs else None)

@@ -1,0 +1,77 @@
+"""Reader: the events of a journal that count, from anywhere, as far as asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nightherd.errors import JournalError
+from nightherd.journal.blobs import BlobStore, os_code
+from nightherd.journal.bodies import restore
+from nightherd.journal.fence import Fence
+from nightherd.journal.lines import admit, blocks, tail
+from nightherd.model.event import Event
+from nightherd.ports import Findings
+
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read(path: Path, *, after: int, blobs: BlobStore | None) -> Iterator[Event]:
+    """Every event after `after` that stands in the file by the time its end is reached."""
+    with opened(path) as descriptor:
+        if descriptor is None:
+            return
+        fence = Fence()
+        for block in blocks(descriptor, 0):
+            events = admit(fence, block)
+            for event in events:
+                if event.seq > after:
+                    yield restore(event, blobs) if event.extra else event
+
+
+def last(path: Path, count: int, *, blobs: BlobStore | None) -> list[Event]:
+    """The last `count` events; reads no more of the file than they need."""
+    with opened(path) as descriptor:
+        if descriptor is None or count < 1:
+            return []
+        _, events = tail(descriptor, os.fstat(descriptor).st_size, count)
+        return [restore(event, blobs) for event in events]
+
+
+def examine(path: Path) -> Findings:
+    """What reading everything comes across."""
+    fence = Fence()
+    with opened(path) as descriptor:
+        if descriptor is not None:
+            for block in blocks(descriptor, 0):
+                admit(fence, block)
+    return fence.findings()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int | None]:
+    """A handle for reading, None when there is no such file; the system's errors as ours."""
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as error:
+        raise read_failed(path, error) from error
+    try:
+        yield descriptor
+    except OSError as error:
+        raise read_failed(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def read_failed(path: Path, error: OSError) -> JournalError:
+    """The error for a journal that cannot be read."""
+    return JournalError(
+        f"cannot read the journal {path}: {error.strerror or error}",
+        path=str(path),
+        code=os_code(error),
+    )

@@ -1,0 +1,265 @@
+"""Writer: one job's journal, open for appending by one execution.
+
+One `write` per event on a handle opened with O_APPEND. After each write the handle's position tells whether
+the line stands where it was expected; only when another writer came in between is the file looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from nightherd.errors import FencedError, JournalError
+from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_path
+from nightherd.journal.bodies import BODY_LIMIT, NOTE_MARK, has_bytes, seal
+from nightherd.journal.codec import encode
+from nightherd.journal.fence import Fence
+from nightherd.journal.lines import blocks, complete_until, split, tail
+from nightherd.journal.torn import blank, describe_fragment, is_whole
+from nightherd.model.event import VERSION, Event
+from nightherd.model.ids import ExecutionId
+from nightherd.ports import BadLine, Clock, Probe
+
+
+class Durability(StrEnum):
+    """What an append survives. SIGKILL always; a power cut as said here."""
+
+    PROCESS = "process"
+    """Nothing is synced: a power cut may cost what the system had not written back."""
+    CHECKPOINT = "checkpoint"
+    """Synced when asked to: at submits, checkpoints and terminal states."""
+    FSYNC = "fsync"
+    """Every append is synced before it returns."""
+
+
+FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+replace: Callable[..., Event] = msgspec.structs.replace
+
+
+class JournalFile:
+    """A journal open for one execution. Not for use by two threads at a time; `close` it when done."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        epoch: int,
+        execution: ExecutionId,
+        blobs: Blobs,
+        clock: Clock,
+        durability: Durability,
+        probe: Probe,
+    ) -> None:
+        self._path = path
+        self._epoch = epoch
+        self._execution = execution
+        self._blobs = blobs
+        self._now = clock.now
+        self._is_synced_always = durability is Durability.FSYNC
+        self._is_synced_ever = durability is not Durability.PROCESS
+        self._probe = probe
+        self._unsynced: set[BlobRef] = set()
+        self._is_named = False
+        self._is_fenced = False
+        self._has_fragment = False
+        self._floor = 0
+        self._seq = 0
+        self._end = 0
+        self._last_offset = 0
+        try:
+            self._fd = os.open(path, FLAGS, 0o600)
+        except OSError as error:
+            raise self._failed("open", error) from error
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def last_seq(self) -> int:
+        """The sequence number of the last line that counts; 0 when there is none."""
+        return self._seq
+
+    @property
+    def last_offset(self) -> int:
+        """Where the last line appended here begins, in bytes."""
+        return self._last_offset
+
+    def append(self, event: Event) -> Event:
+        """Stamp `event`, write its line, return it as readers will see it."""
+        if self._has_fragment:
+            self._mend()
+        stamped, line = self._seal(event)
+        self._probe("journal.before_write")
+        end = self._write(line)
+        self._probe("journal.after_write")
+        offset = end - len(line)
+        if offset == self._end:
+            self._end = end
+            self._seq += 1
+            self._floor = self._epoch
+            self._last_offset = offset
+        elif not self._catch_up(end, offset):
+            stamped = self._place(event)
+        if self._is_synced_always:
+            self.sync()
+        return stamped
+
+    def sync(self) -> None:
+        """Everything appended, and every blob it names, survives a power cut from here on."""
+        if not self._is_synced_ever:
+            return
+        self._probe("journal.before_sync")
+        if self._unsynced:
+            self._blobs.sync(self._unsynced)
+            self._unsynced.clear()
+        try:
+            os.fdatasync(self._fd)
+            if not self._is_named:
+                # A new file's name is in its directory; without that the bytes are safe but nowhere.
+                sync_path(self._path.parent)
+                self._is_named = True
+            is_gone = os.fstat(self._fd).st_nlink == 0
+        except OSError as error:
+            raise self._failed("sync", error) from error
+        if is_gone:
+            raise JournalError(
+                f"the journal {self._path} was deleted while it was being written",
+                path=str(self._path),
+                code="ENOENT",
+                hint="nightherd doctor",
+            )
+        self._probe("journal.after_sync")
+
+    def close(self) -> None:
+        """Give the handle back. Closing twice is fine."""
+        descriptor, self._fd = self._fd, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def _begin(self) -> None:
+        """Find where the journal stands, and mend its end if a killed writer left half a line there."""
+        try:
+            size = os.lseek(self._fd, 0, os.SEEK_END)
+            fence, _ = tail(self._fd, size, 1)
+            self._end = complete_until(self._fd, size)
+        except OSError as error:
+            raise self._failed("read", error) from error
+        self._floor, self._seq = fence.epoch, fence.seq
+        if fence.epoch > self._epoch:
+            raise self._lost(fence.epoch)
+        if self._end < size:
+            self._mend()
+
+    def _mend(self) -> None:
+        """Settle an unfinished line at the end: complete it if only its newline is missing, else cut it.
+
+        The bytes are cut by blanking them, and only once a line of ours stands behind them. Shortening the
+        file instead could take away a line that its writer finishes, and has acknowledged, meanwhile.
+        """
+        try:
+            size = os.lseek(self._fd, 0, os.SEEK_END)
+            start = max(self._end, complete_until(self._fd, size))
+            self._has_fragment = False
+            if start == size:
+                return
+            if is_whole(self._fd, start, size):
+                self._catch_up(self._write(b"\n"), -1)
+                return
+            torn = describe_fragment(self._fd, start, size, self._blobs)
+            self._unsynced.update(torn.blobs)
+            self._probe("journal.before_mend")
+            self._place(torn.event, prefix=b"\n")
+            self._probe("journal.after_mend")
+            if os.pread(self._fd, 1, size) == b"\n":
+                blank(self._path, start, size)
+                self._probe("journal.after_blank")
+        except OSError as error:
+            raise self._failed("repair", error) from error
+
+    def _place(self, event: Event, *, prefix: bytes = b"") -> Event:
+        """Write the event until it counts: each time others came first, under the next number."""
+        while True:
+            stamped, line = self._seal(event)
+            end = self._write(prefix + line)
+            prefix = b""
+            if self._catch_up(end, end - len(line)):
+                return stamped
+
+    def _catch_up(self, end: int, mine: int) -> bool:
+        """Read what came up to `end` since the last look; whether the line at `mine` counts."""
+        fence = Fence(epoch=self._floor, seq=self._seq)
+        counts = False
+        try:
+            for block in blocks(self._fd, self._end, end):
+                if isinstance(block, BadLine):
+                    continue
+                for offset, line in split(block[1], block[0]):
+                    if fence.admit(line) and offset == mine:
+                        counts = True
+        except OSError as error:
+            raise self._failed("read", error) from error
+        self._floor, self._seq, self._end = fence.epoch, fence.seq, end
+        if fence.epoch > self._epoch:
+            self._is_fenced = True
+            self.close()
+            raise self._lost(fence.epoch)
+        if counts:
+            self._last_offset = mine
+        return counts
+
+    def _seal(self, event: Event) -> tuple[Event, bytes]:
+        stamped = replace(
+            event,
+            v=VERSION,
+            seq=self._seq + 1,
+            epoch=self._epoch,
+            timestamp=self._now(),
+            execution=self._execution,
+        )
+        try:
+            line = encode(stamped) + b"\n"
+            if len(line) <= BODY_LIMIT and NOTE_MARK not in line and not has_bytes(stamped):
+                return stamped, line
+        except (TypeError, ValueError, RecursionError):
+            pass  # `seal` mends what can be mended and says what cannot
+        sealed = seal(stamped, self._blobs)
+        if sealed.blobs and self._is_synced_always:
+            self._blobs.sync(sealed.blobs)
+        elif sealed.blobs:
+            self._unsynced.update(sealed.blobs)
+        return sealed.event, sealed.line
+
+    def _write(self, data: bytes) -> int:
+        """Append the bytes; where they end. In one piece, unless the system takes them in several."""
+        written = 0
+        try:
+            written = os.write(self._fd, data)
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
+            return os.lseek(self._fd, 0, os.SEEK_CUR)
+        except OSError as error:
+            self._has_fragment = written > 0
+            if self._is_fenced:
+                raise self._lost(self._floor) from None
+            raise self._failed("write", error) from error
+
+    def _lost(self, epoch: int) -> FencedError:
+        return FencedError(
+            f"{self._execution} (epoch {self._epoch}) no longer owns its journal: epoch {epoch} does"
+        )
+
+    def _failed(self, verb: str, error: OSError) -> JournalError:
+        if getattr(self, "_fd", -1) < 0 and verb != "open":
+            return JournalError(f"the journal {self._path} is closed", path=str(self._path))
+        return JournalError(
+            f"cannot {verb} the journal {self._path}: {error.strerror or error}",
+            path=str(self._path),
+            code=os_code(error),
+        )
