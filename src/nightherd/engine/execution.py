@@ -75,11 +75,11 @@ async def execute(
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
     execution = generate_execution_id(job.id, job.epoch)
     journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
-    record = _record_so_far(job, workshop)
-    recorder = Recorder(journal, workshop.secrets, record, on_event)
+    recorder = Recorder(journal, workshop.secrets, on_event)
+    record = recorder.tally
     failure: StateError | None = None
     try:
-        _open(recorder, job, texts, workshop)
+        record = _open(recorder, job, texts, workshop)
         request = _request(job, agent, texts, record, workshop)
         outcome = await _run(recorder, request, job, workshop, stopper)
         recorder.record(_end(outcome))
@@ -98,28 +98,30 @@ async def execute(
     return settled
 
 
-def _record_so_far(job: Job, workshop: Workshop) -> Tally:
-    """What the job's earlier executions left on record; how they ended does not matter any more."""
-    record = Tally()
-    for event in workshop.journals.read(job.id):
-        record = record.add(event)
-    return replace(record, outcome=None)
-
-
 def _end(outcome: Outcome) -> SystemEvent:
     return describe(End(status=outcome.status.value, exit_reason=outcome.exit_reason.value))
 
 
-def _open(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> None:
-    """The lines before the runtime's own: the job itself once, this execution, the prompt once."""
+def _open(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> Tally:
+    """The lines before the runtime's own: the job itself once, this execution, the prompt once.
+
+    The tally of what earlier executions left on record; how they ended does not matter any more. It is
+    read after this execution's first line, which shuts out every earlier writer.
+    """
     before = recorder.journal.last_seq
     if before == 0:
         recorder.record(describe(_header(job, texts, workshop.version)))
     recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=before)))
-    if recorder.tally.messages == 0:
+    record = Tally()
+    if before > 0:
+        for event in workshop.journals.read(job.id):
+            record = record.add(event)
+    record = recorder.tally = replace(record, outcome=None)
+    if record.messages == 0:
         recorder.record(
             SystemEvent(subtype=SystemSubtype.USER_INPUT, content=texts.prompt, end=True)
         )
+    return record
 
 
 async def _run(

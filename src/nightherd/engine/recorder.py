@@ -18,11 +18,9 @@ OnEvent = Callable[[Event], None]
 class Recorder:
     """Records one execution's events; `tally` is what the job's whole record comes to."""
 
-    def __init__(
-        self, journal: Journal, secrets: Secrets, record: Tally, on_event: OnEvent
-    ) -> None:
+    def __init__(self, journal: Journal, secrets: Secrets, on_event: OnEvent) -> None:
         self.journal = journal
-        self.tally = record
+        self.tally = Tally()
         self._secrets = secrets
         self._on_event = on_event
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from nightherd.errors import JobNotFoundError
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.ids import JobId
 from nightherd.model.system import SystemSubtype
@@ -38,22 +37,29 @@ def follow_events(
     Begins with the last so many (all when None). Nothing is missed and nothing is given twice.
     """
     seen = 0
-    ended = False
-    for event in read_events(journals, job_id, last=last):
-        seen, ended = event.seq, _is_end(event)
+    for event in journals.last(job_id, last) if last is not None else ():
+        seen = event.seq
         yield event
-    while not ended:
-        job = reader.find_job(job_id)
-        if job is None:
-            raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
-        # Asked before reading: when it was over then, what is read now is everything.
-        over = job.is_terminal
-        for event in journals.read(job_id, after=seen):
-            seen, ended = event.seq, _is_end(event)
-            yield event
-        if over:
+        if _is_end(event):
             return
-        wait()
+    is_over = False
+
+    def wait_or_stop(_: float) -> bool:
+        # The job's end is in the journal before it is in its row: once the row says it is over, one more
+        # look at the journal sees everything.
+        nonlocal is_over
+        if is_over:
+            return True
+        job = reader.find_job(job_id)
+        is_over = job is None or job.is_terminal
+        if not is_over:
+            wait()
+        return False
+
+    for event in journals.follow(job_id, after=seen, wait=wait_or_stop):
+        yield event
+        if _is_end(event):
+            return
 
 
 def _is_end(event: Event) -> bool:
