@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nightherd import __version__
 from nightherd.errors import RefusedError
+from nightherd.ports import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -47,7 +48,11 @@ def open_journals(state_dir: Path) -> Journals:
     return cast(
         "Journals",
         load("nightherd.journal.files:JournalFiles")(
-            state_dir / "jobs", state_dir / "blobs", clock=system_clock()
+            state_dir / "jobs",
+            state_dir / "blobs",
+            clock=system_clock(),
+            durability=load("nightherd.journal.writer:Durability")("checkpoint"),
+            probe=no_probe,
         ),
     )
 
@@ -79,7 +84,7 @@ async def open_workshop(
     clock = system_clock()
     random_text = load("nightherd.host.randomness:random_text")
     load("nightherd.state.directory:init_state_directory")(state_dir)
-    state = load("nightherd.state.store:SqliteStore")(state_dir, clock=clock)
+    state = load("nightherd.state.store:SqliteStore")(state_dir, clock=clock, probe=no_probe)
     reader = open_reader(state_dir)
     try:
         yield load("nightherd.engine.workshop:Workshop")(
