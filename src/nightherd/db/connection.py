@@ -1,0 +1,138 @@
+"""One connection to the state database: opened with its settings asserted, its errors in our words.
+
+Foreign errors never leave this module: callers see `StateError` and its kin.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+
+from nightherd.db.failure import translate, unusable
+from nightherd.errors import StateError
+
+OLDEST_SQLITE = (3, 51, 3)
+"""Older ones can corrupt a WAL database when it is reset."""
+
+PATIENCE_MS = 30_000
+"""How long a statement waits for a program that does not take part in `write.lock`."""
+
+Value = str | int | float | bytes | None
+Values = Sequence[Value]
+
+
+class Database:
+    """One open connection. One statement per call; safe to use from one thread at a time."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def execute(self, statement: str, values: Values = ()) -> list[tuple[Value, ...]]:
+        """All rows of one statement."""
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except apsw.Error as error:
+            raise translate(error, str(self.path), "execute") from error
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open; some failures end it without being asked to."""
+        return self._connection.in_transaction
+
+    def back_up(self, target: Path) -> None:
+        """Write a whole, consistent copy to `target`, replacing what is there."""
+        target.unlink(missing_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        try:
+            copy = apsw.Connection(str(target))
+            try:
+                with copy.backup("main", self._connection, "main") as backup:
+                    while not backup.done:
+                        backup.step(1000)
+            finally:
+                copy.close()
+        except apsw.Error as error:
+            raise translate(error, str(target), "back up") from error
+
+    def close(self) -> None:
+        """Give the connection back; harmless the second time."""
+        try:
+            self._connection.close()
+        except apsw.Error as error:
+            raise translate(error, str(self.path), "close") from error
+
+
+def open_for_writing(path: Path) -> Database:
+    """The database at `path`, made if it is not there, ready for transactions."""
+    try:
+        # SQLite would create it readable by everyone; -wal and -shm take their mode from it.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise unusable(error, path, "open") from error
+    database = _connect(path, str(path), apsw.SQLITE_OPEN_READWRITE)
+    try:
+        _set(database, "journal_mode", "wal")
+        _set(database, "foreign_keys", 1)
+        _set(database, "synchronous", 2)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def open_for_reading(path: Path) -> Database | None:
+    """The database at `path` for questions only, or None when there is none yet. Creates nothing."""
+    try:
+        if path.stat().st_size == 0:
+            return None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unusable(error, path, "read") from error
+    if not os.access(path, os.R_OK):
+        raise unusable(PermissionError(13, "Permission denied"), path, "read")
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    if not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
+        # Nobody is writing and no side files can be made: the file alone is the whole truth.
+        return _connect(path, f"{path.absolute().as_uri()}?immutable=1", flags)
+    return _connect(path, path.absolute().as_uri(), flags)
+
+
+def set_synchronous(database: Database, *, is_durable: bool) -> None:
+    """Whether commits from here on survive a power cut, or only the death of any process."""
+    database.execute("PRAGMA synchronous = FULL" if is_durable else "PRAGMA synchronous = NORMAL")
+
+
+def _connect(path: Path, name: str, flags: int) -> Database:
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < OLDEST_SQLITE:
+        needed = ".".join(str(part) for part in OLDEST_SQLITE)
+        raise StateError(
+            f"SQLite {apsw.sqlite_lib_version()} can damage databases; {needed} or newer is needed",
+            code="SQLITE_TOO_OLD",
+            hint="reinstall nightherd so that its own apsw is used",
+        )
+    try:
+        connection = apsw.Connection(name, flags=flags)
+        connection.set_busy_timeout(PATIENCE_MS)
+        # The first read is what finds out that a file is not a database.
+        connection.execute("PRAGMA schema_version").fetchall()
+    except apsw.Error as error:
+        raise translate(error, str(path), "open") from error
+    return Database(connection, path)
+
+
+def _set(database: Database, pragma: str, wanted: str | int) -> None:
+    database.execute(f"PRAGMA {pragma} = {wanted}")
+    found = database.execute(f"PRAGMA {pragma}")[0][0]
+    if found != wanted:
+        raise StateError(
+            f"{database.path}: {pragma} is {found!r}, not {wanted!r}",
+            path=str(database.path),
+            code="PRAGMA",
+            hint="state directories need a local filesystem that supports shared memory",
+        )

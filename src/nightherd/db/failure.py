@@ -1,0 +1,96 @@
+"""What the errors of SQLite and of the operating system mean to a person.
+
+Each becomes one of ours, with the path, a code, and the next thing to do.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import apsw
+
+from nightherd.errors import StateError, StateFileError
+
+MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
+    apsw.NotADBError: (
+        "NOTADB",
+        "{path} is not a database",
+        "move the file aside, never edit it; the ledger beside it holds every row",
+    ),
+    apsw.CorruptError: (
+        "CORRUPT",
+        "{path} is damaged",
+        "keep a copy of the file; the ledger beside it holds every row",
+    ),
+    apsw.ReadOnlyError: (
+        "EROFS",
+        "{path} cannot be written: the file or its directory is read-only",
+        "check the permissions of the file and of its directory",
+    ),
+    apsw.PermissionsError: (
+        "EACCES",
+        "Permission denied: Cannot access '{path}'. Check file permissions.",
+        "check who owns the state directory",
+    ),
+    apsw.CantOpenError: (
+        "CANTOPEN",
+        "{path} cannot be opened",
+        "check that the directory exists and that you may write in it",
+    ),
+    apsw.FullError: (
+        "ENOSPC",
+        "no space left on the disk of {path}",
+        "free some space and try again; what was acknowledged is safe",
+    ),
+    apsw.IOError: (
+        "EIO",
+        "the disk of {path} failed",
+        "check the disk; what was acknowledged is safe",
+    ),
+    apsw.BusyError: (
+        "BUSY",
+        "another program has kept {path} to itself for too long",
+        "close the program that has the file open and try again",
+    ),
+}
+
+
+def translate(error: apsw.Error, path: str, operation: str) -> StateError:
+    """`error` in our words. The original stays its cause; raise it `from error`."""
+    for kind, (code, message, hint) in MEANINGS.items():
+        if isinstance(error, kind):
+            return StateFileError(
+                message.format(path=path), path=path, operation=operation, code=code, hint=hint
+            )
+    return StateFileError(
+        f"{path}: {error}", path=path, operation=operation, code=type(error).__name__
+    )
+
+
+def unusable(error: OSError, path: Path, operation: str) -> StateFileError:
+    """What the operating system's refusal means, in the words people get."""
+    code = errno_name(error)
+    return StateFileError(explain(error, path), path=str(path), operation=operation, code=code)
+
+
+def explain(error: OSError, path: Path) -> str:
+    """One sentence about `error` on `path` that says what to check."""
+    match errno_name(error):
+        case "EACCES" | "EPERM":
+            return f"Permission denied: Cannot access '{path}'. Check file permissions."
+        case "EROFS":
+            return f"Read-only file system: Cannot write '{path}'."
+        case "ENOSPC" | "EDQUOT":
+            return f"No space left on device: Cannot write '{path}'. Free some space."
+        case "ENOENT":
+            return f"Not found: '{path}' does not exist."
+        case "ENOTDIR" | "EEXIST":
+            return f"Not a directory: '{path}' is in the way of the state directory."
+        case _:
+            return f"Cannot access '{path}': {error.strerror or error}."
+
+
+def errno_name(error: OSError) -> str:
+    """The name people know an operating system error by."""
+    return errno.errorcode.get(error.errno or 0, "EUNKNOWN")

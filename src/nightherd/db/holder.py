@@ -1,0 +1,124 @@
+"""Holder: who has `write.lock`, written into the file, and what may be done about one that does not move.
+
+A process is named by its pid and start time: a pid alone may belong to somebody else by now. Where the
+kernel does not tell (no /proc), nobody is ever killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+RECORD_BYTES = 256
+"""The record has a fixed size, so that a shorter one leaves nothing of a longer one behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """One hold of the lock by one process. `hold` counts that process's holds: another hold is progress."""
+
+    pid: int
+    start: int
+    boot: str
+    namespace: str
+    hold: int
+
+    def record(self) -> bytes:
+        """What stands in the lock file while this hold lasts."""
+        text = json.dumps(asdict(self), separators=(",", ":")).encode()
+        return text.ljust(RECORD_BYTES - 1) + b"\n"
+
+
+def this_process(hold: int) -> Holder:
+    """This process as a holder."""
+    return Holder(
+        pid=os.getpid(),
+        start=start_time(os.getpid()) or 0,
+        boot=_boot(),
+        namespace=_namespace(),
+        hold=hold,
+    )
+
+
+def read_holder(descriptor: int) -> Holder | None:
+    """The last hold written to the lock file, or None when it says nothing that can be understood."""
+    try:
+        found = json.loads(os.pread(descriptor, RECORD_BYTES, 0))
+        return Holder(**found)
+    except (ValueError, TypeError):
+        return None
+
+
+def start_time(pid: int) -> int | None:
+    """When `pid` started, in clock ticks since boot; None when there is no such process."""
+    fields = _stat_fields(pid)
+    return int(fields[19]) if fields is not None else None
+
+
+def is_stopped(holder: Holder) -> bool:
+    """Whether the holder is there, is that very process, and is stopped (by a signal or a debugger)."""
+    fields = _stat_fields(holder.pid)
+    return fields is not None and int(fields[19]) == holder.start and fields[0] in ("T", "t")
+
+
+def has_lock(holder: Holder, descriptor: int) -> bool:
+    """Whether the kernel, too, says that this process holds the lock: a record alone may be stale."""
+    inode = os.fstat(descriptor).st_ino
+    try:
+        lines = (PROC / "locks").read_text().splitlines()
+    except OSError:
+        return False
+    wanted = ("FLOCK", str(holder.pid), str(inode))
+    for line in lines:
+        fields = line.split()
+        # A line with an arrow is somebody who waits, not somebody who has it.
+        if "->" not in fields and wanted == (fields[1], fields[4], fields[5].rsplit(":", 1)[-1]):
+            return True
+    return False
+
+
+def kill(holder: Holder) -> bool:
+    """Kill exactly this process, or nobody: another boot, namespace or start time is another process."""
+    if holder.boot != _boot() or holder.namespace != _namespace() or holder.pid == os.getpid():
+        return False
+    try:
+        # The descriptor pins the process, so the start time is checked on what is then killed.
+        descriptor = os.pidfd_open(holder.pid)
+    except (OSError, AttributeError):
+        return False
+    try:
+        if start_time(holder.pid) != holder.start:
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """The fields of /proc/<pid>/stat after the name, which may itself hold spaces and brackets."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    return text[text.rindex(")") + 1 :].split()
+
+
+def _boot() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _namespace() -> str:
+    try:
+        return str((PROC / "self/ns/pid").readlink())
+    except OSError:
+        return ""

@@ -1,0 +1,248 @@
+"""The ledger: every committed change as row images, append-only, one file per month (docs/formats/ledger.md).
+
+Only the holder of `write.lock` appends. Complete lines are never changed or removed; what a killed
+appender left of a line is cut before the next one is written, and comes again from the outbox.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nightherd.db.failure import unusable
+from nightherd.errors import StateFileError
+from nightherd.ports import Probe
+
+VERSION = 1
+FILE_NAME = re.compile(r"\d{4}-\d{2}\.jsonl")
+TAIL_BYTES = 64 * 1024
+
+
+class RowImage(msgspec.Struct, frozen=True):
+    """One row as its table has it after the change."""
+
+    table: str
+    row: dict[str, Any]
+
+
+class LedgerLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One committed change."""
+
+    v: int
+    change: int
+    at: str
+    kind: str
+    rows: tuple[RowImage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the outbox: a committed change on its way into the ledger; `rows` is JSON already."""
+
+    change: int
+    at: str
+    kind: str
+    rows: str
+
+    def line(self) -> bytes:
+        """The same bytes whoever writes them, however often."""
+        head = f'{{"v":{VERSION},"change":{self.change},"at":"{self.at}","kind":"{self.kind}"'
+        return f'{head},"rows":{self.rows}}}\n'.encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """Where the ledger ends: the last file with a whole line, the size of its whole lines, the last change."""
+
+    path: Path | None = None
+    size: int = 0
+    change: int = 0
+
+
+class Ledger:
+    """The ledger's end, for the one who holds `write.lock`."""
+
+    def __init__(self, directory: Path, probe: Probe) -> None:
+        self.directory = directory
+        self._probe = probe
+        self._end: _End | None = None
+
+    def last_change(self) -> int:
+        """The number of the last change it holds, 0 for none. Cheap while nobody else appended."""
+        try:
+            return self._find_end().change
+        except OSError as error:
+            raise unusable(error, self.directory, "read") from error
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add `entries`, which follow the last change without a gap. When it returns, SIGKILL loses none."""
+        try:
+            end = self._find_end()
+            self._end = None  # unknown until this has worked
+            for entry_file, lines in _by_file(self.directory, end, entries):
+                end = self._extend(end, entry_file, lines)
+            self._end = end
+        except OSError as error:
+            raise unusable(error, self.directory, "append") from error
+
+    def sync(self) -> None:
+        """Everything it holds survives a power cut from here on."""
+        try:
+            end = self._find_end()
+            if end.path is not None:
+                _sync(end.path)
+                _sync(self.directory)
+        except OSError as error:
+            raise unusable(error, self.directory, "sync") from error
+
+    def _extend(self, end: _End, path: Path, entries: Sequence[Entry]) -> _End:
+        if end.path is not None and path != end.path:
+            _sync(end.path)  # the newest file is the only one that `sync` looks at
+        size = end.size if path == end.path else 0
+        lines = b"".join(entry.line() for entry in entries)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            # What lies beyond the last whole line is a killed appender's fragment.
+            if os.fstat(descriptor).st_size != size:
+                os.truncate(descriptor, size)
+            half = len(lines) // 2
+            _write_all(descriptor, lines[:half])
+            self._probe("ledger.half_written")
+            _write_all(descriptor, lines[half:])
+        finally:
+            os.close(descriptor)
+        return _End(path=path, size=size + len(lines), change=entries[-1].change)
+
+    def _find_end(self) -> _End:
+        known = self._end
+        if known is not None and known.path is not None and _size(known.path) == known.size:
+            return known
+        end = _End()
+        for path in reversed(ledger_files(self.directory)):
+            size, change = _last_whole_line(path)
+            if size:
+                end = _End(path=path, size=size, change=change)
+                break
+        self._end = end
+        return end
+
+
+def _by_file(
+    directory: Path, end: _End, entries: Sequence[Entry]
+) -> list[tuple[Path, list[Entry]]]:
+    """Which entries go to which file. The clock may go back over the turn of a month: the ledger does not."""
+    files: list[tuple[Path, list[Entry]]] = []
+    path, change = end.path, end.change
+    for entry in entries:
+        if entry.change != change + 1:
+            raise StateFileError(
+                f"{directory}: change {entry.change} cannot follow change {change}",
+                path=str(directory),
+                operation="append",
+                code="LEDGER_GAP",
+                hint="ledger files are missing; put them back",
+            )
+        change = entry.change
+        month = f"{entry.at[:7]}.jsonl"
+        if path is None or month > path.name:
+            path = directory / month
+        if not files or files[-1][0] != path:
+            files.append((path, []))
+        files[-1][1].append(entry)
+    return files
+
+
+def ledger_files(directory: Path) -> list[Path]:
+    """The ledger's files, oldest first."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if FILE_NAME.fullmatch(path.name))
+
+
+def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:
+    """Every change after `after`, in order, without gaps. A fragment at the very end is not a change yet.
+
+    A line that cannot be read, or a gap, is a `StateFileError` that says where.
+    """
+    decoder = msgspec.json.Decoder(LedgerLine)
+    expected: int | None = None
+    for path in ledger_files(directory):
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if not raw.endswith(b"\n"):
+                    break
+                line = _decode(decoder, raw, f"{path}:{number}")
+                if expected is not None and line.change != expected:
+                    raise _unreadable(f"{path}:{number}", f"change {line.change}, not {expected}")
+                expected = line.change + 1
+                if line.change > after:
+                    yield line
+
+
+def _decode(decoder: msgspec.json.Decoder[LedgerLine], raw: bytes, where: str) -> LedgerLine:
+    try:
+        line = decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _unreadable(where, str(error)) from error
+    if line.v != VERSION:
+        raise _unreadable(where, f"version {line.v}, this nightherd reads {VERSION}")
+    return line
+
+
+def _unreadable(where: str, what: str) -> StateFileError:
+    return StateFileError(
+        f"{where}: {what}",
+        path=where,
+        operation="read",
+        code="LEDGER_DAMAGED",
+        hint="keep the file; nothing was changed",
+    )
+
+
+def _last_whole_line(path: Path) -> tuple[int, int]:
+    """Where the file's last whole line ends, and the change it holds; 0 and 0 when there is none."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        reach = TAIL_BYTES
+        while True:
+            start = max(0, size - reach)
+            file.seek(start)
+            tail = file.read(size - start)
+            end = tail.rfind(b"\n")
+            begin = tail.rfind(b"\n", 0, max(end, 0))
+            if begin >= 0 or start == 0:
+                break
+            reach *= 4
+    if end < 0:
+        return 0, 0
+    line = tail[begin + 1 : end + 1]
+    decoder = msgspec.json.Decoder(LedgerLine)
+    return start + end + 1, _decode(decoder, line, f"{path}: last line").change
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+SELECT * FROM jobs WHERE dedupe_key = ?1;

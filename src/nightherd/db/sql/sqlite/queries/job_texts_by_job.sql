@@ -1,0 +1,1 @@
+SELECT * FROM job_texts WHERE job_id = ?1;

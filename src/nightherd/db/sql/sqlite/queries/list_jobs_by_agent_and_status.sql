@@ -1,0 +1,2 @@
+-- Newest first, from before the cursor on.
+SELECT * FROM jobs WHERE number < ?1 AND agent = ?3 AND status = ?4 ORDER BY number DESC LIMIT ?2;

@@ -1,0 +1,1 @@
+INSERT INTO outbox (change, at, kind, rows) VALUES (?1, ?2, ?3, ?4);

@@ -1,0 +1,182 @@
+"""The state directory: made whole, checked, and kept to its owner."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightherd.db.failure import errno_name, explain
+from nightherd.errors import StateDirectoryCreateError, StateDirectoryValidationError
+from nightherd.state import layout
+
+NETWORK_FILESYSTEMS = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+    )
+)
+NETWORK_FUSE = (
+    "fuse.sshfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.rclone",
+    "fuse.glusterfs",
+    "fuse.ceph",
+)
+MOUNTS = Path("/proc/self/mounts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateDirectory:
+    """Where everything of a state directory is. Making this value touches nothing."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The rows (SQLite)."""
+        return self.root / layout.DATABASE
+
+    @property
+    def write_lock(self) -> Path:
+        """Held by whoever writes the database or the ledger."""
+        return self.root / layout.WRITE_LOCK
+
+    @property
+    def jobs(self) -> Path:
+        """Journals, one file per job."""
+        return self.root / layout.JOBS
+
+    @property
+    def sessions(self) -> Path:
+        """Session files for people and other tools."""
+        return self.root / layout.SESSIONS
+
+    @property
+    def logs(self) -> Path:
+        """Operator logs, one file per agent."""
+        return self.root / layout.LOGS
+
+    @property
+    def ledger(self) -> Path:
+        """Every committed change, one file per month."""
+        return self.root / layout.LEDGER
+
+    @property
+    def blobs(self) -> Path:
+        """Big bodies that journals name by hash."""
+        return self.root / layout.BLOBS
+
+    @property
+    def state_file(self) -> Path:
+        """The fleet's state for people; derived, never read by nightherd."""
+        return self.root / layout.STATE_FILE
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """The directories that have to be there, the root first."""
+        return (self.root, self.jobs, self.sessions, self.logs, self.ledger, self.blobs)
+
+
+def init_state_directory(root: Path, *, mounts: Path = MOUNTS) -> StateDirectory:
+    """Make the state directory at `root` whole: what is missing is made, what is there stays as it is.
+
+    Directories are open to their owner only. `StateDirectoryCreateError` when it cannot be made, with the
+    operating system's code; nothing is made on a network filesystem.
+    """
+    directory = StateDirectory(root=Path(os.path.abspath(root)))  # noqa: PTH100 - links stay as they are
+    _refuse_dangling(directory.root)
+    _refuse_network(directory.root, mounts)
+    for path in directory.directories:
+        _make(path)
+    _write_gitignore(directory.root / layout.GITIGNORE)
+    return validate_state_directory(directory.root)
+
+
+def validate_state_directory(root: Path) -> StateDirectory:
+    """The state directory at `root` if it is whole, else `StateDirectoryValidationError` with what is missing."""
+    directory = StateDirectory(root=Path(root))
+    missing = [str(path) for path in directory.directories if not path.is_dir()]
+    if missing:
+        names = ", ".join(f"'{path}'" for path in missing)
+        raise StateDirectoryValidationError(
+            f"The state directory is not whole: {names} missing or not a directory.",
+            missing_paths=missing,
+        )
+    return directory
+
+
+def filesystem_of(path: Path, mounts: Path = MOUNTS) -> str | None:
+    """The type of the filesystem that `path`, or the nearest directory above it that exists, is on."""
+    try:
+        lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return None
+    real = Path(os.path.realpath(path))
+    found: tuple[int, str] | None = None
+    for line in lines:
+        _, point, kind, *_ = line.split(" ")
+        mounted = Path(point.encode().decode("unicode_escape"))
+        # The longest mount point above the path wins; of equal ones the later lies on top.
+        if real.is_relative_to(mounted) and (found is None or len(mounted.parts) >= found[0]):
+            found = (len(mounted.parts), kind)
+    return found[1] if found is not None else None
+
+
+def _refuse_dangling(root: Path) -> None:
+    if root.is_symlink() and not root.exists():
+        raise StateDirectoryCreateError(
+            f"'{root}' is a link to {root.readlink()}, which does not exist.",
+            path=str(root),
+            code="ENOENT",
+            hint="make the directory it names, or remove the link",
+        )
+
+
+def _refuse_network(root: Path, mounts: Path) -> None:
+    kind = filesystem_of(root, mounts)
+    if kind is not None and (kind in NETWORK_FILESYSTEMS or kind.startswith(NETWORK_FUSE)):
+        raise StateDirectoryCreateError(
+            f"'{root}' is on a network filesystem ({kind}), where locks do not hold.",
+            path=str(root),
+            code="ENETFS",
+            hint="keep the state directory on a local disk (--state-dir)",
+        )
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise StateDirectoryCreateError(
+            explain(error, path), path=str(path), code=errno_name(error)
+        ) from error
+
+
+def _write_gitignore(path: Path) -> None:
+    """State is never committed: it holds prompts and answers."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StateDirectoryCreateError(
+            explain(error, path), path=str(path), code=errno_name(error)
+        ) from error
+    try:
+        os.write(descriptor, b"*\n")
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,13 @@
+"""The names of what a state directory holds (docs/formats/state.md)."""
+
+from __future__ import annotations
+
+DATABASE = "nightherd.db"
+WRITE_LOCK = "write.lock"
+JOBS = "jobs"
+SESSIONS = "sessions"
+LOGS = "logs"
+LEDGER = "ledger"
+BLOBS = "blobs"
+GITIGNORE = ".gitignore"
+STATE_FILE = "state.yaml"

@@ -1,0 +1,147 @@
+"""State in memory: the same answers as the real store, for tests and for trying things out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from nightherd.model.change import Answer, Applied, Change, Row
+from nightherd.model.decide import decide
+from nightherd.model.execution import Execution
+from nightherd.model.ids import ExecutionId, JobId, SessionId
+from nightherd.model.job import Job, JobTexts
+from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionKey, SessionMode
+from nightherd.ports import JobQuery
+from nightherd.state.images import encode_images
+from nightherd.state.tables import TABLES, Table
+
+RowT = TypeVar("RowT")
+
+
+class MemoryRows:
+    """The rows of one memory state, by key."""
+
+    def __init__(self) -> None:
+        self._rows: dict[type, dict[str, Row]] = {row_type: {} for row_type in TABLES}
+        self._tables: dict[type, Table[Row]] = {row_type: Table(row_type) for row_type in TABLES}
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Replace rows by key: all of them, or none when one cannot be stored."""
+        tables = [self._tables[type(row)] for row in rows]
+        images = [table.image(row) for table, row in zip(tables, rows, strict=True)]
+        named = zip(tables, images, strict=True)
+        encode_images([{"table": table.name, "row": image} for table, image in named])
+        for table, row, image in zip(tables, rows, images, strict=True):
+            self._rows[type(row)][str(image[table.key])] = row
+
+    def all(self, row_type: type[RowT]) -> Sequence[RowT]:
+        """Every row of one kind."""
+        return [row for row in self._rows[row_type].values() if isinstance(row, row_type)]
+
+    def job(self, id: JobId) -> Job | None:
+        return self._find(Job, id)
+
+    def texts(self, job_id: JobId) -> JobTexts | None:
+        return self._find(JobTexts, job_id)
+
+    def job_with_dedupe_key(self, key: str) -> Job | None:
+        return next((job for job in self.all(Job) if job.dedupe_key == key), None)
+
+    def session(self, id: SessionId) -> Session | None:
+        return self._find(Session, id)
+
+    def current_session(self, key: SessionKey) -> Session | None:
+        if key.mode is SessionMode.FRESH_PER_JOB:
+            return None
+        current = [
+            session
+            for session in self.all(Session)
+            if session.status not in SESSION_LIFECYCLE.terminal and _same(session.key, key)
+        ]
+        return max(current, key=lambda session: session.number, default=None)
+
+    def execution(self, id: ExecutionId) -> Execution | None:
+        return self._find(Execution, id)
+
+    def next_job_number(self) -> int:
+        return max((job.number for job in self.all(Job)), default=0) + 1
+
+    def next_session_number(self) -> int:
+        return max((session.number for session in self.all(Session)), default=0) + 1
+
+    def _find(self, row_type: type[RowT], key: str) -> RowT | None:
+        row = self._rows[row_type].get(key)
+        return row if isinstance(row, row_type) else None
+
+
+class MemoryReader:
+    """Every question about one memory state."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    def find_job(self, job_id: JobId) -> Job | None:
+        return self._rows.job(job_id)
+
+    def find_texts(self, job_id: JobId) -> JobTexts | None:
+        return self._rows.texts(job_id)
+
+    def find_session(self, session_id: SessionId) -> Session | None:
+        return self._rows.session(session_id)
+
+    def list_jobs(self, query: JobQuery) -> Sequence[Job]:
+        found = [
+            job
+            for job in self._newest_first()
+            if query.agent in (None, job.agent)
+            and query.status in (None, job.status)
+            and (query.before is None or job.number < query.before)
+        ]
+        return found[: query.limit]
+
+    def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
+        return [job.id for job in self._newest_first() if job.id.startswith(prefix)][:limit]
+
+    def list_executions(self, job_id: JobId) -> Sequence[Execution]:
+        mine = [row for row in self._rows.all(Execution) if row.job_id == job_id]
+        return sorted(mine, key=lambda execution: execution.epoch)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _newest_first(self) -> Sequence[Job]:
+        return sorted(self._rows.all(Job), key=lambda job: -job.number)
+
+
+class MemoryStore:
+    """One memory state, open for changes; `reader()` answers questions about the same rows."""
+
+    def __init__(self) -> None:
+        self._rows = MemoryRows()
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        """Carry out `changes` in order, each whole or not at all, one answer each."""
+        answers = []
+        for change in changes:
+            answer = decide(change, self._rows)
+            if isinstance(answer, Applied):
+                self._rows.write(answer.rows)
+            answers.append(answer)
+        return answers
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def reader(self) -> MemoryReader:
+        """A reader of what this store has; it goes on seeing every later change."""
+        return MemoryReader(self._rows)
+
+
+def _same(one: SessionKey, other: SessionKey) -> bool:
+    """Whether two keys are one; an empty channel or schedule is none."""
+    return (one.agent, one.mode, one.channel_id or "", one.schedule or "") == (
+        other.agent,
+        other.mode,
+        other.channel_id or "",
+        other.schedule or "",
+    )

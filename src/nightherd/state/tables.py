@@ -1,0 +1,122 @@
+"""Which row lives in which table, and how a row's fields become columns.
+
+A new kind of row is a dataclass in `model/`, a migration, and one line in `TABLES`. Columns have the
+names of the fields; the first field is the key. Words of an enum are text, instants are UTC text of fixed
+width, flags are 0 or 1, maps are JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from nightherd.db.connection import Value
+from nightherd.errors import InvalidValueError
+from nightherd.model.execution import Execution
+from nightherd.model.job import Job, JobTexts
+from nightherd.model.session import Session
+
+TABLES: Mapping[type, str] = {
+    Job: "jobs",
+    JobTexts: "job_texts",
+    Execution: "executions",
+    Session: "sessions",
+}
+
+Image = dict[str, Value]
+"""A row as its table has it: column to value."""
+
+RowT = TypeVar("RowT")
+Convert = Callable[[Any], Any]
+
+
+class Table(Generic[RowT]):
+    """One kind of row and its table: rows to columns and back, losing nothing."""
+
+    def __init__(self, row_type: type[RowT]) -> None:
+        self.row_type = row_type
+        self.name = TABLES[row_type]
+        self.columns = tuple(field.name for field in fields(row_type))  # type: ignore[arg-type]  # every type in TABLES is a dataclass
+        self.key = self.columns[0]
+        hints = get_type_hints(row_type)
+        kinds = {name: _plain(hints[name]) for name in self.columns}
+        self._encoders = _chosen(kinds, _encoder)
+        self._decoders = _chosen(kinds, _decoder)
+
+    @property
+    def upsert(self) -> str:
+        """The statement that writes one whole row, new or not; its values stand in column order."""
+        places = ", ".join("?" for _ in self.columns)
+        changes = ", ".join(f"{name} = excluded.{name}" for name in self.columns[1:])
+        return (
+            f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({places})"
+            f" ON CONFLICT ({self.key}) DO UPDATE SET {changes}"
+        )
+
+    def image(self, row: RowT) -> Image:
+        """`row` as its table has it."""
+        image: Image = {name: getattr(row, name) for name in self.columns}
+        for name, encode in self._encoders:
+            if image[name] is not None:
+                image[name] = encode(image[name])
+        return image
+
+    def row(self, columns: Iterable[str], values: Sequence[Value]) -> RowT:
+        """The row that `values` of `columns` are. An older database lacks columns: their defaults stand in."""
+        found: dict[str, Any] = dict(zip(columns, values, strict=False))
+        for name, decode in self._decoders:
+            value = found.get(name)
+            if value is not None:
+                found[name] = decode(value)
+        return self.row_type(**found)
+
+
+def time_text(at: datetime) -> str:
+    """An instant as columns and the ledger have it: fixed width, so that text order is time order."""
+    if at.tzinfo is None:
+        raise InvalidValueError(f"{at} has no time zone")
+    return at.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def _plain(hint: Any) -> Any:
+    """The type inside `X | None` and behind a NewType."""
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (part for part in get_args(hint) if part is not type(None))
+    while hasattr(hint, "__supertype__"):
+        hint = hint.__supertype__
+    return get_origin(hint) or hint
+
+
+def _chosen(
+    kinds: Mapping[str, Any], choose: Callable[[Any], Convert | None]
+) -> tuple[tuple[str, Convert], ...]:
+    return tuple((name, found) for name, kind in kinds.items() if (found := choose(kind)))
+
+
+def _encoder(kind: Any) -> Convert | None:
+    if kind is datetime:
+        return time_text
+    if kind is bool:
+        return int
+    if kind is Mapping:
+        return _json_text
+    return str if issubclass(kind, StrEnum) else None
+
+
+def _decoder(kind: Any) -> Convert | None:
+    if kind is datetime:
+        return datetime.fromisoformat
+    if kind is bool:
+        return bool
+    if kind is Mapping:
+        return json.loads
+    return {word.value: word for word in kind}.__getitem__ if issubclass(kind, StrEnum) else None
+
+
+def _json_text(value: Mapping[str, str]) -> str:
+    return json.dumps(dict(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))

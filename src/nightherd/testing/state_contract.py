@@ -1,0 +1,337 @@
+"""What every state store must do: one check per promise, for any `StateWriter` and `StateReader`.
+
+Run each of `CHECKS` against an empty state of your own; a check that returns has passed. Nothing here
+needs pytest:
+
+    for check in CHECKS:
+        anyio.run(check, OpenState(writer=..., reader=...))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.change import (
+    Answer,
+    Applied,
+    Change,
+    RecordRuntimeSession,
+    Refused,
+    Why,
+)
+from nightherd.model.execution import ExecutionStatus
+from nightherd.model.ids import SessionId
+from nightherd.model.job import ExitReason, JobStatus
+from nightherd.model.money import MicroUsd
+from nightherd.model.outcome import Outcome
+from nightherd.model.session import SessionMode, SessionStatus
+from nightherd.model.usage import Totals, Usage
+from nightherd.ports import JobQuery, StateReader, StateWriter
+from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenState:
+    """An empty state, opened for writing and for reading."""
+
+    writer: StateWriter
+    reader: StateReader
+
+
+Check = Callable[[OpenState], Awaitable[None]]
+
+
+async def check_submitted_job_reads_back_whole(state: OpenState) -> None:
+    change = submit(1)
+    full = replace(
+        change.job,
+        dedupe_key="delivery-1",
+        priority=-3,
+        trigger_id="issue/7",
+        forked_from=job_id(90),
+        resumed_from=job_id(91),
+        parent_job_id=job_id(92),
+        schedule="nightly",
+    )
+    texts = replace(change.texts, prompt="a\x1f\u2028 b\r\n\ufeff🐄", inputs={"b": "2", "a": "ä"})
+
+    answer = await _applied(state, replace(change, job=full, texts=texts))
+
+    assert answer.job == replace(full, number=1, session_id=change.session.id)
+    assert state.reader.find_job(full.id) == answer.job
+    assert state.reader.find_texts(full.id) == texts
+    assert state.reader.find_session(change.session.id) == replace(change.session, number=1)
+    assert tuple(state.reader.list_executions(full.id)) == ()
+
+
+async def check_what_is_not_there_is_none(state: OpenState) -> None:
+    assert state.reader.find_job(job_id(1)) is None
+    assert state.reader.find_texts(job_id(1)) is None
+    assert state.reader.find_session(SessionId("sess-00000001")) is None
+    assert tuple(state.reader.list_executions(job_id(1))) == ()
+    assert tuple(state.reader.list_jobs(JobQuery())) == ()
+    assert tuple(state.reader.job_ids("job-", 5)) == ()
+
+
+async def check_execution_is_recorded_from_start_to_end(state: OpenState) -> None:
+    await _applied(state, submit(1))
+    usage = Usage(input_tokens=10, output_tokens=4, cost_microusd=MicroUsd(1_234_567))
+    totals = Totals(turns=2, messages=5, usage=usage)
+
+    started = await _applied(state, start(1, minute=1, repo="git@example.org:herd"))
+    await _applied(state, _recorded(1, "3f0c"))
+    settled = await _applied(state, settle(1, minute=3, totals=totals, answer="Done."))
+
+    (execution,) = state.reader.list_executions(job_id(1))
+    assert started.job.status is JobStatus.RUNNING
+    assert started.job.epoch == 1
+    assert settled.job == state.reader.find_job(job_id(1))
+    assert settled.job.status is JobStatus.COMPLETED
+    assert (settled.job.cost_microusd, settled.job.turns, settled.job.messages) == (1_234_567, 2, 5)
+    assert (execution.status, execution.success) == (ExecutionStatus.FINISHED, True)
+    assert (execution.repo, execution.runtime_session_id) == ("git@example.org:herd", "3f0c")
+    assert execution.duration_ms == 120_000
+    texts = state.reader.find_texts(job_id(1))
+    assert texts is not None
+    assert texts.summary == "Done."
+
+
+async def check_failed_execution_says_so_in_every_row(state: OpenState) -> None:
+    await _applied(state, submit(1), start(1))
+    outcome = Outcome(exit_reason=ExitReason.ERROR, error="no disk", error_code="io")
+
+    await _applied(state, settle(1, outcome=outcome))
+
+    job = state.reader.find_job(job_id(1))
+    (execution,) = state.reader.list_executions(job_id(1))
+    assert job is not None
+    assert (job.status, job.exit_reason) == (JobStatus.FAILED, ExitReason.ERROR)
+    assert (job.error, job.error_code) == ("no disk", "io")
+    assert (execution.success, execution.error) == (False, "no disk")
+
+
+async def check_terminal_is_final(state: OpenState) -> None:
+    await _applied(state, submit(1), start(1), settle(1))
+    before = state.reader.find_job(job_id(1))
+
+    again = await _refused(state, settle(1))
+    restarted = await _refused(state, start(1))
+    recorded = await _refused(state, _recorded(1, "late"))
+
+    assert {again.why, restarted.why, recorded.why} == {Why.STATUS}
+    assert again.job == before
+    assert state.reader.find_job(job_id(1)) == before
+
+
+async def check_older_epoch_is_fenced(state: OpenState) -> None:
+    await _applied(state, submit(1), start(1))
+    before = state.reader.find_job(job_id(1))
+
+    settled = await _refused(state, replace(settle(1), epoch=0))
+    recorded = await _refused(state, replace(_recorded(1, "zombie"), epoch=2))
+
+    assert {settled.why, recorded.why} == {Why.FENCED}
+    assert state.reader.find_job(job_id(1)) == before
+
+
+async def check_job_that_does_not_exist_is_missing(state: OpenState) -> None:
+    assert (await _refused(state, start(1))).why is Why.MISSING
+    assert (await _refused(state, settle(1))).why is Why.MISSING
+
+
+async def check_dedupe_key_takes_effect_once(state: OpenState) -> None:
+    first = submit(1)
+    first = replace(first, job=replace(first.job, dedupe_key="slot-1"))
+    second = submit(2)
+    second = replace(second, job=replace(second.job, dedupe_key="slot-1"))
+
+    taken = await _applied(state, first)
+    refused = await _refused(state, second)
+
+    assert (refused.why, refused.job) == (Why.DUPLICATE, taken.job)
+    assert state.reader.find_job(job_id(2)) is None
+    assert state.reader.find_session(second.session.id) is None
+
+
+async def check_taken_ids_are_refused(state: OpenState) -> None:
+    await _applied(state, submit(1))
+    same_job = replace(submit(2), job=submit(1).job)
+    same_session = replace(submit(3), session=submit(1).session)
+
+    assert (await _refused(state, same_job)).why is Why.ID_TAKEN
+    assert (await _refused(state, same_session)).why is Why.ID_TAKEN
+    assert len(state.reader.list_jobs(JobQuery())) == 1
+
+
+async def check_jobs_of_one_key_share_a_session(state: OpenState) -> None:
+    one, two = submit(1, mode=SessionMode.PERSISTENT), submit(2, mode=SessionMode.PERSISTENT)
+
+    first, second = await _applied(state, one), await _applied(state, two)
+
+    assert first.job.session_id == second.job.session_id == one.session.id
+    assert state.reader.find_session(two.session.id) is None
+
+
+async def check_channels_and_fresh_jobs_share_nothing(state: OpenState) -> None:
+    changes = [
+        submit(1, mode=SessionMode.PER_CHANNEL, channel="C1"),
+        submit(2, mode=SessionMode.PER_CHANNEL, channel="C2"),
+        submit(3, mode=SessionMode.FRESH_PER_JOB),
+        submit(4, mode=SessionMode.FRESH_PER_JOB),
+        submit(5, mode=SessionMode.PERSISTENT),
+    ]
+
+    answers = await state.writer.apply(changes)
+
+    sessions = {answer.job.session_id for answer in answers if isinstance(answer, Applied)}
+    assert len(sessions) == 5
+
+
+async def check_busy_session_lets_no_second_job_in(state: OpenState) -> None:
+    persistent = SessionMode.PERSISTENT
+    await _applied(state, submit(1, mode=persistent), submit(2, mode=persistent), start(1))
+
+    refused = await _refused(state, start(2))
+    await _applied(state, settle(1), start(2))
+
+    job = state.reader.find_job(job_id(2))
+    assert refused.why is Why.SESSION_BUSY
+    assert job is not None
+    assert job.session_id is not None
+    session = state.reader.find_session(job.session_id)
+    assert session is not None
+    assert (session.status, session.job_count) == (SessionStatus.ACTIVE, 2)
+
+
+async def check_session_that_does_not_fit_is_followed_by_a_new_one(state: OpenState) -> None:
+    old = submit(1, mode=SessionMode.PERSISTENT)
+    moved = submit(2, mode=SessionMode.PERSISTENT)
+    moved = replace(moved, session=replace(moved.session, working_directory="/elsewhere"))
+    later = submit(3, mode=SessionMode.PERSISTENT)
+    later = replace(later, session=replace(later.session, working_directory="/elsewhere"))
+
+    answers = [await _applied(state, change) for change in (old, moved, later)]
+
+    sessions = [answer.job.session_id for answer in answers]
+    assert sessions == [old.session.id, moved.session.id, moved.session.id]
+
+
+async def check_numbers_have_no_gaps_and_refusals_take_none(state: OpenState) -> None:
+    for number in (1, 2, 3):
+        await _applied(state, submit(number))
+        await _refused(state, submit(number))
+
+    numbers = [job.number for job in state.reader.list_jobs(JobQuery())]
+    assert numbers == [3, 2, 1]
+
+
+async def check_lists_page_newest_first_by_every_filter(state: OpenState) -> None:
+    for number in range(1, 13):
+        await _applied(state, submit(number, agent="odd" if number % 2 else "even"))
+    await _applied(state, start(1), start(2), start(3))
+
+    everything = _numbers(state, JobQuery(limit=5))
+    assert everything == [12, 11, 10, 9, 8]
+    assert _numbers(state, JobQuery(limit=5, before=8)) == [7, 6, 5, 4, 3]
+    assert _numbers(state, JobQuery(agent="odd", limit=3)) == [11, 9, 7]
+    assert _numbers(state, JobQuery(agent="odd", limit=3, before=7)) == [5, 3, 1]
+    assert _numbers(state, JobQuery(status=JobStatus.RUNNING)) == [3, 2, 1]
+    assert _numbers(state, JobQuery(status=JobStatus.RUNNING, agent="odd")) == [3, 1]
+    assert _numbers(state, JobQuery(status=JobStatus.FAILED, agent="odd")) == []
+    assert _numbers(state, JobQuery(agent="nobody")) == []
+
+
+async def check_ids_are_found_by_prefix_newest_first(state: OpenState) -> None:
+    for number in range(1, 6):
+        await _applied(state, submit(number))
+    ids = [job_id(number) for number in (5, 4, 3, 2, 1)]
+
+    assert list(state.reader.job_ids("job-", 10)) == ids
+    assert list(state.reader.job_ids("", 2)) == ids[:2]
+    assert list(state.reader.job_ids(job_id(4), 10)) == [job_id(4)]
+    assert list(state.reader.job_ids(job_id(4)[:-1], 10)) == ids
+    assert list(state.reader.job_ids(job_id(4)[:-1] + "%", 10)) == []
+    assert list(state.reader.job_ids("job-1999", 10)) == []
+
+
+async def check_change_that_raises_leaves_nothing_behind(state: OpenState) -> None:
+    good, bad, never = submit(1), submit(2), submit(3)
+    bad = replace(bad, texts=replace(bad.texts, prompt="half a pair: \ud800"))
+
+    try:
+        await state.writer.apply([good, bad, never])
+    except InvalidValueError:
+        pass
+    else:
+        raise AssertionError("text that cannot be stored was accepted")
+
+    assert _numbers(state, JobQuery()) == [1]
+    assert state.reader.find_session(bad.session.id) is None
+    assert state.reader.find_job(never.job.id) is None
+    await _applied(state, submit(4))
+    assert _numbers(state, JobQuery()) == [2, 1]
+
+
+async def check_answers_come_in_the_order_of_changes(state: OpenState) -> None:
+    answers = await state.writer.apply([submit(1), start(1), start(1), settle(1), submit(2)])
+
+    kinds = [type(answer) for answer in answers]
+    assert kinds == [Applied, Applied, Refused, Applied, Applied]
+    assert tuple(await state.writer.apply([])) == ()
+
+
+CHECKS: tuple[Check, ...] = (
+    check_submitted_job_reads_back_whole,
+    check_what_is_not_there_is_none,
+    check_execution_is_recorded_from_start_to_end,
+    check_failed_execution_says_so_in_every_row,
+    check_terminal_is_final,
+    check_older_epoch_is_fenced,
+    check_job_that_does_not_exist_is_missing,
+    check_dedupe_key_takes_effect_once,
+    check_taken_ids_are_refused,
+    check_jobs_of_one_key_share_a_session,
+    check_channels_and_fresh_jobs_share_nothing,
+    check_busy_session_lets_no_second_job_in,
+    check_session_that_does_not_fit_is_followed_by_a_new_one,
+    check_numbers_have_no_gaps_and_refusals_take_none,
+    check_lists_page_newest_first_by_every_filter,
+    check_ids_are_found_by_prefix_newest_first,
+    check_change_that_raises_leaves_nothing_behind,
+    check_answers_come_in_the_order_of_changes,
+)
+"""Every check there is."""
+
+
+async def _applied(state: OpenState, *changes: Change) -> Applied:
+    answer = await _answer(state, *changes)
+    assert isinstance(answer, Applied), answer
+    return answer
+
+
+async def _refused(state: OpenState, *changes: Change) -> Refused:
+    answer = await _answer(state, *changes)
+    assert isinstance(answer, Refused), answer
+    return answer
+
+
+async def _answer(state: OpenState, *changes: Change) -> Answer:
+    answers = await state.writer.apply(changes)
+    assert all(isinstance(answer, Applied) for answer in answers[:-1]), answers
+    return answers[-1]
+
+
+def _numbers(state: OpenState, query: JobQuery) -> list[int]:
+    return [job.number for job in state.reader.list_jobs(query)]
+
+
+def _recorded(number: int, runtime_session_id: str) -> RecordRuntimeSession:
+    return RecordRuntimeSession(
+        job_id=job_id(number),
+        epoch=1,
+        runtime_session_id=runtime_session_id,
+        at=BEGINNING + timedelta(minutes=2),
+    )
