@@ -1,0 +1,129 @@
+"""Filling variables in, before anything is checked: numbers and choices can come from the environment.
+
+`${NAME}` and `${NAME:-default}` are filled in, `$${` writes `${` itself, anything else stays as it is.
+The run-time places of prompts and scripts (model/template.py) are left for the job to fill in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from nightherd.config.findings import Findings
+from nightherd.config.node import (
+    Entry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    Spot,
+    problem_at,
+    text_of,
+)
+from nightherd.model.template import RUN_TIME_NAMES
+
+VARIABLE = re.compile(
+    r"(?P<escape>\$\$\{)"
+    r"|\$\{(?:(?P<input>inputs\.[A-Za-z0-9_-]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?)\}"
+)
+TEMPLATE_KEYS = frozenset({"prompt", "default_prompt", "system_prompt", "script"})
+"""Below these keys a text may have places that the job fills in."""
+
+Path = tuple[str, ...]
+
+
+class Interpolation:
+    """Fills one document in from one environment; what it cannot fill in is found and left."""
+
+    def __init__(self, environ: Mapping[str, str], findings: Findings) -> None:
+        self.environ = environ
+        self.findings = findings
+
+    def fill(self, node: Node, path: Path = (), *, template: bool = False) -> Node:
+        """`node` with its variables filled in; the node itself when it has none."""
+        if isinstance(node, ScalarNode):
+            return self.scalar(node, path, template=template) if "${" in node.text else node
+        if isinstance(node, MappingNode):
+            return self.mapping(node, path, template=template)
+        items = [
+            self.fill(item, (*path, item_name(item, index)), template=template)
+            for index, item in enumerate(node.items)
+        ]
+        unchanged = all(new is old for new, old in zip(items, node.items, strict=True))
+        return node if unchanged else SequenceNode(node.spot, tuple(items))
+
+    def mapping(self, node: MappingNode, path: Path, *, template: bool) -> MappingNode:
+        """A mapping with its values filled in; keys stay as they are."""
+        changed: dict[str, Entry] = {}
+        for key, entry in node.entries.items():
+            value = self.fill(entry.value, (*path, key), template=template or key in TEMPLATE_KEYS)
+            if value is not entry.value:
+                changed[key] = Entry(entry.key, value)
+        return MappingNode(node.spot, {**node.entries, **changed}) if changed else node
+
+    def scalar(self, node: ScalarNode, path: Path, *, template: bool) -> ScalarNode:
+        """A text with its variables filled in."""
+        filled = secret = False
+
+        def replace(match: re.Match[str]) -> str:
+            nonlocal filled, secret
+            if match["escape"]:
+                return "${"
+            if match["input"] or match["name"] in RUN_TIME_NAMES:
+                self.check_place(node, match, path, template=template)
+                return match[0]
+            value = self.environ.get(match["name"])
+            if value is None and match["default"] is None:
+                self.report_unset(node, match, path)
+                return match[0]
+            filled = True
+            secret = secret or value is not None
+            return match["default"][2:] if value is None else value
+
+        text = VARIABLE.sub(replace, node.text)
+        if not filled:
+            return node if text == node.text else ScalarNode(node.spot, text, node.plain)
+        return ScalarNode(node.spot, text, node.plain, node.text, secret)
+
+    def check_place(
+        self, node: ScalarNode, match: re.Match[str], path: Path, *, template: bool
+    ) -> None:
+        """A run-time place may only stand in a template, and takes no default."""
+        place = match["input"] or match["name"]
+        if not template:
+            message = f"${{{place}}} is a value of the job; only prompts and scripts can use it"
+        elif match["default"]:
+            message = f"${{{place}}} is a value of the job and takes no default"
+        else:
+            return
+        spot = spot_of(node, match[0])
+        self.findings.add(problem_at(spot, message, path=".".join(path)))
+
+    def report_unset(self, node: ScalarNode, match: re.Match[str], path: Path) -> None:
+        """A variable without a value or a default."""
+        name = match["name"]
+        problem = problem_at(
+            spot_of(node, match[0]),
+            f"the variable {name} is not set",
+            path=".".join(path),
+            hint=f"set {name}, write it into .env, or give a default: ${{{name}:-default}}",
+        )
+        self.findings.add(problem)
+
+
+def item_name(item: Node, index: int) -> str:
+    """What an item of a list is called in a path: by its name when it has one."""
+    name = text_of(item.get("name")) if isinstance(item, MappingNode) else None
+    return str(index) if name is None else name
+
+
+def spot_of(node: ScalarNode, text: str) -> Spot:
+    """Where `text` stands inside a scalar: the variable itself, when its line has it as it is."""
+    spot = node.spot
+    lines = spot.source.lines
+    for number in range(spot.line, min(spot.line + node.text.count("\n") + 2, len(lines) + 1)):
+        start = spot.column - 1 if number == spot.line else 0
+        found = lines[number - 1].find(text, start)
+        if found >= 0:
+            return Spot(spot.source, number, found + 1, len(text))
+    return spot

@@ -1,0 +1,161 @@
+"""The JSON Schema of fleet and agent files, for editors, for `config schema` and for naming valid keys."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from nightherd.config.canonical import ALIASES
+from nightherd.config.schema.agent import AgentFile
+from nightherd.config.schema.fleet import FleetFile
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FileKind = Literal["fleet", "agent"]
+TITLES = {"fleet": "nightherd fleet file", "agent": "nightherd agent file"}
+MODELS = {"fleet": FleetFile, "agent": AgentFile}
+ONLY_FOR_MESSAGES = frozenset({"#/$defs/OtherStep", "#/$defs/UnknownHook"})
+"""Models that exist to word a mistake; no correct file matches them."""
+VARIABLE = {
+    "description": "A value filled in from the environment: ${NAME} or ${NAME:-default}.",
+    "type": "string",
+    "pattern": r"\$\{[A-Za-z_]",
+}
+OLDER_NAMES = {"workspace": "AgentSettings", "base_image": "FleetDocker", "expression": "Schedule"}
+"""The model each older name belongs to; models built on it take the name too."""
+
+Schema = dict[str, Any]
+
+
+def json_schema(kind: FileKind = "fleet") -> Schema:
+    """The schema of a whole file, every property described. Variables may stand for any scalar."""
+    return {"$schema": DIALECT, **schema_of(MODELS[kind]), "title": TITLES[kind]}
+
+
+@functools.cache
+def schema_of(model: type[BaseModel]) -> Schema:
+    """The schema of what a model takes; not to be changed by the caller."""
+    _, whole = models_json_schema([(model, "validation")])
+    definitions: dict[str, Schema] = whole["$defs"]
+    for schema in definitions.values():
+        clean(schema)
+    add_older_names(definitions)
+    overrides = definitions.get("AgentReference")
+    if overrides is not None:
+        add_overrides(overrides)
+    for name in [ref.removeprefix("#/$defs/") for ref in ONLY_FOR_MESSAGES]:
+        definitions.pop(name, None)
+    definitions["Variable"] = VARIABLE
+    root = definitions.pop(model.__name__)
+    return {**root, "$defs": dict(sorted(definitions.items()))}
+
+
+def clean(schema: Schema) -> None:
+    """Drop what only says the key again, and let variables stand for scalars, at every depth."""
+    schema.pop("title", None)
+    schema.pop("discriminator", None)
+    if "oneOf" in schema:
+        branches = schema.pop("oneOf")
+        schema["anyOf"] = [one for one in branches if one.get("$ref") not in ONLY_FOR_MESSAGES]
+    for inner in parts(schema):
+        clean(inner)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            schema[key] = opened(schema[key])
+    for name, prop in schema.get("properties", {}).items():
+        schema["properties"][name] = opened(prop)
+
+
+def opened(schema: Schema) -> Schema:
+    """The schema of a value, or a variable where that value is a number, a choice or a shaped text."""
+    if not any(is_closed(one) for one in (schema, *schema.get("anyOf", ()))):
+        return schema
+    described: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
+    bare = {key: value for key, value in schema.items() if key not in described}
+    branches = bare.pop("anyOf", None) or [bare]
+    return {"anyOf": [*branches, {"$ref": "#/$defs/Variable"}], **described}
+
+
+def is_closed(schema: Schema) -> bool:
+    """Whether a text with a variable in it would not fit."""
+    return (
+        schema.get("type") in {"integer", "number", "boolean"}
+        or "enum" in schema
+        or "pattern" in schema
+    )
+
+
+def parts(schema: Schema) -> Iterator[Schema]:
+    """The schemas directly inside this one."""
+    for key in ("anyOf", "allOf", "prefixItems"):
+        yield from schema.get(key, ())
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield schema[key]
+    yield from schema.get("properties", {}).values()
+
+
+def add_older_names(definitions: dict[str, Schema]) -> None:
+    """The older name of a key takes what the key takes."""
+    for _, old, new in ALIASES:
+        for name, schema in definitions.items():
+            properties = schema.get("properties", {})
+            # Webhook triggers and the fleet itself have such keys too; only these models know the old name.
+            if new in properties and old not in properties and knows(name, old):
+                described = f"Older name of {new}."
+                properties[old] = {**properties[new], "description": described}
+
+
+def knows(model: str, old: str) -> bool:
+    """Whether the model's files may use the older name."""
+    families = {
+        "AgentSettings": {"AgentSettings", "Agent", "AgentFile"},
+        "FleetDocker": {"FleetDocker"},
+        "Schedule": {"Schedule", "NamedSchedule"},
+    }
+    return model in families[OLDER_NAMES[old]]
+
+
+def add_overrides(reference: Schema) -> None:
+    """What an override may say is what an agent may say."""
+    old = reference["properties"]["overrides"]
+    reference["properties"]["overrides"] = {
+        "anyOf": [{"$ref": "#/$defs/AgentSettings"}, {"type": "null"}],
+        "default": None,
+        "description": old["description"],
+    }
+
+
+def keys_at(schema: Schema, path: Iterable[str | int]) -> frozenset[str]:
+    """The keys a mapping at `path` may have, whichever of several forms it takes."""
+    found = [schema]
+    for step in path:
+        found = [inner for one in found for inner in children(schema, one, step)]
+    return frozenset(
+        key for one in found for form in forms(schema, one) for key in form.get("properties", {})
+    )
+
+
+def forms(root: Schema, schema: Schema) -> Iterator[Schema]:
+    """The schema with references followed, one by one for each form it may take."""
+    if "$ref" in schema:
+        yield from forms(root, root["$defs"][schema["$ref"].removeprefix("#/$defs/")])
+        return
+    yield schema
+    for branch in schema.get("anyOf", ()):
+        yield from forms(root, branch)
+
+
+def children(root: Schema, schema: Schema, step: str | int) -> Iterator[Schema]:
+    """The schemas of what stands at `step` of a value."""
+    for form in forms(root, schema):
+        if isinstance(step, int):
+            if isinstance(form.get("items"), dict):
+                yield form["items"]
+        elif step in form.get("properties", {}):
+            yield form["properties"][step]
+        elif isinstance(form.get("additionalProperties"), dict):
+            yield form["additionalProperties"]

@@ -1,0 +1,110 @@
+"""One agent out of its layers: defaults below, then what declares it, then the overrides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nightherd.config.canonical import canonical_agent
+from nightherd.config.documents import Documents
+from nightherd.config.findings import Findings
+from nightherd.config.interpolate import Interpolation
+from nightherd.config.merge import merge
+from nightherd.config.node import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    Spot,
+    problem_at,
+    text_of,
+    with_entry,
+)
+from nightherd.config.paths import absolute_path, with_absolute_paths
+from nightherd.config.schema.docker import FLEET_ONLY
+from nightherd.config.wording import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An agent as its layers say, not yet checked."""
+
+    fleet: tuple[str, ...]
+    """Names of the sub-fleets it stands in, outermost first."""
+    node: MappingNode
+    home: str
+    """Directory of the file that declares it."""
+    declared: Spot
+    """Where it is declared: where a clash of names is shown."""
+
+    @property
+    def path(self) -> str:
+        """What it is called in problems, its own name being perhaps a part of the problem."""
+        name = text_of(self.node.get("name")) or "?"
+        return ".".join(("agents", *self.fleet, name[:60] if name.isprintable() else "?"))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What surrounds the agents of one fleet file."""
+
+    fleet: tuple[str, ...]
+    environ: Mapping[str, str]
+    defaults: MappingNode | None
+    documents: Documents
+    findings: Findings
+
+    def draft(
+        self,
+        agent: MappingNode,
+        overrides: MappingNode | None = None,
+        *,
+        declared: Spot | None = None,
+    ) -> Draft:
+        """The agent with all its layers; script files read in, directories absolute."""
+        node = merge(self.defaults, canonical_agent(agent, self.findings))
+        if overrides is not None:
+            node = merge(node, canonical_agent(overrides, self.findings))
+        assert node is not None  # noqa: S101 (the agent itself is a layer)
+        node = with_absolute_paths(self.with_script(node), self.environ)
+        home = os.path.dirname(agent.spot.source.path)  # noqa: PTH120 (text in, text out)
+        draft = Draft(fleet=self.fleet, node=node, home=home, declared=declared or agent.spot)
+        self.check_directory(draft)
+        return draft
+
+    def with_script(self, agent: MappingNode) -> MappingNode:
+        """`agent` with the list of steps in place of the file that holds it."""
+        script = agent.get("script")
+        if not isinstance(script, ScalarNode) or not script.text:
+            return agent
+        where = Draft(fleet=self.fleet, node=agent, home="", declared=agent.spot).path + ".script"
+        path = absolute_path(script, self.environ)
+        steps = self.documents.open(path, named_by=script, where=where)
+        if steps is None:
+            return agent
+        filled = Interpolation(self.environ, self.findings).fill(steps, ("script",), template=True)
+        return with_entry(agent, "script", filled)
+
+    def check_directory(self, draft: Draft) -> None:
+        """A working directory that is named must be there."""
+        named: Node | None = draft.node.get("working_directory")
+        if isinstance(named, MappingNode):
+            named = named.get("root")
+        if not isinstance(named, ScalarNode) or named.plain or "\0" in named.text:
+            return
+        if not os.path.isdir(named.text):  # noqa: PTH112 (any text is a question, never an exception)
+            message = f"the directory {quote(named.shown)} does not exist"
+            path = f"{draft.path}.working_directory"
+            self.findings.add(problem_at(named, message, path=path))
+
+
+def refuse_fleet_keys(agent: MappingNode, findings: Findings) -> None:
+    """An agent's own file may not open its container."""
+    docker = agent.get("docker")
+    if not isinstance(docker, MappingNode):
+        return
+    for key, entry in docker.entries.items():
+        if key in FLEET_ONLY or key == "base_image":
+            message = f"{quote(key)} may only be set in the fleet file"
+            hint = "put it under 'defaults' or under this agent's 'overrides'"
+            findings.add(problem_at(entry.key, message, path=f"docker.{key}", hint=hint))

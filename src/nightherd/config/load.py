@@ -1,0 +1,153 @@
+"""Loading a fleet: from a path to a resolved `Fleet`, or to every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightherd.config.assemble import Assembly
+from nightherd.config.discovery import FLEET_FILE_NAMES, find_fleet_file
+from nightherd.config.documents import Documents
+from nightherd.config.findings import Findings
+from nightherd.config.layers import Draft
+from nightherd.config.node import MappingNode, place_of, problem_at
+from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, notices
+from nightherd.config.resolve import (
+    FILE_VERSION,
+    is_readable_version,
+    resolve_agent,
+    resolve_fleet,
+)
+from nightherd.config.schema.agent import Agent as AgentSchema
+from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.validate import check
+from nightherd.config.wording import quote
+from nightherd.errors import ConfigInvalidError, ConfigNotFoundError
+from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.model.problem import Problem, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFleet:
+    """A fleet that can be used, what has to be said about it, and where each of its values came from."""
+
+    fleet: Fleet
+    notices: tuple[Problem, ...]
+    settings: MappingNode
+    """What the fleet file says about the fleet itself."""
+    agents: Mapping[str, MappingNode]
+    """Each agent's merged settings, every value with its own place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFleet:
+    """What a check found: every problem, notices last, and the fleet when none of them is an error."""
+
+    file: Path
+    problems: tuple[Problem, ...]
+    loaded: LoadedFleet | None
+
+
+def load_fleet(path: Path, *, environ: Mapping[str, str], cwd: Path) -> LoadedFleet:
+    """The fleet at `path` (a file, or a directory to search upward from), ready to use.
+
+    Raises `ConfigNotFoundError` when no file is found, `ConfigInvalidError` with all problems otherwise.
+    Reads files only; nothing is written, and the process's environment is what `environ` says.
+    """
+    checked = check_fleet(path, environ=environ, cwd=cwd)
+    if checked.loaded is None:
+        raise ConfigInvalidError(
+            [problem for problem in checked.problems if problem.severity is Severity.ERROR]
+        )
+    return checked.loaded
+
+
+def check_fleet(path: Path, *, environ: Mapping[str, str], cwd: Path) -> CheckedFleet:
+    """Everything there is to say about the fleet at `path`; problems are values here.
+
+    Raises only `ConfigNotFoundError`.
+    """
+    file = locate(path, cwd)
+    findings = Findings()
+    assembly = Assembly(environ, findings, Documents(findings))
+    assembly.assemble(str(file))
+    settings = check_settings(assembly, findings)
+    agents = check_agents(assembly.drafts, findings)
+    loaded = None
+    if settings is not None and not findings.errors:
+        environment = {
+            name: value for name, value in assembly.dotenv.items() if name not in environ
+        }
+        fleet = resolve_fleet(settings, agents, file=str(file), environment=environment)
+        loaded = LoadedFleet(
+            fleet=fleet,
+            notices=findings.notices,
+            settings=assembly.fleets[0][1],
+            agents=dict(zip(fleet.agents, (draft.node for draft in assembly.drafts), strict=True)),
+        )
+    return CheckedFleet(file=file, problems=findings.errors + findings.notices, loaded=loaded)
+
+
+def locate(path: Path, cwd: Path) -> Path:
+    """The fleet file meant by `path`, absolute; one that is named need not exist."""
+    start = cwd / path
+    if not start.is_dir():
+        return start
+    found = find_fleet_file(start)
+    if found is None:
+        raise ConfigNotFoundError(
+            f"no {FLEET_FILE_NAMES[0]} in {start} or in any directory above it",
+            hint="make one with: nightherd init",
+        )
+    return found
+
+
+def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | None:
+    """The first fleet file's own settings; those of the others are only checked."""
+    first: FleetSettings | None = None
+    for number, (names, node) in enumerate(assembly.fleets):
+        path = ".".join(("fleets", *names)) if names else ""
+        settings = check(FleetSettings, node, findings, path=path)
+        findings.extend(notices(node, FLEET_KEYS, path))
+        if settings is not None and not is_readable_version(settings):
+            version = node.get("version") or node
+            message = f"this nightherd reads version {FILE_VERSION} of fleet files"
+            findings.add(problem_at(version, message, path="version"))
+        if number == 0:
+            first = settings
+    return first
+
+
+def check_agents(drafts: list[Draft], findings: Findings) -> list[Agent]:
+    """The agents whose drafts are right, no two of one name."""
+    agents: list[Agent] = []
+    declared: dict[str, Draft] = {}
+    for draft in drafts:
+        checked = check(AgentSchema, draft.node, findings, path=draft.path)
+        findings.extend(notices(draft.node, AGENT_KEYS, draft.path))
+        if checked is None:
+            continue
+        agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
+        check_script(agent, draft, findings)
+        first = declared.setdefault(agent.name, draft)
+        if first is not draft:
+            message = f"a second agent called {quote(agent.name)}"
+            hint = f"the first is at {place_of(first.declared)}"
+            findings.add(problem_at(draft.declared, message, path=draft.path, hint=hint))
+            continue
+        agents.append(agent)
+    return agents
+
+
+def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
+    """A scripted agent needs a script; a script needs a scripted agent."""
+    is_scripted = agent.runtime is RuntimeName.SCRIPTED
+    runtime, script = draft.node.entries.get("runtime"), draft.node.entries.get("script")
+    if is_scripted and agent.script is None and runtime is not None:
+        message = "a scripted agent needs a 'script'"
+        findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
+    elif not is_scripted and agent.script is not None and script is not None:
+        message = f"'script' is not used: the runtime is {agent.runtime}"
+        path = f"{draft.path}.script"
+        findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))

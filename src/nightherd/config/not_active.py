@@ -1,0 +1,115 @@
+"""Keys that are accepted and checked but do nothing yet, and the feature each is waiting for.
+
+One table; later work empties it. A key counts with everything below it. A test compares the table with
+what `resolve` reads: a key of the schema is read, or has a row here, and never both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nightherd.config.node import Entry, MappingNode, problem_at, text_of
+from nightherd.config.wording import quote
+from nightherd.model.problem import Problem, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A key, or some values of one, whose feature is not there yet."""
+
+    key: str
+    feature: str
+    values: frozenset[str] = frozenset()
+    """Only these values of the key are waiting; none means the key as a whole."""
+
+
+CLAUDE = "running agents with Claude"
+SCHEDULING = "schedules"
+SESSIONS = "session lifetimes"
+LIMITS = "limits"
+TOOLS = "tools and permissions"
+CONTAINERS = "containers"
+DAEMON = "the daemon"
+
+AGENT_KEYS = (
+    Waiting("runtime", CLAUDE, frozenset({"sdk", "cli"})),
+    Waiting("runtime", "the native runtime", frozenset({"native"})),
+    Waiting("session.mode", "chat", frozenset({"per_channel"})),
+    Waiting("session.timeout", SESSIONS),
+    Waiting("session.idle_timeout", SESSIONS),
+    Waiting("session.max_context_tokens", SESSIONS),
+    Waiting("session.context_window", SESSIONS),
+    Waiting("session.auto_resume", "rescue of interrupted jobs"),
+    Waiting("session.resume_timeout", "rescue of interrupted jobs"),
+    Waiting("session.max_turns", LIMITS),
+    Waiting("session.model", CLAUDE),
+    Waiting("schedules", SCHEDULING),
+    Waiting("limits", LIMITS),
+    Waiting("max_turns", LIMITS),
+    Waiting("max_budget_usd", LIMITS),
+    Waiting("system_prompt", CLAUDE),
+    Waiting("model", CLAUDE),
+    Waiting("fallback_model", CLAUDE),
+    Waiting("effort", CLAUDE),
+    Waiting("agents", CLAUDE),
+    Waiting("add_dirs", CLAUDE),
+    Waiting("sandbox", CLAUDE),
+    Waiting("setting_sources", CLAUDE),
+    Waiting("plugins", CLAUDE),
+    Waiting("permission_mode", TOOLS),
+    Waiting("tools", TOOLS),
+    Waiting("allowed_tools", TOOLS),
+    Waiting("denied_tools", TOOLS),
+    Waiting("required_caps", TOOLS),
+    Waiting("mcp_servers", "MCP servers"),
+    Waiting("docker", CONTAINERS),
+    Waiting("instances", SCHEDULING),
+    Waiting("operation", "approvals"),
+    Waiting("identity", "hooks"),
+    Waiting("metadata_file", "hooks"),
+    Waiting("hooks", "hooks"),
+    Waiting("work_source", "work sources"),
+    Waiting("chat", "chat"),
+    Waiting("working_directory.auto_clone", "cloning of repositories"),
+    Waiting("working_directory.clone_depth", "cloning of repositories"),
+    Waiting("working_directory.default_branch", "cloning of repositories"),
+)
+FLEET_KEYS = (
+    Waiting("limits", LIMITS),
+    Waiting("max_concurrent", DAEMON),
+    Waiting("lease", DAEMON),
+    Waiting("heartbeat", DAEMON),
+    Waiting("cancel_grace", DAEMON),
+    Waiting("max_restarts", DAEMON),
+    Waiting("durability", "durability levels"),
+    Waiting("working_directory", "cloning of repositories"),
+    Waiting("docker", CONTAINERS),
+    Waiting("webhooks", "webhooks"),
+    Waiting("web", "the dashboard"),
+)
+
+
+def notices(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterator[Problem]:
+    """One notice for each key of `node` that is not active yet, at its place."""
+    for waiting in table:
+        for entry, dotted in entries_at(node, waiting.key):
+            if waiting.values and text_of(entry.value) not in waiting.values:
+                continue
+            name = f"{dotted}: {text_of(entry.value)}" if waiting.values else dotted
+            message = f"{quote(name)} is not active yet: {waiting.feature}"
+            where = f"{path}.{dotted}" if path else dotted
+            yield problem_at(entry.key, message, path=where, severity=Severity.NOTICE)
+
+
+def entries_at(node: MappingNode, key: str) -> Iterator[tuple[Entry, str]]:
+    """The entry of a dotted key, if the document has it, and the key as it was written."""
+    first, _, rest = key.partition(".")
+    entry = node.entries.get(first)
+    if entry is None:
+        return
+    if not rest:
+        yield entry, entry.key.text
+    elif isinstance(entry.value, MappingNode):
+        for inner, dotted in entries_at(entry.value, rest):
+            yield inner, f"{entry.key.text}.{dotted}"

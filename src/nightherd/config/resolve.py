@@ -1,0 +1,130 @@
+"""From checked settings to the fleet that runs: the one reader of the schema.
+
+Only what is read here (or by `assemble`, for the keys that name other files) is active; every other key
+has a row in `not_active.py`, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, assert_never
+
+from nightherd.config.schema.agent import Agent as AgentSchema
+from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.schema.script import (
+    AnyStep,
+    BashStep,
+    EditStep,
+    FailStep,
+    OtherStep,
+    ReadStep,
+    RepeatStep,
+    SayStep,
+    ScriptUsage,
+    SleepStep,
+    ThinkStep,
+    UsageStep,
+    WriteStep,
+)
+from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.model.script import (
+    Fail,
+    Repeat,
+    Say,
+    Script,
+    Sleep,
+    Spend,
+    Step,
+    Think,
+    UseTool,
+    compile_script,
+)
+from nightherd.model.session import SessionMode
+from nightherd.model.usage import Usage
+
+FILE_VERSION = 1
+"""The version of fleet files that this nightherd reads."""
+
+
+def is_readable_version(settings: FleetSettings) -> bool:
+    """Whether the file is of a version that is understood here."""
+    return settings.version == FILE_VERSION
+
+
+def resolve_fleet(
+    settings: FleetSettings, agents: Iterable[Agent], *, file: str, environment: Mapping[str, str]
+) -> Fleet:
+    """The fleet of a file, its agents by name in their order."""
+    return Fleet(
+        file=file,
+        agents={agent.name: agent for agent in agents},
+        name=settings.fleet.name,
+        description=settings.fleet.description,
+        environment=environment,
+    )
+
+
+def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> Agent:
+    """One agent; without a working directory of its own it works at `home`."""
+    directory = agent.working_directory
+    return Agent(
+        name=".".join((*fleet, agent.name)),
+        runtime=RuntimeName(agent.runtime),
+        working_directory=home if directory is None else directory.root,
+        description=agent.description,
+        repo=agent.repo,
+        default_prompt=agent.default_prompt,
+        script=resolve_script(agent.script),
+        session_mode=SessionMode(agent.session.mode),
+        job_timeout=agent.job_timeout,
+    )
+
+
+def resolve_script(steps: tuple[AnyStep, ...] | None) -> Script | None:
+    """The script, cut into turns."""
+    return None if steps is None else compile_script([resolve_step(step) for step in steps])
+
+
+def resolve_step(step: AnyStep) -> Step:
+    """One step as the runtime plays it."""
+    match step:
+        case SayStep():
+            return Say(step.say)
+        case ThinkStep():
+            return Think(step.think)
+        case BashStep() | ReadStep() | WriteStep() | EditStep():
+            return UseTool(step.tool, tool_input(step))
+        case SleepStep():
+            return Sleep(step.sleep)
+        case UsageStep():
+            return Spend(resolve_usage(step.usage))
+        case FailStep():
+            return Fail(step.fail.code, step.fail.message)
+        case RepeatStep():
+            return Repeat(step.repeat, tuple(resolve_step(inner) for inner in step.steps))
+        case OtherStep():
+            raise AssertionError("a step without a verb passed the schema")
+        case _:
+            assert_never(step)
+
+
+def tool_input(step: BashStep | ReadStep | WriteStep | EditStep) -> dict[str, Any]:
+    """What the tool is called with: what was given, a timeout in milliseconds."""
+    given = {name: getattr(step.input, name) for name in type(step.input).model_fields}
+    return {
+        name: round(value.total_seconds() * 1_000) if isinstance(value, timedelta) else value
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def resolve_usage(usage: ScriptUsage) -> Usage:
+    """Tokens and money of a turn."""
+    return Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        cache_read_input_tokens=usage.cache_read_input_tokens,
+        cost_microusd=usage.cost_usd,
+    )

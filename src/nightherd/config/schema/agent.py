@@ -1,0 +1,200 @@
+"""An agent: every key of an agent file, of an inline agent, and (but for the name) of `defaults`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from nightherd.config.schema.chat import Chat
+from nightherd.config.schema.docker import AgentDocker, FleetDocker
+from nightherd.config.schema.hooks import Hooks
+from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.mcp import AnyPlugin, McpServer
+from nightherd.config.schema.sandbox import Sandbox
+from nightherd.config.schema.schedule import NamedSchedule, Schedule
+from nightherd.config.schema.script import Steps
+from nightherd.config.schema.session import Session
+from nightherd.config.schema.types import (
+    Count,
+    Filling,
+    Flag,
+    Model,
+    Money,
+    Name,
+    Span,
+    Text,
+    Texts,
+    refuse,
+    shaped,
+)
+from nightherd.config.schema.work_source import WorkSource
+
+PermissionMode = Literal[
+    "default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"
+]
+
+Capability = Annotated[
+    str,
+    shaped(
+        r"nightherd\.(tool|mcp|spawn)\.[A-Za-z0-9_.*-]+",
+        "a capability; write nightherd.tool.NAME, nightherd.mcp.SERVER.TOOL or nightherd.spawn.AGENT",
+    ),
+]
+
+
+class WorkingDirectory(Model):
+    """Where the agent works, and how to get it there."""
+
+    root: Filling = Field(description="The directory.")
+    auto_clone: Flag = Field(
+        True, description="Whether the repository is cloned when it is missing."
+    )
+    clone_depth: Count = Field(1, description="Commits to clone.")
+    default_branch: Filling = Field("main", description="Branch to clone.")
+
+
+def from_root(value: object) -> object:
+    """A bare text is the directory itself."""
+    return {"root": value} if isinstance(value, str) else value
+
+
+Directory = Annotated[
+    WorkingDirectory, BeforeValidator(from_root, json_schema_input_type=Text | WorkingDirectory)
+]
+
+
+class Identity(Model):
+    """Who the agent is to people."""
+
+    name: Text | None = Field(None, description="Name shown in messages.")
+    role: Text | None = Field(None, description="What it is for.")
+    personality: Text | None = Field(None, description="How it speaks.")
+
+
+class Instances(Model):
+    """How many of an agent's jobs run at a time."""
+
+    max_concurrent: Count = Field(
+        1, description="Jobs of this agent that may run at the same time."
+    )
+
+
+class Subagent(Model):
+    """A helper the agent may call on by itself."""
+
+    description: Filling = Field(description="When to call on it.")
+    prompt: Filling = Field(description="What it is told to be.")
+    tools: Texts | None = Field(None, description="Tools it may use; else all of the agent's.")
+    model: Text | None = Field(None, description="Model it uses.")
+
+
+def as_it_is(value: object) -> object:
+    """Nothing to do: the other spelling was turned into this one before."""
+    return value
+
+
+Script = Annotated[Steps, BeforeValidator(as_it_is, json_schema_input_type=Steps | Text)]
+Schedules = Annotated[
+    dict[Name, Schedule],
+    BeforeValidator(
+        as_it_is, json_schema_input_type=dict[str, Schedule] | tuple[NamedSchedule, ...]
+    ),
+]
+
+
+class AgentSettings(Model):
+    """Everything an agent can be told but its name: also what `defaults` takes."""
+
+    description: Text | None = Field(None, description="What the agent is for.")
+    working_directory: Directory | None = Field(
+        None, description="Where it works; else the directory of the file that declares it."
+    )
+    repo: Text | None = Field(None, description="Repository it works on; ${repo} in prompts.")
+    runtime: Literal["sdk", "cli", "native", "scripted"] = Field(
+        "sdk", description="What executes it."
+    )
+    script: Script | None = Field(
+        None, description="What a scripted agent plays: a list of steps, or a file that holds one."
+    )
+    default_prompt: Text | None = Field(
+        None, description="What a job is asked when nothing else is said."
+    )
+    system_prompt: Text | None = Field(None, description="What the model is told before every job.")
+    session: Session = Field(Session.model_validate({}), description="How jobs share context.")
+    schedules: Schedules | None = Field(
+        None, description="Rules in time: a mapping by name, or a list with names."
+    )
+    job_timeout: Span | None = Field(None, description="How long any of its jobs may run.")
+    limits: Limits | None = Field(None, description="What a job may use before it is stopped.")
+    max_turns: Count | None = Field(None, description="Turns a job may take before it fails.")
+    max_budget_usd: Money | None = Field(
+        None, description="Dollars a job may spend before it fails."
+    )
+    model: Text | None = Field(None, description="Model it uses.")
+    fallback_model: Text | None = Field(
+        None, description="Model to use when the first is not to be had."
+    )
+    effort: Literal["low", "medium", "high", "max"] | None = Field(
+        None, description="How hard the model thinks."
+    )
+    permission_mode: PermissionMode | None = Field(
+        None, description="What may be done without asking; acceptEdits when absent."
+    )
+    tools: Texts | None = Field(None, description="Tools that exist for it.")
+    allowed_tools: Texts | None = Field(
+        None, description="Tools approved beforehand; * is a wildcard."
+    )
+    denied_tools: Texts | None = Field(None, description="Tools it may not use; * is a wildcard.")
+    required_caps: tuple[Capability, ...] | None = Field(
+        None, description="Capabilities it is held to; an empty list allows nothing."
+    )
+    mcp_servers: dict[str, McpServer] | None = Field(None, description="MCP servers by name.")
+    plugins: tuple[AnyPlugin, ...] | None = Field(None, description="Plugin directories.")
+    agents: dict[str, Subagent] | None = Field(None, description="Helpers it may call on, by name.")
+    add_dirs: Texts | None = Field(None, description="More directories it may use.")
+    sandbox: Sandbox | None = Field(None, description="How its commands are confined.")
+    setting_sources: tuple[Literal["user", "project", "local"], ...] | None = Field(
+        None, description="Which of Claude's own settings files it obeys."
+    )
+    docker: FleetDocker | None = Field(None, description="Running it in a container.")
+    instances: Instances | None = Field(None, description="How many of its jobs run at a time.")
+    operation: Literal["autonomous"] | None = Field(
+        None, description="How much it does by itself; only autonomous until approvals exist."
+    )
+    identity: Identity | None = Field(None, description="Who it is to people.")
+    work_source: WorkSource | None = Field(None, description="Where its work comes from.")
+    metadata_file: Filling | None = Field(
+        None, description="JSON file in the working directory that hooks may look into."
+    )
+    hooks: Hooks | None = Field(None, description="What happens after its jobs.")
+    chat: Chat | None = Field(None, description="Where people talk to it.")
+
+    @model_validator(mode="after")
+    def one_spelling_of_each_limit(self) -> Self:
+        """`max_turns` and `limits.turns` are two spellings of one limit, as are the two of spending."""
+        limits = self.limits
+        if limits is None:
+            return self
+        in_session = self.session.max_turns is not None
+        if limits.turns is not None and (self.max_turns is not None or in_session):
+            other = "max_turns" if self.max_turns is not None else "session.max_turns"
+            raise refuse(
+                "conflict", f"{other!r} and 'limits.turns' say the same; give one", key=other
+            )
+        if limits.spend is not None and self.max_budget_usd is not None:
+            message = "'max_budget_usd' and 'limits.spend' say the same; give one"
+            raise refuse("conflict", message, key="max_budget_usd")
+        return self
+
+
+class Agent(AgentSettings):
+    """One agent."""
+
+    name: Name = Field(description="Its name: letters, digits, _ and -.")
+
+
+class AgentFile(Agent):
+    """An agent in a file of its own, which may not open its container."""
+
+    docker: AgentDocker | None = Field(None, description="Running it in a container.")  # type: ignore[assignment] # a smaller set of keys than the fleet file's, on purpose

@@ -1,0 +1,168 @@
+"""`chat`: people talking to an agent from Discord or Slack."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nightherd.config.schema.types import (
+    Amount,
+    Count,
+    Filling,
+    Flag,
+    Hours,
+    Model,
+    Text,
+    Texts,
+    Whole,
+)
+
+ChannelMode = Literal["mention", "auto", "all"]
+LogLevel = Literal["minimal", "standard", "verbose"]
+ResultLength = Annotated[Count, Field(le=1000)]
+
+
+class Channel(Model):
+    """One channel the agent listens in."""
+
+    id: Filling = Field(description="The channel's id, in quotes.")
+    name: Text | None = Field(None, description="Name for people.")
+    mode: ChannelMode = Field(
+        "mention", description="mention answers when named; auto and all answer everything."
+    )
+    context_messages: Whole = Field(10, description="Earlier messages given along.")
+
+
+class DirectMessages(Model):
+    """Messages sent to the agent alone."""
+
+    enabled: Flag = Field(True, description="Whether they are answered.")
+    mode: ChannelMode = Field("auto", description="When they are answered.")
+    allowlist: Texts = Field((), description="Users who may write; else all.")
+    blocklist: Texts = Field((), description="Users who may not.")
+
+
+class ChatOutput(Model):
+    """What is shown in the channel while a job runs."""
+
+    tool_results: Flag = Field(True, description="Results of tools.")
+    tool_result_max_length: ResultLength = Field(900, description="Characters of a result shown.")
+    system_status: Flag = Field(True, description="Status messages.")
+    errors: Flag = Field(True, description="Errors.")
+    result_summary: Flag = Field(False, description="A summary at the end.")
+    typing_indicator: Flag = Field(True, description="That the agent is typing.")
+    progress_indicator: Flag = Field(True, description="A progress line.")
+    acknowledge_emoji: Text | None = Field(
+        "\N{EYES}", description="Reaction when a message is taken up."
+    )
+    assistant_messages: Literal["answers", "all"] = Field(
+        "answers", description="Which of the agent's texts are sent."
+    )
+
+
+class Presence(Model):
+    """What the member list says the agent is doing."""
+
+    activity_type: Literal["playing", "watching", "listening", "competing"] | None = Field(
+        None, description="Kind of activity."
+    )
+    activity_message: Text | None = Field(None, description="Text of the activity.")
+
+
+class Guild(Model):
+    """One Discord server."""
+
+    id: Filling = Field(description="The server's id, in quotes.")
+    channels: tuple[Channel, ...] = Field((), description="Channels the agent listens in.")
+    default_channel_mode: ChannelMode | None = Field(
+        None, description="Mode of the channels not listed."
+    )
+    dm: DirectMessages | None = Field(None, description="Direct messages from its members.")
+
+
+class Voice(Model):
+    """Voice messages, turned into text."""
+
+    enabled: Flag = Field(False, description="Whether they are understood.")
+    provider: Literal["openai"] = Field("openai", description="Who transcribes.")
+    api_key_env: Filling = Field("OPENAI_API_KEY", description="Variable that holds the key.")
+    model: Filling = Field("whisper-1", description="Model that transcribes.")
+    language: Text | None = Field(None, description="Language spoken.")
+
+
+class Attachments(Model):
+    """Files sent along."""
+
+    enabled: Flag = Field(False, description="Whether they are fetched.")
+    max_file_size_mb: Amount = Field(10, description="Largest file, in megabytes.")
+    max_files_per_message: Count = Field(5, description="Most files of one message.")
+    allowed_types: Texts = Field(
+        ("image/*", "application/pdf", "text/*"), description="Media types that are fetched."
+    )
+    download_dir: Filling = Field(".discord-attachments", description="Directory they are put in.")
+    cleanup_after_processing: Flag = Field(
+        True, description="Whether they are removed after the job."
+    )
+
+
+class CommandRegistration(Model):
+    """Where slash commands are registered."""
+
+    scope: Literal["global", "guild"] = Field("global", description="Everywhere, or in one server.")
+    guild_id: Filling | None = Field(None, description="That server.")
+
+
+class Skill(Model):
+    """One skill offered in chat."""
+
+    name: Filling = Field(description="Its name.")
+    description: Text | None = Field(None, description="What it does.")
+
+
+class Discord(Model):
+    """Discord, by server or by channel alone."""
+
+    bot_token_env: Filling = Field(
+        "DISCORD_BOT_TOKEN", description="Variable that holds the bot's token."
+    )
+    session_expiry_hours: Hours = Field(
+        24, description="Hours after which a channel's session ends."
+    )
+    log_level: LogLevel = Field("standard", description="How much is logged.")
+    output: ChatOutput | None = Field(None, description="What is shown while a job runs.")
+    presence: Presence | None = Field(None, description="What the member list says.")
+    guilds: tuple[Guild, ...] = Field((), description="Servers the agent is in.")
+    channels: tuple[Channel, ...] = Field(
+        (), description="Channels, when the servers do not matter."
+    )
+    dm: DirectMessages | None = Field(None, description="Direct messages.")
+    voice: Voice | None = Field(None, description="Voice messages.")
+    attachments: Attachments | None = Field(None, description="Files sent along.")
+    command_registration: CommandRegistration | None = Field(None, description="Slash commands.")
+    skills: tuple[Skill, ...] = Field((), description="Skills offered by /skills.")
+
+
+class Slack(Model):
+    """Slack, in socket mode."""
+
+    bot_token_env: Filling = Field(
+        "SLACK_BOT_TOKEN", description="Variable that holds the bot's token."
+    )
+    app_token_env: Filling = Field(
+        "SLACK_APP_TOKEN", description="Variable that holds the app's token."
+    )
+    session_expiry_hours: Hours = Field(
+        24, description="Hours after which a channel's session ends."
+    )
+    log_level: LogLevel = Field("standard", description="How much is logged.")
+    channels: tuple[Channel, ...] = Field((), description="Channels the agent listens in.")
+    dm: DirectMessages | None = Field(None, description="Direct messages.")
+    output: ChatOutput | None = Field(None, description="What is shown while a job runs.")
+
+
+class Chat(Model):
+    """Where people talk to the agent."""
+
+    discord: Discord | None = Field(None, description="Discord.")
+    slack: Slack | None = Field(None, description="Slack.")

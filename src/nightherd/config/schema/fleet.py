@@ -1,0 +1,117 @@
+"""The fleet file: who is in the fleet, what they share, and how the fleet itself runs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from nightherd.config.schema.agent import Agent, AgentSettings, Directory
+from nightherd.config.schema.docker import FleetDocker
+from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.types import (
+    Count,
+    Filling,
+    Flag,
+    Hours,
+    Model,
+    Name,
+    Port,
+    Span,
+    Text,
+    Whole,
+)
+
+
+class FleetIdentity(Model):
+    """What the fleet is called."""
+
+    name: Name | None = Field(None, description="The fleet's name.")
+    description: Text | None = Field(None, description="What the fleet is for.")
+
+
+class AgentReference(Model):
+    """An agent that stands in a file of its own."""
+
+    path: Filling = Field(description="The agent's file, relative to this one.")
+    overrides: dict[str, Any] | None = Field(
+        None, description="Settings that win over those of the agent's file."
+    )
+
+
+class FleetReference(Model):
+    """Another fleet, taken in whole; its agents are called fleet.agent."""
+
+    path: Filling = Field(description="The other fleet's file or directory, relative to this file.")
+    name: Name | None = Field(
+        None, description="What it is called here; else its own name, else its directory's."
+    )
+    overrides: dict[str, Any] | None = Field(
+        None, description="Fleet settings that win over those of its file."
+    )
+
+
+class Webhooks(Model):
+    """Requests from outside that make jobs."""
+
+    enabled: Flag = Field(False, description="Whether they are listened for.")
+    port: Port = Field(8081, description="Port to listen on.")
+    secret_env: Filling | None = Field(None, description="Variable that holds the shared secret.")
+
+
+class Web(Model):
+    """The dashboard."""
+
+    enabled: Flag = Field(False, description="Whether it is served.")
+    port: Port = Field(3232, description="Port to listen on.")
+    host: Filling = Field("localhost", description="Address to listen on.")
+    session_expiry_hours: Hours = Field(24, description="Hours after which a chat in it ends.")
+    open_browser: Flag = Field(False, description="Whether a browser is opened at the start.")
+    tool_results: Flag = Field(True, description="Whether results of tools are shown.")
+    message_grouping: Literal["separate", "grouped"] = Field(
+        "separate", description="Whether messages in a row are shown as one."
+    )
+
+
+class FleetSettings(Model):
+    """What a fleet file says about the fleet itself."""
+
+    version: Count = Field(1, description="Version of the file format.")
+    fleet: FleetIdentity = Field(
+        FleetIdentity.model_validate({}), description="What the fleet is called."
+    )
+    limits: Limits | None = Field(None, description="What all its jobs together may use.")
+    max_concurrent: Count | None = Field(
+        None, description="Jobs that may run at the same time, all agents together."
+    )
+    lease: Span | None = Field(
+        None, description="How long a silent worker keeps its jobs; 30s when absent."
+    )
+    heartbeat: Span | None = Field(
+        None, description="How often a worker says that it lives; 10s when absent."
+    )
+    cancel_grace: Span | None = Field(
+        None, description="How long a cancelled job may take to end; 10s when absent."
+    )
+    max_restarts: Whole | None = Field(
+        None, description="Crashes after which a job is given up; 5 when absent."
+    )
+    durability: Literal["process", "checkpoint", "fsync"] | None = Field(
+        None, description="What the journal survives: a killed process, or with fsync a power cut."
+    )
+    working_directory: Directory | None = Field(None, description="Where the fleet's work stands.")
+    docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
+    webhooks: Webhooks | None = Field(None, description="Requests from outside that make jobs.")
+    web: Web | None = Field(None, description="The dashboard.")
+
+
+class FleetFile(FleetSettings):
+    """A whole fleet file, as editors check it."""
+
+    defaults: AgentSettings | None = Field(
+        None, description="Settings for every agent that does not say otherwise."
+    )
+    agents: (
+        tuple[AgentReference | Agent, ...] | dict[str, AgentReference | AgentSettings] | None
+    ) = Field(None, description="The agents: written out here, or in files named by path.")
+    fleets: tuple[FleetReference, ...] | None = Field(None, description="Other fleets to take in.")

@@ -1,0 +1,56 @@
+"""`limits`: what a job may use before it is stopped."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from nightherd.config.schema.types import Count, Inputs, Model, Money, Span, Whole
+
+LimitEvent = Literal[
+    "limit", "error", "budget", "approval", "rate_limit", "completed", "failed", "cancelled"
+]
+
+
+class LimitHook(Model):
+    """An agent to submit when something happens to the job."""
+
+    event: LimitEvent = Field(description="What has to happen.")
+    directive: str = Field(description="Agent that is submitted then.")
+    inputs: Inputs = Field({}, description="Values for its ${inputs.NAME}.")
+
+
+class DayLimits(Model):
+    """What may be used in one day, all jobs together."""
+
+    spend: Money | None = Field(None, description="Dollars a day.")
+    turns: Count | None = Field(None, description="Turns a day.")
+    tokens: Count | None = Field(None, description="Tokens a day.")
+
+
+def from_amount(value: object) -> object:
+    """A bare amount is what may be spent."""
+    return value if isinstance(value, dict) or value is None else {"spend": value}
+
+
+PerDay = Annotated[
+    DayLimits, BeforeValidator(from_amount, json_schema_input_type=DayLimits | str | float)
+]
+
+
+class Limits(Model):
+    """What may be used, children of the job included."""
+
+    spend: Money | None = Field(None, description="Dollars.")
+    turns: Count | None = Field(None, description="Turns.")
+    tokens: Count | None = Field(None, description="Tokens, input and output together.")
+    spawns: Whole | None = Field(None, description="Child jobs.")
+    depth: Whole | None = Field(None, description="Levels of child jobs below this one.")
+    duration: Span | None = Field(None, description="Time of running.")
+    per_day: PerDay | None = Field(
+        None, description="The same for a whole day; a bare amount is dollars."
+    )
+    hooks: tuple[LimitHook, ...] | None = Field(
+        None, description="Agents to submit when a limit is reached."
+    )

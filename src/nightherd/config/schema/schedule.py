@@ -1,0 +1,114 @@
+"""`schedules`: rules in time, each a reason for a job."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.session import Session
+from nightherd.config.schema.types import (
+    Count,
+    Cron,
+    Duration,
+    Flag,
+    Inputs,
+    Model,
+    Name,
+    Span,
+    Text,
+    TimeZone,
+    Whole,
+    refuse,
+)
+from nightherd.config.schema.work_source import WorkSource
+
+ScheduleType = Literal["interval", "cron", "webhook", "chat"]
+
+
+class ScheduleTrigger(Model):
+    """When a schedule is due, in the nested spelling."""
+
+    type: ScheduleType = Field(description="What makes it due.")
+    every: Span | None = Field(None, description="For interval: the time between two jobs.")
+    expression: Cron | None = Field(None, description="For cron: the expression.")
+
+    @model_validator(mode="after")
+    def has_its_rule(self) -> Self:
+        """The type and the rule must go together."""
+        check_rule(self.type, every=self.every, cron=self.expression, names=("every", "expression"))
+        return self
+
+
+class Schedule(Model):
+    """One rule in time and the job it makes."""
+
+    name: Name | None = Field(None, description="Its name, in the list form.")
+    trigger: ScheduleTrigger | None = Field(
+        None, description="When it is due, in the nested spelling."
+    )
+    type: ScheduleType | None = Field(None, description="What makes it due.")
+    interval: Span | None = Field(None, description="For interval: the time between two jobs.")
+    cron: Cron | None = Field(
+        None, description="For cron: five fields, six with seconds, or @daily and the like."
+    )
+    prompt: Text | None = Field(
+        None, description="What the job is asked; else the agent's default_prompt."
+    )
+    inputs: Inputs | None = Field(None, description="Values for ${inputs.NAME} in the prompt.")
+    enabled: Flag = Field(True, description="Whether it fires.")
+    timezone: TimeZone | None = Field(None, description="Time zone of the cron expression.")
+    jitter: Duration | None = Field(None, description="Spread each slot by up to this much.")
+    max_overlap: Count | None = Field(
+        None, description="How many of its jobs may run at the same time."
+    )
+    catch_up: Literal["none", "last", "all"] | None = Field(
+        None, description="Which slots missed while nothing ran are made up for."
+    )
+    pause_after: Whole | None = Field(
+        None, description="Failures in a row after which it pauses itself; 0 means never."
+    )
+    job_timeout: Span | None = Field(None, description="How long each of its jobs may run.")
+    session: Session | None = Field(None, description="Session settings for its jobs alone.")
+    limits: Limits | None = Field(None, description="Limits for its jobs alone.")
+    work_source: WorkSource | None = Field(None, description="Where its work comes from.")
+    resume_session: Flag | None = Field(
+        None, description="Whether its jobs go on in the agent's session."
+    )
+    output_to_file: Flag | None = Field(
+        None, alias="outputToFile", description="Whether each job also writes a plain text log."
+    )
+
+    @model_validator(mode="after")
+    def is_due_somehow(self) -> Self:
+        """One spelling of when it is due, complete."""
+        flat = [key for key in ("type", "interval", "cron") if getattr(self, key) is not None]
+        if self.trigger is not None:
+            if flat:
+                message = f"'trigger' and {flat[0]!r} both say when it is due; give one of them"
+                raise refuse("incomplete", message, key=flat[0])
+            return self
+        if not flat:
+            message = "a schedule needs 'type' with 'interval' or 'cron', or a 'trigger'"
+            raise refuse("incomplete", message)
+        kind = self.type or ("interval" if self.interval is not None else "cron")
+        check_rule(kind, every=self.interval, cron=self.cron, names=("interval", "cron"))
+        return self
+
+
+class NamedSchedule(Schedule):
+    """A schedule in the list form."""
+
+    name: Name = Field(description="Its name.")
+
+
+def check_rule(kind: str, *, every: object, cron: object, names: tuple[str, str]) -> None:
+    """Refuse a rule that its type does not go with."""
+    given = {names[0]: every is not None, names[1]: cron is not None}
+    wanted = {"interval": names[0], "cron": names[1]}.get(kind)
+    for name, is_given in given.items():
+        if is_given and name != wanted:
+            raise refuse("incomplete", f"{name!r} does not go with type {kind}", key=name)
+    if wanted is not None and not given[wanted]:
+        raise refuse("incomplete", f"a schedule of type {kind} needs {wanted!r}", key="type")

@@ -1,0 +1,196 @@
+"""`script`: what a scripted agent plays, step by step. Each step has exactly one verb."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from nightherd.config.schema.types import (
+    Anything,
+    Duration,
+    Filling,
+    Flag,
+    Model,
+    Money,
+    Text,
+    Timeout,
+    Whole,
+    refuse,
+)
+from nightherd.config.wording import listed
+from nightherd.model.money import MicroUsd
+
+VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "repeat")
+TOOLS = ("Bash", "Read", "Write", "Edit")
+ToolName = Literal["Bash", "Read", "Write", "Edit"]
+
+
+class BashInput(Model):
+    """What Bash takes."""
+
+    command: Filling = Field(description="Command to run.")
+    timeout: Timeout | None = Field(
+        None, description="How long it may take: a duration, or milliseconds."
+    )
+    description: Text | None = Field(None, description="What it is for.")
+
+
+class ReadInput(Model):
+    """What Read takes."""
+
+    file_path: Filling = Field(description="File to read.")
+    offset: Whole | None = Field(None, description="First line to read.")
+    limit: Whole | None = Field(None, description="Most lines to read.")
+
+
+class WriteInput(Model):
+    """What Write takes."""
+
+    file_path: Filling = Field(description="File to write.")
+    content: Text = Field(description="What it will hold.")
+
+
+class EditInput(Model):
+    """What Edit takes."""
+
+    file_path: Filling = Field(description="File to change.")
+    old_string: Filling = Field(description="Text to replace.")
+    new_string: Text = Field(description="Text to put there.")
+    replace_all: Flag = Field(False, description="Whether every occurrence is replaced.")
+
+
+class SayStep(Model):
+    """Answer with a text."""
+
+    say: Text = Field(description="Answer with this text.")
+
+
+class ThinkStep(Model):
+    """Think aloud."""
+
+    think: Text = Field(description="Think this aloud before the answer.")
+
+
+class BashStep(Model):
+    """Run a command."""
+
+    tool: Literal["Bash"] = Field(description="Run a command.")
+    input: BashInput = Field(description="What to run.")
+
+
+class ReadStep(Model):
+    """Read a file."""
+
+    tool: Literal["Read"] = Field(description="Read a file.")
+    input: ReadInput = Field(description="What to read.")
+
+
+class WriteStep(Model):
+    """Write a file."""
+
+    tool: Literal["Write"] = Field(description="Write a file.")
+    input: WriteInput = Field(description="What to write.")
+
+
+class EditStep(Model):
+    """Change a file."""
+
+    tool: Literal["Edit"] = Field(description="Change a file.")
+    input: EditInput = Field(description="What to change.")
+
+
+class SleepStep(Model):
+    """Take time."""
+
+    sleep: Duration = Field(description="Take this long.")
+
+
+class ScriptUsage(Model):
+    """Tokens and money of a turn."""
+
+    input_tokens: Whole = Field(0, description="Tokens read.")
+    output_tokens: Whole = Field(0, description="Tokens written.")
+    cache_creation_input_tokens: Whole = Field(0, description="Tokens put into the cache.")
+    cache_read_input_tokens: Whole = Field(0, description="Tokens read from the cache.")
+    cost_usd: Money = Field(MicroUsd(0), description="Dollars spent.")
+
+
+class UsageStep(Model):
+    """Report what the turn used."""
+
+    usage: ScriptUsage = Field(description="Report this for the turn.")
+
+
+class Failure(Model):
+    """How the job fails."""
+
+    code: Filling = Field("scripted_failure", description="Error code.")
+    message: Text = Field("the script failed here", description="Error message.")
+
+
+class FailStep(Model):
+    """End with an error."""
+
+    fail: Failure = Field(description="End with this error.")
+
+
+class RepeatStep(Model):
+    """Play steps several times."""
+
+    repeat: Annotated[Whole, Field(ge=1, le=1_000_000)] = Field(
+        description="Play the steps this often."
+    )
+    steps: tuple[AnyStep, ...] = Field(min_length=1, description="Steps to repeat.")
+
+
+class OtherStep(Model):
+    """A step that is none of the above: only says what is wrong with it."""
+
+    say: Anything = Field(None, description="Answer with this text.")
+    think: Anything = Field(None, description="Think this aloud before the answer.")
+    tool: ToolName | None = Field(None, description="Tool to call.")
+    input: Anything = Field(None, description="What the tool takes.")
+    sleep: Anything = Field(None, description="Take this long.")
+    usage: Anything = Field(None, description="Report this for the turn.")
+    fail: Anything = Field(None, description="End with this error.")
+    repeat: Anything = Field(None, description="Play the steps this often.")
+    steps: Anything = Field(None, description="Steps to repeat.")
+
+    @model_validator(mode="after")
+    def one_verb(self) -> Self:
+        """Refuse what no step model took; a wrong tool name was refused by its field."""
+        verbs = [verb for verb in VERBS if verb in self.model_fields_set]
+        if len(verbs) > 1:
+            message = f"a step has one verb; this one has {listed(verbs)}"
+            raise refuse("incomplete", message, key=verbs[1])
+        raise refuse("incomplete", f"a step needs one of {listed(VERBS)}")
+
+
+def kind_of(value: Any) -> str:
+    """Which model describes this step, so that one mistake is one problem."""
+    if not isinstance(value, dict):
+        return "(other)"
+    verbs = [verb for verb in VERBS if verb in value]
+    if len(verbs) != 1:
+        return "(other)"
+    if verbs[0] != "tool":
+        return f"({verbs[0]})"
+    return f"({value['tool']})" if value["tool"] in TOOLS else "(other)"
+
+
+AnyStep = Annotated[
+    Annotated[SayStep, Tag("(say)")]
+    | Annotated[ThinkStep, Tag("(think)")]
+    | Annotated[BashStep, Tag("(Bash)")]
+    | Annotated[ReadStep, Tag("(Read)")]
+    | Annotated[WriteStep, Tag("(Write)")]
+    | Annotated[EditStep, Tag("(Edit)")]
+    | Annotated[SleepStep, Tag("(sleep)")]
+    | Annotated[UsageStep, Tag("(usage)")]
+    | Annotated[FailStep, Tag("(fail)")]
+    | Annotated[RepeatStep, Tag("(repeat)")]
+    | Annotated[OtherStep, Tag("(other)")],
+    Discriminator(kind_of),
+]
+Steps = tuple[AnyStep, ...]
