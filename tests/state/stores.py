@@ -1,35 +1,23 @@
-"""Stores to test with, and a clock that stands still unless told to move."""
+"""Stores to test with, and what their tables hold."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from pathlib import Path
 
-from nightherd.state.directory import init_state_directory
+from nightherd.db.connection import open_for_reading
+from nightherd.ports import Probe, no_probe
+from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
+from nightherd.state.replay import replay
 from nightherd.state.store import SqliteStore
+from nightherd.state.tables import TABLES
+from nightherd.testing.clock import START, FakeClock
 from nightherd.testing.state_contract import OpenState
-from nightherd.testing.state_values import BEGINNING
 
-
-@dataclass
-class FixedClock:
-    """A clock that tests set."""
-
-    at: datetime = field(default=BEGINNING)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at.timestamp()
-
-    def move(self, by: timedelta) -> None:
-        self.at += by
+Contents = dict[str, list[tuple[object, ...]]]
 
 
 @asynccontextmanager
@@ -42,11 +30,44 @@ async def memory_state(_: Path) -> AsyncIterator[OpenState]:
 @asynccontextmanager
 async def sqlite_state(directory: Path) -> AsyncIterator[OpenState]:
     root = init_state_directory(directory / ".nightherd").root
-    store, reader = SqliteStore(root, FixedClock()), SqliteReader(root)
-    yield OpenState(writer=store, reader=reader)
-    reader.close()
-    await store.close()
+    store, reader = SqliteStore(root, FakeClock()), SqliteReader(root)
+    try:
+        yield OpenState(writer=store, reader=reader)
+    finally:
+        reader.close()
+        await store.close()
+
+
+@asynccontextmanager
+async def open_store(
+    directory: StateDirectory, *, probe: Probe = no_probe, outbox_limit: int = 4
+) -> AsyncIterator[SqliteStore]:
+    """A store that empties its outbox often, so that tests meet that too."""
+    store = SqliteStore(directory.root, FakeClock(), probe, outbox_limit=outbox_limit)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 StateFactory = Callable[[Path], AbstractAsyncContextManager[OpenState]]
 STATES: dict[str, StateFactory] = {"memory": memory_state, "sqlite": sqlite_state}
+
+
+def contents(database: Path) -> Contents:
+    """Every row of every table that state lives in, column by column."""
+    opened = open_for_reading(database)
+    assert opened is not None
+    try:
+        return {
+            table: [tuple(row) for row in opened.execute(f"SELECT * FROM {table} ORDER BY 1, 2")]
+            for table in TABLES.values()
+        }
+    finally:
+        opened.close()
+
+
+def replayed(directory: StateDirectory, target: Path) -> Contents:
+    """The contents of a database made from the ledger alone."""
+    replay(directory.ledger, target, at=START)
+    return contents(target)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ FILE_NAME = re.compile(r"\d{4}-\d{2}\.jsonl")
 TAIL_BYTES = 64 * 1024
 
 
+LineT = TypeVar("LineT", bound="_Number")
+
+
 class RowImage(msgspec.Struct, frozen=True):
     """One row as its table has it after the change."""
 
@@ -31,11 +34,16 @@ class RowImage(msgspec.Struct, frozen=True):
     row: dict[str, Any]
 
 
-class LedgerLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One committed change."""
+class _Number(msgspec.Struct, frozen=True, kw_only=True):
+    """As much of a line as it takes to know which change it is."""
 
     v: int
     change: int
+
+
+class LedgerLine(_Number, frozen=True, kw_only=True):
+    """One committed change."""
+
     at: str
     kind: str
     rows: tuple[RowImage, ...]
@@ -169,24 +177,37 @@ def ledger_files(directory: Path) -> list[Path]:
 def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:
     """Every change after `after`, in order, without gaps. A fragment at the very end is not a change yet.
 
-    A line that cannot be read, or a gap, is a `StateFileError` that says where.
+    Files that hold only earlier changes are not read, and earlier lines of a file not decoded whole. A line
+    that cannot be read, or a gap, is a `StateFileError` that says where.
     """
     decoder = msgspec.json.Decoder(LedgerLine)
+    numbers = msgspec.json.Decoder(_Number)
     expected: int | None = None
-    for path in ledger_files(directory):
+    for path in _from(ledger_files(directory), after + 1, numbers):
         with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+            for place, raw in enumerate(file, 1):
+                where = f"{path}:{place}"
                 if not raw.endswith(b"\n"):
                     break
-                line = _decode(decoder, raw, f"{path}:{number}")
-                if expected is not None and line.change != expected:
-                    raise _unreadable(f"{path}:{number}", f"change {line.change}, not {expected}")
-                expected = line.change + 1
-                if line.change > after:
-                    yield line
+                change = _decode(numbers, raw, where).change
+                if expected is not None and change != expected:
+                    raise _unreadable(where, f"change {change}, not {expected}")
+                expected = change + 1
+                if change > after:
+                    yield _decode(decoder, raw, where)
 
 
-def _decode(decoder: msgspec.json.Decoder[LedgerLine], raw: bytes, where: str) -> LedgerLine:
+def _from(files: list[Path], change: int, numbers: msgspec.json.Decoder[_Number]) -> list[Path]:
+    """The files from the one that holds `change` on."""
+    for place in range(len(files) - 1, 0, -1):
+        with files[place].open("rb") as file:
+            first = file.readline()
+        if first.endswith(b"\n") and _decode(numbers, first, f"{files[place]}:1").change <= change:
+            return files[place:]
+    return files
+
+
+def _decode(decoder: msgspec.json.Decoder[LineT], raw: bytes, where: str) -> LineT:
     try:
         line = decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -223,7 +244,7 @@ def _last_whole_line(path: Path) -> tuple[int, int]:
     if end < 0:
         return 0, 0
     line = tail[begin + 1 : end + 1]
-    decoder = msgspec.json.Decoder(LedgerLine)
+    decoder = msgspec.json.Decoder(_Number)
     return start + end + 1, _decode(decoder, line, f"{path}: last line").change
 
 

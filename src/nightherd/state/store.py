@@ -6,86 +6,24 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from nightherd.db.connection import Database, open_for_writing
-from nightherd.db.group import OUTBOX_LIMIT, Done, GroupCommit
-from nightherd.db.ledger import Ledger, LedgerLine
+from nightherd.db.group import OUTBOX_LIMIT, GroupCommit
+from nightherd.db.ledger import Ledger
 from nightherd.db.lock import PATIENCE_S, WriteLock
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
 from nightherd.db.writer import Run, Writer
-from nightherd.errors import StateFileError
 from nightherd.model.change import (
     Answer,
-    Applied,
     Change,
-    RecordRuntimeSession,
-    SettleExecution,
-    StartExecution,
-    SubmitJob,
 )
-from nightherd.model.decide import decide
 from nightherd.ports import Clock, Probe, no_probe
-from nightherd.state.images import encode_images
+from nightherd.state.carry_out import StateTables
 from nightherd.state.layout import DATABASE, LEDGER, WRITE_LOCK
-from nightherd.state.rows import SqliteRows
-from nightherd.state.tables import TABLES, Image, Table, time_text
-
-DURABLE: dict[type[Change], bool] = {
-    SubmitJob: True,
-    StartExecution: False,
-    RecordRuntimeSession: False,
-    SettleExecution: True,
-}
-"""Which changes survive a power cut, not only SIGKILL, once they are acknowledged (INV-DURABLE)."""
+from nightherd.state.tables import time_text
 
 NOTICES = 100
-
-
-class StateTables:
-    """What changes do to the tables of one open database: reads for `decide`, writes what it says."""
-
-    def __init__(self, database: Database, queries: Queries) -> None:
-        self._database = database
-        self._rows = SqliteRows(database, queries)
-        self._upserts: dict[str, str] = {}
-
-    def is_durable(self, change: Change) -> bool:
-        return DURABLE[type(change)]
-
-    def carry_out(self, change: Change) -> Done:
-        answer = decide(change, self._rows)
-        if not isinstance(answer, Applied):
-            return Done(answer=answer, rows=None)
-        tables = [self._rows.table(type(row)) for row in answer.rows]
-        images = [table.image(row) for table, row in zip(tables, answer.rows, strict=True)]
-        named = list(zip(tables, images, strict=True))
-        # Encoded before written: text that no file could hold is refused here, not by the driver.
-        text = encode_images([{"table": table.name, "row": image} for table, image in named])
-        for table, image in named:
-            self._write(table, image)
-        return Done(answer=answer, rows=text)
-
-    def restore(self, line: LedgerLine) -> None:
-        tables = {name: row_type for row_type, name in TABLES.items()}
-        for image in line.rows:
-            row_type = tables.get(image.table)
-            if row_type is None:
-                raise StateFileError(
-                    f"change {line.change} has a row of {image.table!r}, which is no table",
-                    code="LEDGER_DAMAGED",
-                )
-            table: Table[Any] = self._rows.table(row_type)
-            # Through the row and back: columns that an older line lacks get their defaults.
-            row = table.row(image.row.keys(), tuple(image.row.values()))
-            self._write(table, table.image(row))
-
-    def _write(self, table: Table[Any], image: Image) -> None:
-        upsert = self._upserts.get(table.name)
-        if upsert is None:
-            upsert = self._upserts[table.name] = table.upsert
-        self._database.execute(upsert, tuple(image.values()))
 
 
 class SqliteStore:

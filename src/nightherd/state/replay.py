@@ -1,0 +1,46 @@
+"""Replay: a database made again from the ledger alone, row for row what it was."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from nightherd.db.connection import open_for_writing
+from nightherd.db.ledger import read_ledger
+from nightherd.db.migrate import load_migrations, migrate
+from nightherd.db.queries import Queries
+from nightherd.errors import StateFileError
+from nightherd.state.carry_out import StateTables
+from nightherd.state.tables import time_text
+
+
+def replay(ledger: Path, database: Path, *, at: datetime) -> int:
+    """Make `database` from the files in `ledger`; the number of the last change it holds.
+
+    The file must not exist: nothing is ever overwritten. When this raises, it does not exist either. The
+    next change of the new database is numbered after the last one replayed.
+    """
+    if database.exists():
+        raise StateFileError(
+            f"{database} exists already", path=str(database), operation="replay", code="EEXIST"
+        )
+    queries = Queries()
+    made = open_for_writing(database)
+    try:
+        migrate(made, queries, load_migrations(), time_text(at))
+        tables = StateTables(made, queries)
+        last = 0
+        made.execute("BEGIN IMMEDIATE")
+        for line in read_ledger(ledger):
+            tables.restore(line)
+            last = line.change
+        if last:
+            made.execute(queries["outbox_add"], (last, time_text(at), "Restored", "[]"))
+        made.execute("COMMIT")
+    except BaseException:
+        made.close()
+        for suffix in ("", "-wal", "-shm"):
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        raise
+    made.close()
+    return last
