@@ -73,25 +73,24 @@ async def execute(
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
-    execution = generate_execution_id(job.id, job.epoch)
-    journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
-    recorder = Recorder(journal, workshop.secrets, on_event)
+    recorder = Recorder(workshop.secrets, on_event)
     record = recorder.tally
     failure: StateError | None = None
     try:
-        record = _open(recorder, job, texts, workshop)
-        request = _request(job, agent, texts, record, workshop)
-        outcome = await _run(recorder, request, job, workshop, stopper)
-        recorder.record(_end(outcome))
-        journal.sync()
+        execution = generate_execution_id(job.id, job.epoch)
+        journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
+        with recorder.into(journal):
+            record = _open(recorder, job, texts, workshop)
+            request = _request(job, agent, texts, record, workshop)
+            outcome = await _run(recorder, request, job, workshop, stopper)
+            recorder.record(_end(outcome))
+            journal.sync()
     except StateError as error:
         # The record cannot be continued (a full disk, say); what it holds so far is what counts.
         failure = error
         outcome = Outcome(
             exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
         )
-    finally:
-        journal.close()
     settled = await _settle(job, record, recorder, outcome, workshop)
     if failure is not None:
         raise failure
@@ -108,7 +107,7 @@ def _open(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> 
     The tally of what earlier executions left on record; how they ended does not matter any more. It is
     read after this execution's first line, which shuts out every earlier writer.
     """
-    before = recorder.journal.last_seq
+    before = recorder.last_seq
     if before == 0:
         recorder.record(describe(_header(job, texts, workshop.version)))
     recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=before)))
@@ -190,7 +189,7 @@ async def _settle(
                 epoch=job.epoch,
                 at=workshop.clock.now(),
                 outcome=outcome,
-                last_seq=recorder.journal.last_seq,
+                last_seq=recorder.last_seq,
                 total=tally.totals,
                 own=tally.totals - before.totals,
                 answer=tally.answer,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
+from nightherd.errors import JournalError
 from nightherd.model.event import ErrorEvent, Event, is_message
 from nightherd.model.outcome import Tally
 from nightherd.model.secret import Secrets
@@ -18,16 +20,30 @@ OnEvent = Callable[[Event], None]
 class Recorder:
     """Records one execution's events; `tally` is what the job's whole record comes to."""
 
-    def __init__(self, journal: Journal, secrets: Secrets, on_event: OnEvent) -> None:
-        self.journal = journal
+    def __init__(self, secrets: Secrets, on_event: OnEvent) -> None:
         self.tally = Tally()
+        self.last_seq = 0
         self._secrets = secrets
         self._on_event = on_event
+        self._journal: Journal | None = None
+
+    @contextmanager
+    def into(self, journal: Journal) -> Iterator[None]:
+        """Record into `journal` from here to the end of the block, which closes it."""
+        self._journal, self.last_seq = journal, journal.last_seq
+        try:
+            yield
+        finally:
+            self._journal = None
+            journal.close()
 
     def record(self, event: Event) -> Event:
         """Append `event`, then tell; returns it as written."""
+        if self._journal is None:
+            raise JournalError("the journal is closed")
         masked = self._secrets.mask_event(event)
-        written = self.journal.append(self._numbered(masked))
+        written = self._journal.append(self._numbered(masked))
+        self.last_seq = written.seq
         self.tally = self.tally.add(written)
         self._on_event(written)
         return written

@@ -33,6 +33,7 @@ from nightherd.model.session import (
     can_join,
     status_between_jobs,
 )
+from nightherd.model.trigger import EXECUTION_WORD
 
 
 class Rows(Protocol):
@@ -110,7 +111,7 @@ def _start(change: StartExecution, rows: Rows) -> Answer:
         epoch=epoch,
         worker=change.worker,
         status=ExecutionStatus.STARTED,
-        trigger_type=job.trigger_type.value,
+        trigger_type=EXECUTION_WORD[job.trigger_type],
         trigger_id=job.trigger_id or job.id,
         skill=job.agent,
         started_at=change.at,

@@ -10,7 +10,7 @@ from nightherd.errors import InvalidValueError
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 LONGEST = timedelta(days=36_500)
 
-PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", re.IGNORECASE)
+PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", re.IGNORECASE | re.ASCII)
 
 
 def parse_duration(text: str) -> timedelta:
@@ -24,9 +24,11 @@ def parse_duration(text: str) -> timedelta:
         total_ms += float(part[1]) * UNITS_MS[part[2].lower()]
         position = part.end()
     if not stripped or position != len(stripped):
-        raise InvalidValueError(f"{text!r} is not a duration; write 200ms, 90s, 30m, 2h, 1d or 1w")
+        raise InvalidValueError(
+            f"{text[:40]!r} is not a duration; write 200ms, 90s, 30m, 2h, 1d or 1w"
+        )
     if total_ms > LONGEST.total_seconds() * 1_000:
-        raise InvalidValueError(f"{text!r} is longer than a hundred years")
+        raise InvalidValueError(f"{text[:40]!r} is longer than a hundred years")
     return timedelta(milliseconds=total_ms)
 
 

@@ -15,7 +15,7 @@ ExecutionId = NewType("ExecutionId", str)
 WorkerId = NewType("WorkerId", str)
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
-JOB_ID = re.compile(r"job-\d{4}-\d{2}-\d{2}-[a-z0-9]{6}")
+JOB_ID = re.compile(r"job-[0-9]{4}-[0-9]{2}-[0-9]{2}-[a-z0-9]{6}")
 SESSION_ID = re.compile(r"sess-[a-z0-9]{8}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 NAME_LIMIT = 100

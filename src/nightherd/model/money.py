@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import NewType
 
 from nightherd.errors import InvalidValueError
@@ -12,6 +12,7 @@ MicroUsd = NewType("MicroUsd", int)
 PER_DOLLAR = 1_000_000
 FREE = MicroUsd(0)
 LARGEST = MicroUsd(10**15)
+ONE_MICRO = Decimal("0.000001")
 
 
 def parse_usd(value: str | float | int | Decimal) -> MicroUsd:
@@ -24,11 +25,10 @@ def parse_usd(value: str | float | int | Decimal) -> MicroUsd:
         raise InvalidValueError(f"{value!r} is not an amount in dollars")
     if amount < 0:
         raise InvalidValueError(f"{value!r} is negative; amounts are zero or more")
-    if amount * PER_DOLLAR > LARGEST:
+    if amount > LARGEST // PER_DOLLAR:
         raise InvalidValueError(f"{value!r} is more than a thousand million dollars")
-    micro = amount * PER_DOLLAR
-    whole = int(micro)
-    return MicroUsd(whole + (1 if micro > whole else 0))
+    # Rounded once, from the exact amount: a product would be rounded to the context's digits first.
+    return MicroUsd(int(amount.quantize(ONE_MICRO, rounding=ROUND_CEILING) * PER_DOLLAR))
 
 
 def to_usd(amount: MicroUsd) -> float:

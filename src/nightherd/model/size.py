@@ -7,7 +7,7 @@ import re
 from nightherd.errors import InvalidValueError
 
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+SIZE = re.compile(r"(\d+)(?:\.(\d+))?\s*([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
 
 
 def parse_size(text: str) -> int:
@@ -15,7 +15,8 @@ def parse_size(text: str) -> int:
     match = SIZE.fullmatch(text.strip())
     if match is None or len(text) > 32:
         raise InvalidValueError(f"{text[:40]!r} is not a size; write 512, 64k, 512m, 2g or 1t")
-    return int(float(match[1]) * UNITS[match[2].lower()])
+    fraction = match[2] or ""  # in integers: a float would lose the last bytes of a big size
+    return int(match[1] + fraction) * UNITS[match[3].lower()] // 10 ** len(fraction)
 
 
 def format_size(size_bytes: int) -> str:

@@ -17,3 +17,17 @@ class TriggerType(StrEnum):
     WEB = "web"
     FORK = "fork"
     SPAWNED = "spawned"
+
+
+EXECUTION_WORD = {
+    TriggerType.MANUAL: "api",
+    TriggerType.SCHEDULE: "cron",
+    TriggerType.WEBHOOK: "webhook",
+    TriggerType.CHAT: "chat",
+    TriggerType.DISCORD: "chat",
+    TriggerType.SLACK: "chat",
+    TriggerType.WEB: "api",
+    TriggerType.FORK: "api",
+    TriggerType.SPAWNED: "api",
+}
+"""The word an execution's row has for each trigger: that table knows four kinds of cause."""

@@ -1,0 +1,115 @@
+"""A workshop on memory stores with a played runtime: what the engine's tests run in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import anyio
+
+from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.recorder import OnEvent
+from nightherd.engine.submit import SubmitRequest, Submitted, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.journal.memory import MemoryJournals
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.event import Event
+from nightherd.model.ids import JobId, WorkerId
+from nightherd.model.job import ExitReason, Job
+from nightherd.model.secret import find_secrets
+from nightherd.model.session import SessionMode
+from nightherd.ports import Journals
+from nightherd.state.memory import MemoryStore
+from nightherd.testing.clock import FakeClock
+from nightherd.testing.randomness import CountingText
+from nightherd.testing.runtime import PlayedRuntime
+
+AGENT = Agent(
+    name="coder",
+    runtime=RuntimeName.SCRIPTED,
+    working_directory="/srv/repo",
+    default_prompt="Look after ${repo}, issue ${inputs.issue}",
+    repo="owner/project",
+)
+
+
+def no_one(event: Event) -> None:
+    """Nobody is told."""
+
+
+@dataclass
+class Bench:
+    """Submits and executes, synchronously, what a test asks for."""
+
+    runtime: PlayedRuntime = field(default_factory=PlayedRuntime)
+    agent: Agent = AGENT
+    environment: Mapping[str, str] = field(default_factory=dict)
+    random_text: Callable[[int], str] = field(default_factory=CountingText)
+    clock: FakeClock = field(default_factory=FakeClock)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    journals: Journals | None = None
+
+    def __post_init__(self) -> None:
+        self.reader = self.store.reader()
+        self.workshop = Workshop(
+            state=self.store,
+            reader=self.reader,
+            journals=self.journals or MemoryJournals(clock=self.clock),
+            runtimes=lambda name: self.runtime,
+            clock=self.clock,
+            random_text=self.random_text,
+            worker=WorkerId("worker-aaaaaaaa"),
+            environment=self.environment,
+            secrets=find_secrets(self.environment),
+            version="9.9.9",
+        )
+
+    def submit(self, prompt: str | None = "Fix it", **more: Any) -> Submitted:
+        return anyio.run(
+            submit, SubmitRequest(agent=self.agent, prompt=prompt, **more), self.workshop
+        )
+
+    def execute(
+        self,
+        job_id: JobId,
+        on_event: OnEvent = no_one,
+        stop_when: Callable[[Event | None], bool] = lambda event: False,
+    ) -> Job:
+        """Run the job; it is cancelled when `stop_when` says so, asked once before it begins (None)."""
+
+        async def run() -> Job:
+            stopper = Stopper()
+
+            def tell(event: Event | None) -> None:
+                if event is not None:
+                    on_event(event)
+                if stop_when(event):
+                    stopper.stop(ExitReason.CANCELLED)
+
+            tell(None)
+            return await execute(job_id, self.agent, self.workshop, on_event=tell, stopper=stopper)
+
+        return anyio.run(run)
+
+    def run(self, prompt: str | None = "Fix it", on_event: OnEvent = no_one, **more: Any) -> Job:
+        return self.execute(self.submit(prompt, **more).job.id, on_event)
+
+    def journal(self, job_id: JobId) -> list[Event]:
+        return list(self.workshop.journals.read(job_id))
+
+    def job(self, job_id: JobId) -> Job:
+        job = self.reader.find_job(job_id)
+        assert job is not None
+        return job
+
+
+def persistent() -> Agent:
+    """An agent whose jobs share one session."""
+    return replace(AGENT, session_mode=SessionMode.PERSISTENT)
+
+
+def hurried(limit: timedelta) -> Agent:
+    """An agent whose jobs may not take longer than `limit`."""
+    return replace(AGENT, job_timeout=limit)
