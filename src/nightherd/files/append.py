@@ -1,0 +1,51 @@
+"""Appending one record to a JSONL file, so that a torn record before it costs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from nightherd.errors import StateFileError
+from nightherd.files.calls import SYSTEM_CALLS, FileCalls
+from nightherd.files.permission import error_code, permission_error_message
+
+PRIVATE = 0o600
+
+
+def append_jsonl(
+    path: str | Path, data: Any, *, durable: bool = False, calls: FileCalls = SYSTEM_CALLS
+) -> None:
+    """Append `data` as one line, written at once; the file is made when it is not there.
+
+    A last line that somebody did not finish is ended first: it stays a bad line of its own and does not
+    swallow this one. Lines that were there are never touched, whatever fails.
+    """
+    try:
+        line = (json.dumps(data, separators=(",", ":"), allow_nan=False) + "\n").encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"'{path}': this cannot be written as JSON: {error}"
+        raise StateFileError(message, path=str(path), operation="append") from error
+    try:
+        _append(Path(path), line, calls if durable else None)
+    except OSError as error:
+        code = error_code(error)
+        message = permission_error_message(code, path)
+        raise StateFileError(message, path=str(path), operation="append", code=code) from error
+
+
+def _append(path: Path, line: bytes, durable: FileCalls | None) -> None:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    handle = os.open(path, flags, PRIVATE)
+    try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        rest = memoryview(line)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        if durable is not None:
+            durable.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,40 @@
+"""Names that become files: nothing a name says may lead out of the directory it belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nightherd.errors import InvalidValueError
+
+
+def safe_child(root: Path, name: str) -> Path:
+    """The path of `name` directly or further below `root`, or `InvalidValueError`.
+
+    Refused: nothing at all, NUL, absolute names, `..`, and a symbolic link on the way, or at the end,
+    that leads out of `root`.
+    """
+    reason = _fault(name)
+    if reason is not None:
+        raise InvalidValueError(f"{name!r} cannot be a file name here: {reason}")
+    path = root / name
+    try:
+        home = root.resolve()
+        inside = path.resolve().is_relative_to(home) and path.resolve() != home
+    except (OSError, RuntimeError) as error:
+        raise InvalidValueError(f"{name!r} cannot be a file name here: {error}") from error
+    if not inside:
+        raise InvalidValueError(f"{name!r} leads out of {str(root)!r}")
+    return path
+
+
+def _fault(name: str) -> str | None:
+    if not name.strip():
+        return "it is empty"
+    if "\0" in name:
+        return "it holds a NUL character"
+    if name.startswith("/") or "\\" in name:
+        return "it is absolute or holds a backslash"
+    parts = name.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return "it climbs or has empty parts"
+    return None

@@ -1,0 +1,32 @@
+"""System error codes as sentences a person can act on."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+SENTENCES = {
+    "EACCES": "Permission denied: Cannot access '{path}'. Check file permissions.",
+    "EPERM": "Operation not permitted: Cannot access '{path}'. Check file ownership and attributes.",
+    "EROFS": "Read-only file system: Cannot write '{path}'. Mount it writable or move the state directory.",
+    "ENOSPC": "No space left: Cannot write '{path}'. Free some disk space.",
+    "EDQUOT": "Disk quota exceeded: Cannot write '{path}'. Free some space or raise the quota.",
+    "ENOENT": "Not found: '{path}' does not exist.",
+    "ENOTDIR": "Not a directory: a part of '{path}' is a file.",
+    "EISDIR": "Is a directory: '{path}' should be a file.",
+    "ELOOP": "Too many symbolic links: Cannot follow '{path}'.",
+    "ENAMETOOLONG": "Name too long: Cannot use '{path}'. Choose a shorter name.",
+    "EMFILE": "Too many open files: Cannot open '{path}'. Raise the limit of open files.",
+}
+
+
+def permission_error_message(code: str | None, path: str | Path) -> str:
+    """What the system's error `code` means for `path`, and what to do about it."""
+    known = SENTENCES.get(code or "", "Cannot access '{path}' ({code}).")
+    return known.format(path=path, code=code or "unknown error")
+
+
+def error_code(error: BaseException) -> str | None:
+    """The system's name for an error (`EACCES`, ...); None for one that has none."""
+    number = error.errno if isinstance(error, OSError) else None
+    return None if number is None else errno.errorcode.get(number)
