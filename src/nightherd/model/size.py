@@ -15,8 +15,9 @@ def parse_size(text: str) -> int:
     match = SIZE.fullmatch(text.strip())
     if match is None or len(text) > 32:
         raise InvalidValueError(f"{text[:40]!r} is not a size; write 512, 64k, 512m, 2g or 1t")
-    fraction = match[2] or ""  # in integers: a float would lose the last bytes of a big size
-    return int(match[1] + fraction) * UNITS[match[3].lower()] // 10 ** len(fraction)
+    # In integers: a float would lose the last bytes of a big size.
+    whole, fraction = match[1], match[2] or ""
+    return int(whole + fraction) * UNITS[match[3].lower()] // int("1" + "0" * len(fraction))
 
 
 def format_size(size_bytes: int) -> str:

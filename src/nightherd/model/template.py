@@ -25,9 +25,7 @@ def render(template: str, values: Mapping[str, str]) -> str:
             return values[match[1]]
         except KeyError:
             name = match[1]
-            what = (
-                f"--input {name[7:]}=..." if name.startswith("inputs.") else f"a value for {name}"
-            )
+            what = f"--input {name[7:]}=..." if name.startswith("inputs.") else "value for it"
             raise InvalidValueError(f"${{{name}}} is used but this job has no {what}") from None
 
     return PLACE.sub(fill, template)
