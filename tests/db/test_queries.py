@@ -1,0 +1,65 @@
+"""The query files: one statement each, all used, and the lists that people wait for read no more than they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from db.databases import migrated
+from nightherd.db.migrate import statements
+from nightherd.db.queries import Queries, query_names
+
+PARAMETERS = {
+    "list_jobs": (1000, 20),
+    "list_jobs_by_agent": (1000, 20, "grazer"),
+    "list_jobs_by_status": (1000, 20, "pending"),
+    "list_jobs_by_agent_and_status": (1000, 20, "grazer", "pending"),
+    "job_by_id": ("job-2026-03-01-000001",),
+    "job_by_dedupe_key": ("slot",),
+    "job_texts_by_job": ("job-2026-03-01-000001",),
+    "session_by_id": ("sess-00000001",),
+    "execution_by_id": ("job-2026-03-01-000001.1",),
+    "executions_of_job": ("job-2026-03-01-000001",),
+    "current_session": ("grazer", "persistent", "", ""),
+    "last_job_number": (),
+    "last_session_number": (),
+    "outbox_span": (),
+    "outbox_after": (3,),
+    "outbox_clear": (3,),
+}
+
+INDEXES = {
+    "list_jobs": "USING INTEGER PRIMARY KEY (rowid<?)",
+    "list_jobs_by_agent": "USING INDEX jobs_by_agent (agent=? AND number<?)",
+    "list_jobs_by_status": "USING INDEX jobs_by_status (status=? AND number<?)",
+    "list_jobs_by_agent_and_status": (
+        "USING INDEX jobs_by_agent_and_status (agent=? AND status=? AND number<?)"
+    ),
+    "current_session": "USING INDEX sessions_current (agent=? AND mode=? AND <expr>=? AND <expr>=?)",
+    "job_by_dedupe_key": "USING INDEX jobs_by_dedupe_key (dedupe_key=?)",
+}
+
+
+@pytest.mark.parametrize("name", query_names())
+def test_query_file_holds_one_statement(name: str) -> None:
+    assert len(list(statements(Queries()[name]))) == 1
+
+
+@pytest.mark.parametrize("name", query_names())
+def test_query_file_is_asked_for_by_name(name: str, repository: Path) -> None:
+    source = [path.read_text() for path in (repository / "src/nightherd").rglob("*.py")]
+
+    assert any(f'"{name}"' in text for text in source)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_query_finds_its_rows_without_scanning_or_sorting(name: str, tmp_path: Path) -> None:
+    with migrated(tmp_path / "test.db") as database:
+        plan = database.execute(f"EXPLAIN QUERY PLAN {Queries()[name]}", PARAMETERS[name])
+
+    steps = [str(row[3]) for row in plan]
+    assert steps
+    assert not any(step.startswith("SCAN ") for step in steps if step != "SCAN CONSTANT ROW"), steps
+    assert not any("TEMP B-TREE" in step for step in steps), steps
+    assert INDEXES.get(name, "") in " ".join(steps)
