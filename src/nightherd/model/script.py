@@ -145,9 +145,8 @@ def compile_script(steps: Sequence[Step]) -> Script:
         match step:
             case Repeat(count, inner):
                 close()
-                body = compile_script(inner)
-                if count and body.turn_count:
-                    blocks.append(Block(count, body))
+                # Also one that plays nothing: turns do not cross its edges either.
+                blocks.append(Block(count, compile_script(inner)))
             case Spend() if not current and blocks and not isinstance(blocks[-1].content, Script):
                 blocks[-1] = Block(1, (*blocks[-1].content, step))
             case UseTool() | Fail():
