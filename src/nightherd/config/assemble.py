@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightherd.config.budget import Budget
 from nightherd.config.canonical import canonical_agent, without
 from nightherd.config.complaint import described
 from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
@@ -36,7 +37,7 @@ from nightherd.model.ids import check_name
 
 STRUCTURE = ("defaults", "agents", "fleets")
 MOST_FLEETS = 1_000
-MOST_AGENTS = 50_000
+MOST_AGENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,7 @@ class Assembly:
     environ: Mapping[str, str]
     findings: Findings
     documents: Documents
+    budget: Budget = field(default_factory=Budget)
     drafts: list[Draft] = field(default_factory=list)
     fleets: list[tuple[tuple[str, ...], MappingNode]] = field(default_factory=list)
     """Each fleet file's own settings with the names that lead to it; the first is the whole fleet's."""
@@ -106,6 +108,7 @@ class Assembly:
             defaults=merge(level.defaults, defaults),
             documents=self.documents,
             findings=self.findings,
+            budget=self.budget,
         )
         self.add_agents(document, inner)
         below = Level(
@@ -148,6 +151,8 @@ class Assembly:
 
     def add_agent(self, item: Node, setting: Setting, *, key: ScalarNode | None = None) -> None:
         """Take in one agent: in a file of its own, or written out."""
+        if self.findings.full:
+            return
         if len(self.drafts) >= MOST_AGENTS:
             self.findings.add(problem_at(item, f"more than {MOST_AGENTS:,} agents", path="agents"))
         elif not isinstance(item, MappingNode):
@@ -175,8 +180,10 @@ class Assembly:
         layer = overrides if isinstance(overrides, MappingNode) else None
         self.keep(setting.draft(filled, layer, declared=named.spot), key)
 
-    def keep(self, draft: Draft, key: ScalarNode | None) -> None:
+    def keep(self, draft: Draft | None, key: ScalarNode | None) -> None:
         """Keep a draft; one that stands under a name must have that name."""
+        if draft is None:
+            return
         name = draft.node.get("name")
         if key is not None and name is not None and text_of(name) != key.text:
             message = f"this agent calls itself {described(name)}, not {quote(key.text)}"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nightherd.config.budget import MOST_MERGED_VALUES, Budget
 from nightherd.config.canonical import canonical_agent
 from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
@@ -40,7 +41,8 @@ class Draft:
     @property
     def path(self) -> str:
         """What it is called in problems, its own name being perhaps a part of the problem."""
-        name = text_of(self.node.get("name")) or "?"
+        node = self.node.get("name")
+        name = node.shown if isinstance(node, ScalarNode) else "?"
         return ".".join(("agents", *self.fleet, name[:60] if name.isprintable() else "?"))
 
 
@@ -53,6 +55,7 @@ class Setting:
     defaults: MappingNode | None
     documents: Documents
     findings: Findings
+    budget: Budget
 
     def draft(
         self,
@@ -60,13 +63,20 @@ class Setting:
         overrides: MappingNode | None = None,
         *,
         declared: Spot | None = None,
-    ) -> Draft:
-        """The agent with all its layers; script files read in, directories absolute."""
+    ) -> Draft | None:
+        """The agent with all its layers; script files read in, directories absolute.
+
+        None when the fleet has grown too large to check, which is then found.
+        """
         node = merge(self.defaults, canonical_agent(agent, self.findings))
         if overrides is not None:
             node = merge(node, canonical_agent(overrides, self.findings))
         assert node is not None  # noqa: S101 (the agent itself is a layer)
         node = with_absolute_paths(self.with_script(node), self.environ)
+        if not self.budget.spend(node):
+            message = f"more than {MOST_MERGED_VALUES:,} values in the fleet, defaults counted for each agent"
+            self.findings.add(problem_at(node, message, path="agents"))
+            return None
         home = os.path.dirname(agent.spot.source.path)  # noqa: PTH120 (text in, text out)
         draft = Draft(fleet=self.fleet, node=node, home=home, declared=declared or agent.spot)
         self.check_directory(draft)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from nightherd.config.assemble import Assembly
 from nightherd.config.discovery import FLEET_FILE_NAMES, find_fleet_file
 from nightherd.config.documents import Documents
@@ -28,16 +30,24 @@ from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Problem, Severity
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Checked settings, and the merged nodes they came from, every value with its own place."""
+
+    node: MappingNode
+    model: BaseModel
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFleet:
     """A fleet that can be used, what has to be said about it, and where each of its values came from."""
 
     fleet: Fleet
     notices: tuple[Problem, ...]
-    settings: MappingNode
+    settings: Section
     """What the fleet file says about the fleet itself."""
-    agents: Mapping[str, MappingNode]
-    """Each agent's merged settings, every value with its own place."""
+    agents: Mapping[str, Section]
+    """Each agent's settings, by qualified name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +59,7 @@ class CheckedFleet:
     loaded: LoadedFleet | None
 
 
-def load_fleet(path: Path, *, environ: Mapping[str, str], cwd: Path) -> LoadedFleet:
+def load_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> LoadedFleet:
     """The fleet at `path` (a file, or a directory to search upward from), ready to use.
 
     Raises `ConfigNotFoundError` when no file is found, `ConfigInvalidError` with all problems otherwise.
@@ -63,7 +73,7 @@ def load_fleet(path: Path, *, environ: Mapping[str, str], cwd: Path) -> LoadedFl
     return checked.loaded
 
 
-def check_fleet(path: Path, *, environ: Mapping[str, str], cwd: Path) -> CheckedFleet:
+def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> CheckedFleet:
     """Everything there is to say about the fleet at `path`; problems are values here.
 
     Raises only `ConfigNotFoundError`.
@@ -76,20 +86,18 @@ def check_fleet(path: Path, *, environ: Mapping[str, str], cwd: Path) -> Checked
     agents = check_agents(assembly.drafts, findings)
     loaded = None
     if settings is not None and not findings.errors:
-        environment = {
-            name: value for name, value in assembly.dotenv.items() if name not in environ
-        }
-        fleet = resolve_fleet(settings, agents, file=str(file), environment=environment)
+        own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
+        resolved = [agent for agent, _ in agents]
         loaded = LoadedFleet(
-            fleet=fleet,
+            fleet=resolve_fleet(settings, resolved, file=str(file), environment=own),
             notices=findings.notices,
-            settings=assembly.fleets[0][1],
-            agents=dict(zip(fleet.agents, (draft.node for draft in assembly.drafts), strict=True)),
+            settings=Section(assembly.fleets[0][1], settings),
+            agents={agent.name: section for agent, section in agents},
         )
     return CheckedFleet(file=file, problems=findings.errors + findings.notices, loaded=loaded)
 
 
-def locate(path: Path, cwd: Path) -> Path:
+def locate(path: Path | str, cwd: Path) -> Path:
     """The fleet file meant by `path`, absolute; one that is named need not exist."""
     start = cwd / path
     if not start.is_dir():
@@ -119,11 +127,13 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
     return first
 
 
-def check_agents(drafts: list[Draft], findings: Findings) -> list[Agent]:
+def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, Section]]:
     """The agents whose drafts are right, no two of one name."""
-    agents: list[Agent] = []
+    agents: list[tuple[Agent, Section]] = []
     declared: dict[str, Draft] = {}
     for draft in drafts:
+        if findings.full:
+            break
         checked = check(AgentSchema, draft.node, findings, path=draft.path)
         findings.extend(notices(draft.node, AGENT_KEYS, draft.path))
         if checked is None:
@@ -136,7 +146,7 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[Agent]:
             hint = f"the first is at {place_of(first.declared)}"
             findings.add(problem_at(draft.declared, message, path=draft.path, hint=hint))
             continue
-        agents.append(agent)
+        agents.append((agent, Section(draft.node, checked)))
     return agents
 
 

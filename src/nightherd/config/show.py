@@ -1,0 +1,130 @@
+"""Showing a loaded fleet: every value as it counts, with the place it came from or `default`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from nightherd.config.load import LoadedFleet, Section
+from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode, Spot
+from nightherd.config.plain import plain_value
+from nightherd.config.report import printable, shown_file
+from nightherd.config.schema.types import typed
+from nightherd.config.wording import did_you_mean
+from nightherd.errors import AgentNotFoundError
+from nightherd.model.duration import format_duration
+
+DEFAULT = "default"
+Shown = dict[str, Any]
+
+
+def show(loaded: LoadedFleet, agent: str | None = None, *, origin: bool = True, cwd: Path) -> Shown:
+    """The resolved settings as plain data: the fleet's own and all agents', or one agent's.
+
+    With `origin` each value is `{"value": ..., "origin": "file:line" | "default"}`. A value that came out
+    of the environment is shown as its variable.
+    """
+    view = View(cwd, origin=origin)
+    if agent is not None and agent not in loaded.agents:
+        raise AgentNotFoundError(
+            f"the fleet has no agent called {agent!r}", hint=did_you_mean(agent, loaded.agents)
+        )
+    names = loaded.agents if agent is None else [agent]
+    shown: Shown = {} if agent is not None else {"fleet": view.section(loaded.settings)}
+    shown["agents"] = {name: agent_data(loaded, name, view) for name in names}
+    return shown
+
+
+def agent_data(loaded: LoadedFleet, name: str, view: View) -> Shown:
+    """One agent's settings, its working directory also when nothing names one."""
+    data = view.section(loaded.agents[name])
+    directory = loaded.fleet.agents[name].working_directory
+    data.setdefault("working_directory", view.leaf(directory, DEFAULT))
+    return data
+
+
+class View:
+    """Turns checked settings and the nodes they came from into plain data."""
+
+    def __init__(self, cwd: Path, *, origin: bool) -> None:
+        self.cwd = cwd
+        self.origin = origin
+
+    def section(self, section: Section) -> Shown:
+        """A section's keys, in the order of the schema."""
+        return self.model(section.model, section.node)
+
+    def model(self, model: BaseModel, node: MappingNode | None) -> Shown:
+        """What a model's keys hold; keys that nothing set and that have no default are left out."""
+        shown: Shown = {}
+        for name, field in type(model).model_fields.items():
+            key = field.alias or name
+            entry = None if node is None else node.entries.get(key)
+            value = getattr(model, name)
+            if entry is not None:
+                shown[key] = self.value(value, entry.value)
+            elif value is not None:
+                shown[key] = self.default(value)
+        return shown
+
+    def value(self, value: object, node: Node) -> Any:
+        """A value that a file gives."""
+        if isinstance(node, ScalarNode):
+            text = node.shown if node.secret else typed(plain_value(node))
+            return self.leaf(text, self.place(node.spot))
+        if isinstance(node, SequenceNode):
+            values = value if isinstance(value, tuple) else (None,) * len(node.items)
+            return [self.value(inner, item) for inner, item in zip(values, node.items, strict=True)]
+        if isinstance(value, BaseModel):
+            return self.model(value, node)
+        values_by_key = value if isinstance(value, dict) else {}
+        return {key: self.value(values_by_key.get(key), inner) for key, inner in node}
+
+    def default(self, value: object) -> Any:
+        """A value that the schema gives."""
+        if isinstance(value, BaseModel):
+            return self.model(value, None)
+        if isinstance(value, timedelta):
+            return self.leaf(format_duration(value), DEFAULT)
+        return self.leaf(list(value) if isinstance(value, tuple) else value, DEFAULT)
+
+    def leaf(self, value: object, origin: str) -> Any:
+        """A value with its origin, or alone."""
+        return {"value": value, "origin": origin} if self.origin else value
+
+    def place(self, spot: Spot) -> str:
+        """`file:line`."""
+        return f"{shown_file(spot.source.path, self.cwd)}:{spot.line}"
+
+
+def render_show(shown: Shown) -> str:
+    """Shown data as lines of text, `key = value`, with the origin behind a `#` where there is one."""
+    rows = list(flattened(shown, ""))
+    width = min(60, max((len(text) for text, _ in rows), default=0))
+    return "".join(
+        f"{text.ljust(width)}  # {origin}\n" if origin else f"{text}\n" for text, origin in rows
+    )
+
+
+def flattened(data: object, path: str) -> Iterator[tuple[str, str | None]]:
+    """Each leaf as `path = value`, and its origin."""
+    if isinstance(data, Mapping) and set(data) == {"value", "origin"}:
+        yield f"{path} = {spelled(data['value'])}", str(data["origin"])
+    elif isinstance(data, Mapping):
+        for key, inner in data.items():
+            yield from flattened(inner, f"{path}.{printable(key)}" if path else printable(key))
+    elif isinstance(data, list | tuple) and data and isinstance(data[0], Mapping | list):
+        for index, inner in enumerate(data):
+            yield from flattened(inner, f"{path}[{index}]")
+    else:
+        yield f"{path} = {spelled(data)}", None
+
+
+def spelled(value: object) -> str:
+    """A value on one line, as JSON spells it."""
+    return json.dumps(value, ensure_ascii=False, default=str)
