@@ -1,0 +1,58 @@
+"""Completion of what only the state and the fleet know: quick, and silent when anything is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import load
+from nightherd.cli.render import Screen
+from nightherd.views.jobs import LAST, LAST_FAILED
+from nightherd.wiring import open_reader
+
+MOST = 20
+
+
+def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The newest job ids that begin so, and the two that need no id."""
+    words = [word for word in (LAST, LAST_FAILED) if word.startswith(incomplete)]
+    if words and incomplete:
+        return words
+    try:
+        reader = open_reader(_invocation(ctx).state_directory())
+        try:
+            return [*reader.job_ids(incomplete or "job-", MOST), *words]
+        finally:
+            reader.close()
+    except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
+        return words
+
+
+def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The names of the fleet's agents that begin so."""
+    try:
+        invocation = _invocation(ctx)
+        loaded = load("nightherd.config.load:load_fleet")(
+            invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd
+        )
+        names: Sequence[str] = tuple(loaded.fleet.agents)
+        return [name for name in names if name.startswith(incomplete)]
+    except Exception:  # noqa: BLE001 (an edge, as above)
+        return []
+
+
+def _invocation(ctx: click.Context) -> Invocation:
+    """What the line so far says: completion parses it without running the commands."""
+    given = ctx.find_root().params
+    screen = Screen(open(os.devnull, "w"), open(os.devnull, "w"), {})  # noqa: SIM115, PTH123
+    return Invocation(
+        screen=screen,
+        environ=os.environ,
+        cwd=Path.cwd(),
+        config=given.get("config"),
+        state=given.get("state_dir"),
+    )

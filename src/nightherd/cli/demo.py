@@ -1,0 +1,206 @@
+"""`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from nightherd.cli.demo_stage import changes, find_git, fleet_text, lay_out, stage_environment
+from nightherd.cli.init import write_fleet
+from nightherd.cli.invocation import STATE_DIRECTORY, Invocation
+from nightherd.cli.job_text import job_table
+from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen, Style
+from nightherd.cli.run import Errand, Finished, exit_code_of, perform
+from nightherd.cli.text import neutralise
+from nightherd.config.load import load_fleet
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.model.agent import Fleet
+from nightherd.model.event import ToolResultEvent
+from nightherd.model.job import JobStatus
+from nightherd.model.money import format_usd, to_usd
+from nightherd.ports import JobQuery
+from nightherd.views.jobs import result_document
+from nightherd.wiring import open_journals, open_reader, system_clock
+
+PLOT = (
+    ("fixer", "nightherd run fixer"),
+    ("reviewer", "nightherd run reviewer"),
+    ("reviewer", "nightherd run reviewer    (again: its session goes on where it was)"),
+)
+JOURNAL_LINES = 3
+JOURNAL_WIDTH = 110
+
+
+@click.command("demo", epilog="Example: nightherd demo --keep")
+@click.option("--keep", is_flag=True, help="Leave the directory for you to look at.")
+@click.option(
+    "--dir", "directory", type=click.Path(path_type=Path), metavar="DIR", help="Use DIR; keep it."
+)
+@json_option
+@click.pass_context
+def demo(ctx: click.Context, keep: bool, directory: Path | None) -> None:
+    """Watch scripted agents find and mend a real fault. No key, no network, a few seconds."""
+    invocation = ctx.find_object(Invocation)
+    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    place = _make_place(invocation.cwd / directory if directory is not None else None)
+    is_kept = keep or directory is not None
+    try:
+        code = Demo(invocation.screen, place, invocation.environ).play(is_kept=is_kept)
+    finally:
+        if not is_kept:
+            shutil.rmtree(place, ignore_errors=True)
+    ctx.exit(code)
+
+
+def _make_place(directory: Path | None) -> Path:
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="nightherd-demo-")).resolve()
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise RefusedError(
+            f"{directory} is not an empty directory", hint="nightherd demo --dir DIR"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory.resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """One showing, in one directory."""
+
+    screen: Screen
+    place: Path
+    environ: Mapping[str, str]
+
+    def play(self, *, is_kept: bool) -> int:
+        """Set the stage, run the jobs, show what they left. The exit code; a demo that fails says so."""
+        environ = self._environment()
+        git = find_git(environ)
+        lay_out(self.place, git, environ)
+        fleet_file = write_fleet(self.place, fleet_text(has_git=git is not None))[0]
+        fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
+        self._head("A shop whose discounts make things dearer, and two scripted agents")
+        self._tell(f"{self.place}    (no key, no network; the tools and the files are real)")
+        if git is None:
+            self._tell("git is not installed: a plain directory does as well")
+        played: list[Finished] = []
+        for agent, title in PLOT:
+            self._head(title)
+            finished = self._run(fleet, agent, environ)
+            played.append(finished)
+            if finished.job.status is not JobStatus.COMPLETED:
+                raise_or_leave(finished)
+                return exit_code_of(finished.job)
+            if agent == "fixer":
+                self._show_record(finished)
+                self._show_diff(changes(self.place, git, environ), has_git=git is not None)
+        self._show_jobs(played, changes(self.place, git, environ), is_kept=is_kept)
+        return 0
+
+    def _environment(self) -> dict[str, str]:
+        """The agents' environment: its first python3 is the one that runs this."""
+        found = stage_environment(self.environ)
+        here = os.fspath(Path(sys.executable).parent)
+        return {**found, "PATH": f"{here}{os.pathsep}{found.get('PATH', os.defpath)}"}
+
+    def _run(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> Finished:
+        state = self.place / STATE_DIRECTORY
+        errand = Errand(fleet=fleet, state=state, environ=environ, agent=fleet.agents[agent])
+        return perform(errand, self.screen, is_shown=not self.screen.is_json)
+
+    def _show_record(self, finished: Finished) -> None:
+        """The journal: where it is, how it ends, and that it saw the tests fail and pass."""
+        journals = open_journals(self.place / STATE_DIRECTORY)
+        outcomes = [
+            event.success
+            for event in journals.read(finished.job.id)
+            if isinstance(event, ToolResultEvent)
+        ]
+        if not outcomes or outcomes[0] is not False or outcomes[-1] is not True:
+            raise NightherdError("the tests did not fail first and pass after the change")
+        journal = self.place / STATE_DIRECTORY / "jobs" / finished.job.output_file
+        lines = journal.read_text(encoding="utf-8").splitlines()
+        self._head(f"The journal: {len(lines)} events, each on disk before it was shown")
+        self._tell(str(journal))
+        for line in lines[-JOURNAL_LINES:]:
+            cut = line if len(line) <= JOURNAL_WIDTH else line[: JOURNAL_WIDTH - 1] + "…"
+            self._tell(self.screen.out.dim(neutralise(cut)))
+
+    def _show_diff(self, diff: str, *, has_git: bool) -> None:
+        if not diff.strip():
+            raise NightherdError("the fixer changed nothing")
+        self._head("git diff" if has_git else "The difference")
+        self._tell("\n".join(colored(line, self.screen.out) for line in diff.rstrip().split("\n")))
+
+    def _show_jobs(self, played: list[Finished], diff: str, *, is_kept: bool) -> None:
+        now = system_clock().now()
+        reader = open_reader(self.place / STATE_DIRECTORY)
+        try:
+            jobs = reader.list_jobs(JobQuery(limit=len(PLOT)))
+        finally:
+            reader.close()
+        cost = sum(job.cost_microusd for job in jobs)
+        if self.screen.is_json:
+            results = [result_document(one.job, one.texts, now) for one in played]
+            data = {
+                "directory": str(self.place) if is_kept else None,
+                "jobs": results,
+                "diff": diff,
+                "cost_usd": to_usd(type(jobs[0].cost_microusd)(cost)),
+            }
+            self.screen.document("demo", data, now)
+            return
+        self._head("nightherd jobs")
+        self._tell(job_table(jobs, self.screen, now))
+        self._tell(
+            f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: nobody is charged)"
+        )
+        self._head("Try next")
+        for command in next_commands(self.place if is_kept else None):
+            self._tell(f"  {command}")
+
+    def _head(self, text: str) -> None:
+        self._tell("")
+        self._tell(self.screen.out.bold(f"== {text}"))
+
+    def _tell(self, text: str) -> None:
+        if not self.screen.is_json:
+            self.screen.show(text)
+            self.screen.flush()
+
+
+def raise_or_leave(finished: Finished) -> None:
+    """A job of the demo that failed is a fault of ours; one that was cancelled is the person's wish."""
+    job = finished.job
+    if job.status is not JobStatus.CANCELLED:
+        raise NightherdError(f"the demo's job {job.id} {job.status.value}: {job.error}")
+
+
+def colored(line: str, style: Style) -> str:
+    """A line of a diff in its colour."""
+    safe = neutralise(line)
+    if line.startswith("+") and not line.startswith("+++"):
+        return style.good(safe)
+    if line.startswith("-") and not line.startswith("---"):
+        return style.bad(safe)
+    return safe
+
+
+def next_commands(kept: Path | None) -> list[str]:
+    """What a person can type now, as it is."""
+    if kept is None:
+        return ["nightherd demo --keep", "nightherd init my-fleet", "nightherd --help"]
+    return [
+        f"cd {kept}",
+        "nightherd jobs show @last",
+        "nightherd jobs tail @last -n all --json",
+        "nightherd config show fixer --origin",
+        "nightherd run fixer",
+    ]

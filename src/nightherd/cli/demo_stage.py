@@ -1,0 +1,161 @@
+"""The demo's stage: a small repository with a real fault in it, and a fleet of scripted agents."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from nightherd.errors import NightherdError
+
+REPOSITORY = "shop"
+PROGRAM = "pricing.py"
+
+FILES = {
+    PROGRAM: '''\
+"""What a customer pays."""
+
+
+def total(prices: list[int], discount: int = 0) -> float:
+    """The sum of the prices, less a discount in percent."""
+    return sum(prices) * (100 + discount) / 100
+''',
+    "test_pricing.py": '''\
+"""A discount makes things cheaper."""
+
+import unittest
+
+from pricing import total
+
+
+class Pricing(unittest.TestCase):
+    def test_without_a_discount(self) -> None:
+        self.assertEqual(total([30, 70]), 100)
+
+    def test_with_a_discount(self) -> None:
+        self.assertEqual(total([30, 70], discount=20), 80)
+''',
+}
+
+FIXER = """\
+  - name: fixer
+    description: Runs the tests, finds the fault, mends it, runs the tests again.
+    runtime: scripted
+    working_directory: shop
+    default_prompt: The tests fail. Mend the program, not the tests.
+    script:
+      - think: First see it fail.
+      - say: I will run the tests.
+      - sleep: 300ms
+      - tool: Bash
+        input: {command: python3 -B -m unittest -q}
+      - usage: {input_tokens: 1210, output_tokens: 64, cost_usd: 0.0046}
+      - say: A discount of 20 % makes it dearer. I will look at the program.
+      - sleep: 300ms
+      - tool: Read
+        input: {file_path: pricing.py}
+      - usage: {input_tokens: 1480, output_tokens: 71, cost_usd: 0.0055}
+      - say: The discount is added where it should be taken off.
+      - sleep: 300ms
+      - tool: Edit
+        input: {file_path: pricing.py, old_string: (100 + discount), new_string: (100 - discount)}
+      - usage: {input_tokens: 1630, output_tokens: 98, cost_usd: 0.0064}
+      - sleep: 300ms
+      - tool: Bash
+        input: {command: python3 -B -m unittest -q}
+      - usage: {input_tokens: 1770, output_tokens: 40, cost_usd: 0.0059}
+      - say: Mended. total() now takes the discount off, and all tests pass.
+      - usage: {input_tokens: 1850, output_tokens: 33, cost_usd: 0.0060}
+"""
+
+REVIEWER = """\
+  - name: reviewer
+    description: Looks at the change. Its session goes on from job to job.
+    runtime: scripted
+    working_directory: shop
+    default_prompt: Review what changed.
+    session: {mode: persistent}
+    script:
+      - say: I will read the change.
+      - sleep: 200ms
+      - tool: Bash
+        input: {command: LOOK}
+      - say: One line, and it is the right one.
+      - usage: {input_tokens: 940, output_tokens: 52, cost_usd: 0.0037}
+      - say: "Turn ${turn} of the same session: I know this change. The tests once more."
+      - sleep: 200ms
+      - tool: Bash
+        input: {command: python3 -B -m unittest -q}
+      - say: Approved.
+      - usage: {input_tokens: 1120, output_tokens: 20, cost_usd: 0.0037}
+"""
+
+LOOK_WITH_GIT = "git diff --stat"
+LOOK_WITHOUT = f"cat {PROGRAM}"
+
+GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+AUTHOR = ("-c", "user.name=nightherd demo", "-c", "user.email=demo@nightherd.invalid")
+
+
+def find_git(environ: Mapping[str, str]) -> str | None:
+    """The path of git, or None."""
+    return shutil.which("git", path=environ.get("PATH"))
+
+
+def stage_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` without what would lead git to another repository or to a person's own settings."""
+    kept = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
+    return {**kept, **GIT_SETTINGS}
+
+
+def fleet_text(*, has_git: bool) -> str:
+    """The fleet file."""
+    look = LOOK_WITH_GIT if has_git else LOOK_WITHOUT
+    return f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{REVIEWER.replace('LOOK', look)}"
+
+
+def lay_out(directory: Path, git: str | None, environ: Mapping[str, str]) -> None:
+    """Make the repository with its fault, committed when there is git."""
+    repository = directory / REPOSITORY
+    repository.mkdir(parents=True)
+    for name, text in FILES.items():
+        (repository / name).write_text(text, encoding="utf-8")
+    if git is not None:
+        run_git(git, repository, environ, "init", "--quiet")
+        run_git(git, repository, environ, "add", "--all")
+        run_git(git, repository, environ, *AUTHOR, "commit", "--quiet", "-m", "A shop")
+
+
+def changes(directory: Path, git: str | None, environ: Mapping[str, str]) -> str:
+    """What is different from the beginning, as a unified diff."""
+    repository = directory / REPOSITORY
+    if git is not None:
+        return run_git(git, repository, environ, "diff", "--no-color", "--no-ext-diff")
+    return "".join(
+        line
+        for name, before in FILES.items()
+        for line in difflib.unified_diff(
+            before.splitlines(keepends=True),
+            (repository / name).read_text(encoding="utf-8").splitlines(keepends=True),
+            f"a/{name}",
+            f"b/{name}",
+        )
+    )
+
+
+def run_git(git: str, repository: Path, environ: Mapping[str, str], *arguments: str) -> str:
+    """What git printed; `NightherdError` with its complaint when it failed."""
+    done = subprocess.run(
+        [git, *arguments],
+        cwd=repository,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise NightherdError(f"git {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout

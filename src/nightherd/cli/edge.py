@@ -1,0 +1,143 @@
+"""The error edge: every way a command can end early becomes words and an exit code here."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nightherd.cli.lazy import load
+from nightherd.cli.render import Screen
+from nightherd.cli.text import neutralise
+from nightherd.errors import ConfigInvalidError, NightherdError
+from nightherd.wiring import system_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEBUG = "NIGHTHERD_DEBUG"
+INTERRUPTED = 130
+USAGE = 2
+FAILED = 1
+
+WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def guarded(
+    command: Callable[[], object],
+    screen: Screen,
+    arguments: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+) -> int:
+    """Run `command`; the exit code it ends with. Nothing is raised but what Python itself exits with."""
+    try:
+        command()
+        screen.flush()
+    except click.exceptions.Exit as error:
+        return _leave(screen, error.exit_code)
+    except click.UsageError as error:
+        screen.is_json = screen.is_json or _asks_for_json(arguments)
+        path = error.ctx.command_path if error.ctx is not None else "nightherd"
+        return _tell(screen, "usage", error.format_message(), f"{path} --help", USAGE)
+    except click.ClickException as error:
+        return _tell(screen, "failed", error.format_message(), None, error.exit_code)
+    except ConfigInvalidError as error:
+        return _tell_problems(screen, error)
+    except NightherdError as error:
+        return _tell(screen, code_of(error), error.message, error.hint, error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _tell(screen, "interrupted", "interrupted", None, INTERRUPTED)
+    except BrokenPipeError:
+        return abandon_output()
+    except OSError as error:
+        return _tell_foreign(screen, error, environ, _os_message(error))
+    except RecursionError as error:
+        return _tell_foreign(screen, error, environ, "nested too deeply")
+    except Exception as error:  # noqa: BLE001 (the command line is an edge: a person gets one line, not a traceback)
+        return _tell_foreign(screen, error, environ, f"{type(error).__name__}: {error}")
+    return 0
+
+
+def code_of(error: NightherdError) -> str:
+    """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
+    return WORD.sub("_", type(error).__name__.removesuffix("Error")).lower()
+
+
+def abandon_output() -> int:
+    """The reader went away, which is its right: nothing more is written, and that is no failure."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    return 0
+
+
+def _leave(screen: Screen, code: int) -> int:
+    try:
+        screen.flush()
+    except BrokenPipeError:
+        abandon_output()
+    return code
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether `--json` was among the arguments, when they could not be parsed."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in before
+
+
+def _tell(screen: Screen, code: str, message: str, hint: str | None, exit_code: int) -> int:
+    if screen.is_json:
+        data = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
+        return _tell_json(screen, data, exit_code)
+    _say(screen, message, hint)
+    return exit_code
+
+
+def _say(screen: Screen, message: str, hint: str | None) -> None:
+    screen.say(f"{screen.err.bad('nightherd:')} {neutralise(message)}")
+    if hint is not None:
+        screen.say(f"  try: {screen.err.bold(neutralise(hint))}")
+
+
+def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> int:
+    """The error as the one document on standard output, so that a pipe always gets something to parse."""
+    try:
+        screen.document("error", data, system_clock().now())
+    except BrokenPipeError:
+        abandon_output()
+    return exit_code
+
+
+def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
+    hint = "nightherd config check"
+    if screen.is_json:
+        data = {
+            "code": code_of(error),
+            "message": error.message,
+            "hint": hint,
+            "exit_code": error.exit_code,
+            "problems": load("nightherd.cli.problems:problems_data")(error.problems, Path.cwd()),
+        }
+        return _tell_json(screen, data, error.exit_code)
+    screen.say(load("nightherd.cli.problems:problems_text")(error.problems, Path.cwd()))
+    _say(screen, error.message, hint)
+    return error.exit_code
+
+
+def _tell_foreign(
+    screen: Screen, error: Exception, environ: Mapping[str, str], message: str
+) -> int:
+    if environ.get(DEBUG):
+        sys.excepthook(type(error), error, error.__traceback__)
+    hint = None if environ.get(DEBUG) else f"{DEBUG}=1 nightherd ... shows where it happened"
+    return _tell(screen, "unexpected", message, hint, FAILED)
+
+
+def _os_message(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return f"{type(error).__name__}: {error}"
+    return f"{error.strerror}: {os.fsdecode(error.filename)}"

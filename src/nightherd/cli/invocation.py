@@ -1,0 +1,43 @@
+"""Invocation: what one call of the command was given, and the places that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightherd.cli.render import Screen
+from nightherd.config.discovery import find_fleet_file
+from nightherd.errors import ConfigNotFoundError
+
+STATE_DIRECTORY = ".nightherd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The global options, the environment and the screen of one call."""
+
+    screen: Screen
+    environ: Mapping[str, str]
+    cwd: Path
+    config: Path | None = None
+    state: Path | None = None
+
+    def fleet_file(self) -> Path:
+        """The fleet file: the one named, else the nearest upward. `ConfigNotFoundError` without one."""
+        if self.config is None:
+            found = find_fleet_file(self.cwd)
+            where = f"in {self.cwd} or above it"
+        else:
+            named = self.cwd / self.config
+            found = find_fleet_file(named) if named.is_dir() else named
+            where = f"at {self.config}"
+        if found is None or not (found.exists() or found.is_symlink()):
+            raise ConfigNotFoundError(f"there is no fleet file {where}", hint="nightherd init")
+        return found
+
+    def state_directory(self) -> Path:
+        """The state directory: the one named, else the one beside the fleet file."""
+        if self.state is not None:
+            return self.cwd / self.state
+        return self.fleet_file().parent / STATE_DIRECTORY

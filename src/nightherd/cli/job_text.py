@@ -1,0 +1,93 @@
+"""Jobs as tables and cards for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from nightherd.cli.render import Screen, status_cell, table
+from nightherd.cli.text import length, neutralise, one_line
+from nightherd.model.job import Job
+from nightherd.model.money import format_usd
+from nightherd.views.jobs import JobView
+
+HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")
+SUMMARY_LIMIT = 100
+
+
+def job_table(jobs: Sequence[Job], screen: Screen, now: datetime) -> str:
+    """One line per job."""
+    rows = [
+        (
+            job.id,
+            job.agent,
+            status_cell(job.status.value),
+            screen.when(job.created_at, now),
+            length(job.duration(now)),
+            str(job.turns),
+            format_usd(job.cost_microusd),
+            one_line(job.error or job.summary or "", SUMMARY_LIMIT),
+        )
+        for job in jobs
+    ]
+    return table(HEADING, rows, width=screen.width, style=screen.out)
+
+
+def job_card(view: JobView, screen: Screen, now: datetime) -> str:
+    """Everything about one job, as lines of `label  value` and its texts below."""
+    job, style = view.job, screen.out
+    pairs = [
+        ("job", style.bold(job.id)),
+        ("agent", job.agent),
+        ("status", style.status(job.status.value) + _why(job)),
+        ("trigger", job.trigger_type.value + (f" ({job.trigger_id})" if job.trigger_id else "")),
+        ("session", _session(view)),
+        ("created", screen.when(job.created_at, now)),
+        ("started", screen.when(job.started_at, now)),
+        ("finished", screen.when(job.finished_at, now)),
+        ("took", length(job.duration(now))),
+        ("turns", f"{job.turns} turns, {job.messages} messages"),
+        ("tokens", f"{job.input_tokens} in, {job.output_tokens} out"),
+        ("cost", format_usd(job.cost_microusd)),
+    ]
+    pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
+    if len(view.executions) > 1:
+        pairs += [
+            ("execution", f"{one.epoch}: {one.status.value}, {one.turns} turns, {one.worker}")
+            for one in view.executions
+        ]
+    lines = [f"{label:<10}{value}" for label, value in pairs]
+    return "\n".join(lines + _texts(view, screen))
+
+
+def _why(job: Job) -> str:
+    reason = job.exit_reason or job.suspend_reason
+    return f" ({reason.value})" if reason is not None else ""
+
+
+def _error(job: Job) -> str:
+    return f"{job.error_code}: {job.error}" if job.error_code else job.error or ""
+
+
+def _session(view: JobView) -> str:
+    session = view.session
+    if session is None:
+        return view.job.session_id or "-"
+    return f"{session.id} ({session.mode.value}, {session.job_count} jobs)"
+
+
+def _texts(view: JobView, screen: Screen) -> list[str]:
+    texts = view.texts
+    summary = (texts.summary if texts else None) or view.job.summary
+    parts = [("prompt", texts.prompt if texts else None), ("summary", summary)]
+    lines: list[str] = []
+    for label, text in parts:
+        if text:
+            lines += ["", screen.out.bold(label), *_indented(text)]
+    for name, value in (texts.inputs if texts else {}).items():
+        lines += [f"{'input':<10}{one_line(name)}={one_line(value)}"]
+    return lines
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in neutralise(text).rstrip("\n").split("\n")]

@@ -1,0 +1,71 @@
+"""`nightherd jobs`: what was asked for and what became of it. Synchronous, and cheap to start."""
+
+from __future__ import annotations
+
+import click
+
+from nightherd.cli.complete import complete_agents
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.job_text import job_table
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import json_option
+from nightherd.model.job import JobStatus
+from nightherd.ports import JobQuery
+from nightherd.views.jobs import job_row, list_page
+from nightherd.wiring import open_reader, system_clock
+
+MOST = 1_000
+
+
+@click.group(
+    "jobs",
+    cls=LazyGroup,
+    entries={
+        "list": Entry("nightherd.cli.jobs:list_jobs", "The newest jobs; also just `jobs`."),
+        "show": Entry("nightherd.cli.job:show", "One job: prompt, result, cost, executions."),
+        "tail": Entry("nightherd.cli.tail:tail", "A job's events; -f follows to its end."),
+    },
+    default="list",
+    epilog="Example: nightherd jobs --status failed",
+)
+def jobs() -> None:
+    """List, show and follow jobs. A JOB is an id, a unique prefix of one, @last or @last-failed."""
+
+
+@click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in JobStatus]),
+    help="Only jobs that stand so.",
+)
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
+@click.option("--before", type=click.IntRange(1), metavar="CURSOR", help="The page after this one.")
+@json_option
+@click.pass_obj
+def list_jobs(
+    invocation: Invocation, agent: str | None, status: str | None, limit: int, before: int | None
+) -> None:
+    """The newest jobs, newest first."""
+    screen, now = invocation.screen, system_clock().now()
+    query = JobQuery(
+        agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
+    )
+    reader = open_reader(invocation.state_directory())
+    try:
+        page = list_page(reader, query)
+    finally:
+        reader.close()
+    if screen.is_json:
+        rows = [job_row(job, now) for job in page.jobs]
+        screen.document("jobs", rows, now, next_before=page.next_before)
+        return
+    if not page.jobs:
+        is_filtered = agent is not None or status is not None or before is not None
+        screen.say("no such jobs" if is_filtered else "no jobs yet")
+        screen.say("  try: " + ("nightherd jobs" if is_filtered else "nightherd run AGENT -p TEXT"))
+        return
+    screen.show(job_table(page.jobs, screen, now))
+    if page.next_before is not None:
+        screen.flush()
+        screen.say(f"more: nightherd jobs list --before {page.next_before}")

@@ -1,0 +1,103 @@
+"""The command `nightherd`: its global options, its table of commands, and how it begins and ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+
+import click
+
+from nightherd import __version__
+from nightherd.cli.edge import guarded
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup, load
+from nightherd.cli.render import ColorChoice, Screen
+from nightherd.errors import RefusedError
+
+NAME = "nightherd"
+HELP_WIDTH = 96
+COMPLETION = "_NIGHTHERD_COMPLETE"
+"""Set by the shell's completion script; says which shell asks, and for what."""
+
+COMMANDS = {
+    "demo": Entry("nightherd.cli.demo:demo", "Watch scripted agents do real work. No key needed."),
+    "init": Entry("nightherd.cli.init:init", "Write a first fleet file."),
+    "run": Entry("nightherd.cli.run:run", "Give an agent a piece of work and watch it."),
+    "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
+    "config": Entry("nightherd.cli.config:config", "Check and explain the fleet file."),
+    "completion": Entry(
+        "nightherd.cli.completion:completion", "Print a shell's completion script."
+    ),
+}
+
+
+@click.group(
+    NAME,
+    cls=LazyGroup,
+    entries=COMMANDS,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Try: nightherd demo",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar="NIGHTHERD_CONFIG",
+    help="Fleet file; else nightherd.yaml here or above.",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    envvar="NIGHTHERD_STATE_DIR",
+    help="State directory; else .nightherd beside the fleet file.",
+)
+@click.option(
+    "--color",
+    type=click.Choice([choice.value for choice in ColorChoice]),
+    default=ColorChoice.AUTO.value,
+    help="When to colour (auto).",
+)
+@click.version_option(__version__, prog_name=NAME, message="%(prog)s %(version)s")
+@click.pass_context
+def nightherd(ctx: click.Context, config: Path | None, state_dir: Path | None, color: str) -> None:
+    """Runs fleets of AI agents unattended and never loses their work."""
+    screen: Screen = ctx.obj
+    screen.choose_color(ColorChoice(color))
+    ctx.obj = Invocation(
+        screen=screen, environ=os.environ, cwd=Path.cwd(), config=config, state=state_dir
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; its exit code. Errors are told, never raised."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if COMPLETION in os.environ:
+        return _complete(os.environ[COMPLETION])
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal cannot show is spelled out; it must not stop a job that is running.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    screen = Screen(sys.stdout, sys.stderr, os.environ)
+
+    def command() -> None:
+        if sys.platform == "win32":
+            raise RefusedError(
+                "Windows cannot keep nightherd's promises about files and processes",
+                hint="run it under WSL",
+            )
+        width = min(screen.width or HELP_WIDTH, HELP_WIDTH)
+        with nightherd.make_context(NAME, given, obj=screen, terminal_width=width) as ctx:
+            nightherd.invoke(ctx)
+
+    return guarded(command, screen, given, environ=os.environ)
+
+
+def _complete(instruction: str) -> int:
+    """Answer the shell; click knows its protocols."""
+    code: int = load("click.shell_completion:shell_complete")(
+        nightherd, {}, NAME, COMPLETION, instruction
+    )
+    return code

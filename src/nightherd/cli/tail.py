@@ -1,0 +1,97 @@
+"""`nightherd jobs tail`: a job's events, from its journal, as far as they go or as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from nightherd.cli.event_text import event_text
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import job_argument, json_option
+from nightherd.model.event import Event
+from nightherd.model.ids import JobId
+from nightherd.ports import JobReader, Journals
+from nightherd.views.events import event_document, follow_events, read_events
+from nightherd.views.jobs import find_job_id
+from nightherd.wiring import open_journals, open_reader, system_clock
+
+DEFAULT_COUNT = "20"
+ALL = "all"
+SHORTEST_WAIT_S = 0.02
+LONGEST_WAIT_S = 0.25
+
+
+class Patience:
+    """How long to wait for the next event: hardly after one came, longer the longer none does."""
+
+    def __init__(self) -> None:
+        self._next_s = SHORTEST_WAIT_S
+
+    def renew(self) -> None:
+        """Something came: look again soon."""
+        self._next_s = SHORTEST_WAIT_S
+
+    def __call__(self) -> None:
+        time.sleep(self._next_s)
+        self._next_s = min(self._next_s * 1.5, LONGEST_WAIT_S)
+
+
+class Count(click.ParamType[str]):
+    """A number of events from 1, or `all`."""
+
+    name = "count"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """`value` if it can be one."""
+        text = str(value)
+        if text != ALL and not (text.isdecimal() and int(text) > 0):
+            self.fail(f"{text!r} is neither a number from 1 nor {ALL!r}", param, ctx)
+        return text
+
+
+@click.command("tail", epilog="Example: nightherd jobs tail @last -f")
+@job_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option(
+    "-n", "count", type=Count(), default=DEFAULT_COUNT, metavar="N|all",
+    help=f"Begin with the last N events ({DEFAULT_COUNT}).",
+)  # fmt: skip
+@json_option
+@click.pass_obj
+def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
+    """A job's events. With --json one document per event, as the journal has it."""
+    screen, state = invocation.screen, invocation.state_directory()
+    journals = open_journals(state)
+    reader = open_reader(state)
+    patience, clock = Patience(), system_clock()
+    try:
+        job_id = find_job_id(reader, job)
+        last = None if count == ALL else int(count)
+        for event in _events(journals, reader, job_id, follow, last, patience):
+            patience.renew()
+            if screen.is_json:
+                screen.document("event", event_document(event), clock.now())
+                continue
+            text = event_text(event, screen.out)
+            if text is not None:
+                screen.show(text)
+                screen.flush()
+    finally:
+        reader.close()
+
+
+def _events(
+    journals: Journals,
+    reader: JobReader,
+    job_id: JobId,
+    follow: bool,
+    last: int | None,
+    patience: Patience,
+) -> Iterator[Event]:
+    if follow:
+        return follow_events(journals, reader, job_id, last=last, wait=patience)
+    return read_events(journals, job_id, last=last)

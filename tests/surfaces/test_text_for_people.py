@@ -1,0 +1,128 @@
+"""Text for people: nothing in it can steer a terminal, and times read the way people say them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightherd.cli.render import ColorChoice, Style, status_cell, table, wants_color
+from nightherd.cli.text import absolute, length, neutralise, one_line, relative
+from nightherd.model.job import JobStatus
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+HARMLESS = {"\n", "\t"}
+
+
+@given(st.text())
+def test_no_text_keeps_a_character_that_a_terminal_obeys(text: str) -> None:
+    safe = neutralise(text)
+
+    assert [c for c in safe if (ord(c) < 32 or 0x7F <= ord(c) < 0xA0) and c not in HARMLESS] == []
+    assert not set(safe) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cf", "Zl", "Zp"))))
+def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+    assert neutralise(text) == text
+
+
+def test_what_was_neutralised_can_still_be_read() -> None:
+    assert neutralise("a\x1b[31mb\rc\x9bd\u202ee\r\nf") == "a\\x1b[31mb\\rc\\x9bd\\u202ee\nf"
+
+
+def test_one_line_is_one_line_and_says_that_it_was_cut() -> None:
+    assert one_line(" a\n  b\tc ") == "a b c"
+    assert one_line("abcdef", 4) == "abc…"
+    assert one_line("abcd", 4) == "abcd"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "now"),
+        (59, "59s ago"),
+        (60, "1m ago"),
+        (3_599, "59m ago"),
+        (7_200, "2h ago"),
+        (200_000, "2d ago"),
+        (-90, "in 1m"),
+    ],
+)
+def test_past_and_future_are_told_in_one_unit(seconds: int, expected: str) -> None:
+    assert relative(NOW - timedelta(seconds=seconds), NOW) == expected
+
+
+def test_instant_that_never_came_is_a_dash() -> None:
+    assert relative(None, NOW) == absolute(None) == length(None) == "-"
+
+
+def test_absolute_time_is_in_utc_wherever_it_was_taken() -> None:
+    assert absolute(NOW) == "2026-11-15T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.04, "0.0s"), (2.34, "2.3s"), (61, "1m01s"), (3_720, "1h02m")]
+)
+def test_length_is_as_precise_as_a_person_wants_it(seconds: float, expected: str) -> None:
+    assert length(timedelta(seconds=seconds)) == expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "environ", "is_tty", "expected"),
+    [
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1"}, True, False),
+        ("auto", {"NO_COLOR": ""}, True, True),
+        ("auto", {"FORCE_COLOR": "1"}, False, True),
+        ("auto", {"FORCE_COLOR": "0"}, False, False),
+        ("auto", {"CLICOLOR_FORCE": "1"}, False, True),
+        ("auto", {"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+        ("auto", {"CLICOLOR": "0"}, True, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("always", {"NO_COLOR": "1"}, False, True),
+        ("never", {"FORCE_COLOR": "1"}, True, False),
+    ],
+)
+def test_colour_follows_the_option_then_the_environment_then_the_terminal(
+    choice: str, environ: dict[str, str], is_tty: bool, expected: bool
+) -> None:
+    assert wants_color(ColorChoice(choice), environ, is_tty) is expected
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_status_is_a_sign_and_a_word_with_and_without_colour(status: JobStatus) -> None:
+    plain, colored = Style(False).status(status.value), Style(True).status(status.value)
+
+    assert plain == status_cell(status.value)
+    assert plain.endswith(f" {status.value}")
+    assert plain in colored
+    assert colored.startswith("\x1b[")
+
+
+def test_table_is_aligned_and_only_its_last_column_is_cut() -> None:
+    rows = [("job-1", "✔ completed", "a long summary"), ("job-22", "✗ failed", "x")]
+
+    plain = table(("ID", "STATUS", "SUMMARY"), rows, width=30, style=Style(False))
+
+    assert plain.splitlines() == [
+        "ID      STATUS       SUMMARY",
+        "job-1   ✔ completed  a long s…",
+        "job-22  ✗ failed     x",
+    ]
+
+
+def test_colour_does_not_change_what_a_table_says() -> None:
+    rows = [("job-1", "✔ completed", "done"), ("job-22", "✗ failed", "x")]
+
+    colored = table(("ID", "STATUS", "SUMMARY"), rows, width=None, style=Style(True))
+    plain = table(("ID", "STATUS", "SUMMARY"), rows, width=None, style=Style(False))
+
+    assert colored != plain
+    bare = colored
+    for code in ("0", "1", "31", "32"):
+        bare = bare.replace(f"\x1b[{code}m", "")
+    assert bare == plain
