@@ -41,7 +41,7 @@ class BlobStore(Protocol):
 class Blobs:
     """The blobs of one state directory. Safe to share between threads and processes."""
 
-    def __init__(self, directory: Path, *, probe: Probe) -> None:
+    def __init__(self, directory: Path, *, probe: Probe | None = None) -> None:
         self._directory = directory
         self._probe = probe
 
@@ -61,9 +61,9 @@ class Blobs:
                     size += len(chunk)
                     file.write(chunk)
             ref = BlobRef(sha256=digest.hexdigest(), size=size, kind=kind)
-            self._probe("journal.before_blob")
+            self._reach("journal.before_blob")
             temporary.replace(self._path(ref))
-            self._probe("journal.after_blob")
+            self._reach("journal.after_blob")
         except BaseException as error:
             temporary.unlink(missing_ok=True)
             if isinstance(error, OSError):
@@ -94,6 +94,10 @@ class Blobs:
             sync_path(self._directory)
         except OSError as error:
             raise self._failed("sync", self._directory, error) from error
+
+    def _reach(self, point: str) -> None:
+        if self._probe is not None:
+            self._probe(point)
 
     def _path(self, ref: BlobRef) -> Path:
         # The name comes out of a file; it must not be able to lead out of the directory.

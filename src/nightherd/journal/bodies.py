@@ -28,7 +28,6 @@ BODY_LIMIT = 64 * 1024
 """Bodies whose JSON is longer than this many bytes go to blobs."""
 
 NOTE = "$journal"
-NOTE_MARK = b'"$journal"'
 
 BODY_FIELDS: dict[type[Event], tuple[str, ...]] = {
     SystemEvent: ("content",),
@@ -37,6 +36,9 @@ BODY_FIELDS: dict[type[Event], tuple[str, ...]] = {
     ToolResultEvent: ("result",),
     ErrorEvent: (),
 }
+
+OPEN_BODY: dict[type[Event], str] = {ToolUseEvent: "input", ToolResultEvent: "result"}
+"""The bodies that can be anything, not only text."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,9 +63,19 @@ class Sealed(msgspec.Struct, frozen=True):
     blobs: tuple[BlobRef, ...] = ()
 
 
-def has_bytes(event: Event) -> bool:
-    """Whether a body of the event is binary, which JSON cannot carry."""
-    return any(isinstance(getattr(event, name), bytes) for name in BODY_FIELDS[type(event)])
+def plain_line(event: Event) -> bytes | None:
+    """The line of an event that needs nothing done to it, as nearly all do; None when `seal` has to see it."""
+    # JSON brings back neither a binary body nor, unmarked, an `extra` that uses our own key.
+    if event.extra is not None and NOTE in event.extra:
+        return None
+    open_body = OPEN_BODY.get(type(event))
+    if open_body is not None and isinstance(getattr(event, open_body), bytes):
+        return None
+    try:
+        line = encode(event) + b"\n"
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return line if len(line) <= BODY_LIMIT else None
 
 
 def seal(event: Event, blobs: BlobStore) -> Sealed:

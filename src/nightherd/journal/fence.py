@@ -8,7 +8,7 @@ line counts, so what was acknowledged is exactly what readers see.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nightherd.model.event import VERSION, Event, SystemEvent
 from nightherd.model.system import SystemSubtype
@@ -32,6 +32,10 @@ class Fence:
 
     def admit_plain(self, events: Sequence[Event]) -> bool:
         """Admit all of these at once if nothing about them is special; else admit none and say so."""
+        # A torn_tail stands behind what is left of its fragment, so a block of whole lines that are all
+        # events can only begin with one.
+        if events and _is_torn_tail(events[0]):
+            return False
         epoch, seq = self.epoch, self.seq
         for event in events:
             seq += 1
@@ -57,7 +61,7 @@ class Fence:
         self.missing += line.seq - self.seq - 1
         self.seq = line.seq
         self.events += 1
-        if isinstance(line, SystemEvent) and line.subtype is SystemSubtype.TORN_TAIL:
+        if _is_torn_tail(line):
             self.torn += 1
             # The fragment is kept in this event: what is left of it in the file is accounted for.
             self.bad.pop((line.extra or {}).get("offset", -1), None)
@@ -77,20 +81,23 @@ class Fence:
         )
 
 
-def find_anchor(lines: Sequence[Event | BadLine]) -> int | None:
-    """The place of the first line that surely counts, without knowing what came before these lines.
+def _is_torn_tail(event: Event) -> bool:
+    return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.TORN_TAIL
+
+
+def find_anchor(lines: Iterable[tuple[int, Event | BadLine]]) -> tuple[int, Event] | None:
+    """The first line that surely counts, and its offset, without knowing what came before these lines.
 
     A writer appends a second line only after it saw its first one count, or learned there what the next
     number is. So of two neighbouring lines with one epoch and consecutive numbers, the second counts:
     nothing stands between them that could have raised the fence or taken the number.
     """
-    for place in range(1, len(lines)):
-        first, second = lines[place - 1], lines[place]
-        if (
-            not isinstance(first, BadLine)
-            and not isinstance(second, BadLine)
-            and first.epoch == second.epoch
-            and first.seq + 1 == second.seq
-        ):
-            return place
+    before: Event | None = None
+    for offset, line in lines:
+        if isinstance(line, BadLine):
+            before = None
+            continue
+        if before is not None and (before.epoch, before.seq + 1) == (line.epoch, line.seq):
+            return offset, line
+        before = line
     return None

@@ -23,8 +23,8 @@ class JournalFiles:
         blobs_dir: Path,
         *,
         clock: Clock,
-        durability: Durability,
-        probe: Probe,
+        durability: Durability = Durability.CHECKPOINT,
+        probe: Probe | None = None,
     ) -> None:
         self._jobs_dir = jobs_dir
         self._blobs = Blobs(blobs_dir, probe=probe)

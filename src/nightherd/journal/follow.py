@@ -16,6 +16,7 @@ from nightherd.journal.blobs import BlobStore
 from nightherd.journal.bodies import restore
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import admit, blocks, end_of
+from nightherd.journal.place import seek
 from nightherd.journal.reader import READ_FLAGS, read_failed
 from nightherd.model.event import Event
 from nightherd.ports import Findings, Wait
@@ -35,6 +36,7 @@ class Follower:
         self._offset = 0
         self._size = 0
         self._seen = 0
+        self._is_lost = True
         self.after = after
         """The last event handed out; a follower begun there goes on where this one stands."""
 
@@ -42,6 +44,9 @@ class Follower:
         """The next events there are, at most a block of them; empty when there is nothing new by now."""
         try:
             while self._has_more():
+                if self._is_lost:
+                    self._fence, self._offset = seek(self._fd, self._size, self.after)
+                    self._is_lost = False
                 block = next(blocks(self._fd, self._offset), None)
                 if block is None:
                     self._seen = self._size
@@ -53,7 +58,7 @@ class Follower:
                     self.after = fresh[-1].seq
                     return fresh
         except BaseException as error:
-            # The fence has seen lines that were not handed out: find the place again by number.
+            # The fence has seen lines that were not handed out.
             self._rewind()
             if isinstance(error, OSError):
                 raise read_failed(self._path, error) from error
@@ -98,8 +103,9 @@ class Follower:
         return self._size != self._seen
 
     def _rewind(self) -> None:
-        self._fence = Fence()
+        """Find the place again by its number, at the next poll."""
         self._offset = self._seen = 0
+        self._is_lost = True
 
 
 def follow(follower: Follower, wait: Wait, *, interval: float = INTERVAL) -> Iterator[Event]:

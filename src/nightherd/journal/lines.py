@@ -7,17 +7,15 @@ never stands inside one, whatever other separators a text contains.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator
 
 from nightherd.journal.codec import LINE_LIMIT, decode_block, decode_line
-from nightherd.journal.fence import Fence, find_anchor
+from nightherd.journal.fence import Fence
 from nightherd.model.event import Event
 from nightherd.ports import BadLine
 
-BLOCK = 256 * 1024
-TAIL_BLOCK = 32 * 1024
-TORN_MARK = b'"torn_tail"'
+BLOCK = 32 * 1024
+"""Read at once. Larger is slower: the events of a block live together, and the collector walks them."""
 
 
 def blocks(
@@ -74,7 +72,7 @@ def admit(fence: Fence, block: tuple[int, bytes] | BadLine) -> list[Event]:
         return []
     offset, data = block
     events = decode_block(data)
-    if events is not None and TORN_MARK not in data and fence.admit_plain(events):
+    if events is not None and fence.admit_plain(events):
         return events
     return [
         line
@@ -93,41 +91,6 @@ def complete_until(descriptor: int, size: int) -> int:
             return start + found + 1
         end = start
     return 0
-
-
-def tail(descriptor: int, size: int, count: int) -> tuple[Fence, list[Event]]:
-    """The last `count` events that count among the first `size` bytes, and where the fence stands then.
-
-    Reads backwards only as far as it must: to the first line beyond which everything is certain.
-    """
-    end = complete_until(descriptor, size)
-    span = TAIL_BLOCK
-    while span < end and span < LINE_LIMIT:
-        start = end - span
-        data = os.pread(descriptor, span, start)
-        cut = data.find(b"\n") + 1
-        found = _certain(data[cut:], start + cut) if cut else None
-        if found is not None and len(found[1]) >= count:
-            return found[0], found[1][len(found[1]) - count :]
-        span *= 4
-    fence, kept = Fence(), deque[Event](maxlen=count)
-    for block in blocks(descriptor, 0, end):
-        kept.extend(admit(fence, block))
-    return fence, list(kept)
-
-
-def _certain(data: bytes, offset: int) -> tuple[Fence, list[Event]] | None:
-    lines = [line for _, line in split(data, offset)] if data else []
-    place = find_anchor(lines)
-    if place is None:
-        return None
-    anchor = lines[place]
-    if isinstance(anchor, BadLine):
-        return None
-    fence = Fence(epoch=anchor.epoch, seq=anchor.seq - 1)
-    return fence, [
-        line for line in lines[place:] if fence.admit(line) and not isinstance(line, BadLine)
-    ]
 
 
 def _next_line(descriptor: int, start: int) -> int | None:

@@ -11,7 +11,8 @@ from nightherd.errors import JournalError
 from nightherd.journal.blobs import BlobStore, os_code
 from nightherd.journal.bodies import restore
 from nightherd.journal.fence import Fence
-from nightherd.journal.lines import admit, blocks, tail
+from nightherd.journal.lines import admit, blocks
+from nightherd.journal.place import seek, tail
 from nightherd.model.event import Event
 from nightherd.ports import Findings
 
@@ -23,10 +24,9 @@ def read(path: Path, *, after: int, blobs: BlobStore | None) -> Iterator[Event]:
     with opened(path) as descriptor:
         if descriptor is None:
             return
-        fence = Fence()
-        for block in blocks(descriptor, 0):
-            events = admit(fence, block)
-            for event in events:
+        fence, start = seek(descriptor, os.fstat(descriptor).st_size, after)
+        for block in blocks(descriptor, start):
+            for event in admit(fence, block):
                 if event.seq > after:
                     yield restore(event, blobs) if event.extra else event
 

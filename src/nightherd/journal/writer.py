@@ -15,10 +15,10 @@ import msgspec
 
 from nightherd.errors import FencedError, JournalError
 from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_path
-from nightherd.journal.bodies import BODY_LIMIT, NOTE_MARK, has_bytes, seal
-from nightherd.journal.codec import encode
+from nightherd.journal.bodies import plain_line, seal
 from nightherd.journal.fence import Fence
-from nightherd.journal.lines import blocks, complete_until, split, tail
+from nightherd.journal.lines import blocks, complete_until, split
+from nightherd.journal.place import tail
 from nightherd.journal.torn import blank, describe_fragment, is_whole
 from nightherd.model.event import VERSION, Event
 from nightherd.model.ids import ExecutionId
@@ -53,7 +53,7 @@ class JournalFile:
         blobs: Blobs,
         clock: Clock,
         durability: Durability,
-        probe: Probe,
+        probe: Probe | None,
     ) -> None:
         self._path = path
         self._epoch = epoch
@@ -95,18 +95,20 @@ class JournalFile:
         """Stamp `event`, write its line, return it as readers will see it."""
         if self._has_fragment:
             self._mend()
-        stamped, line = self._seal(event)
-        self._probe("journal.before_write")
-        end = self._write(line)
-        self._probe("journal.after_write")
-        offset = end - len(line)
-        if offset == self._end:
-            self._end = end
-            self._seq += 1
-            self._floor = self._epoch
-            self._last_offset = offset
-        elif not self._catch_up(end, offset):
+        stamped = self._stamp(event)
+        line = plain_line(stamped)
+        if line is None:
             stamped = self._place(event)
+        else:
+            end = self._write(line)
+            offset = end - len(line)
+            if offset == self._end:  # nobody else has written: no need to look
+                self._end = end
+                self._seq += 1
+                self._floor = self._epoch
+                self._last_offset = offset
+            elif not self._catch_up(end, offset):
+                stamped = self._place(event)
         if self._is_synced_always:
             self.sync()
         return stamped
@@ -115,7 +117,7 @@ class JournalFile:
         """Everything appended, and every blob it names, survives a power cut from here on."""
         if not self._is_synced_ever:
             return
-        self._probe("journal.before_sync")
+        self._reach("journal.before_sync")
         if self._unsynced:
             self._blobs.sync(self._unsynced)
             self._unsynced.clear()
@@ -135,7 +137,7 @@ class JournalFile:
                 code="ENOENT",
                 hint="nightherd doctor",
             )
-        self._probe("journal.after_sync")
+        self._reach("journal.after_sync")
 
     def close(self) -> None:
         """Give the handle back. Closing twice is fine."""
@@ -174,23 +176,26 @@ class JournalFile:
                 return
             torn = describe_fragment(self._fd, start, size, self._blobs)
             self._unsynced.update(torn.blobs)
-            self._probe("journal.before_mend")
+            self._reach("journal.before_mend")
             self._place(torn.event, prefix=b"\n")
-            self._probe("journal.after_mend")
+            self._reach("journal.after_mend")
             if os.pread(self._fd, 1, size) == b"\n":
                 blank(self._path, start, size)
-                self._probe("journal.after_blank")
+                self._reach("journal.after_blank")
         except OSError as error:
             raise self._failed("repair", error) from error
 
     def _place(self, event: Event, *, prefix: bytes = b"") -> Event:
         """Write the event until it counts: each time others came first, under the next number."""
         while True:
-            stamped, line = self._seal(event)
-            end = self._write(prefix + line)
+            sealed = seal(self._stamp(event), self._blobs)
+            self._unsynced.update(sealed.blobs)
+            if self._is_synced_always and sealed.blobs:
+                self._blobs.sync(sealed.blobs)
+            end = self._write(prefix + sealed.line)
             prefix = b""
-            if self._catch_up(end, end - len(line)):
-                return stamped
+            if self._catch_up(end, end - len(sealed.line)):
+                return sealed.event
 
     def _catch_up(self, end: int, mine: int) -> bool:
         """Read what came up to `end` since the last look; whether the line at `mine` counts."""
@@ -214,8 +219,8 @@ class JournalFile:
             self._last_offset = mine
         return counts
 
-    def _seal(self, event: Event) -> tuple[Event, bytes]:
-        stamped = replace(
+    def _stamp(self, event: Event) -> Event:
+        return replace(
             event,
             v=VERSION,
             seq=self._seq + 1,
@@ -223,32 +228,30 @@ class JournalFile:
             timestamp=self._now(),
             execution=self._execution,
         )
-        try:
-            line = encode(stamped) + b"\n"
-            if len(line) <= BODY_LIMIT and NOTE_MARK not in line and not has_bytes(stamped):
-                return stamped, line
-        except (TypeError, ValueError, RecursionError):
-            pass  # `seal` mends what can be mended and says what cannot
-        sealed = seal(stamped, self._blobs)
-        if sealed.blobs and self._is_synced_always:
-            self._blobs.sync(sealed.blobs)
-        elif sealed.blobs:
-            self._unsynced.update(sealed.blobs)
-        return sealed.event, sealed.line
 
     def _write(self, data: bytes) -> int:
         """Append the bytes; where they end. In one piece, unless the system takes them in several."""
         written = 0
+        probe = self._probe
+        if probe is not None:
+            probe("journal.before_write")
         try:
             written = os.write(self._fd, data)
             while written < len(data):
                 written += os.write(self._fd, data[written:])
-            return os.lseek(self._fd, 0, os.SEEK_CUR)
+            end = os.lseek(self._fd, 0, os.SEEK_CUR)
         except OSError as error:
             self._has_fragment = written > 0
             if self._is_fenced:
                 raise self._lost(self._floor) from None
             raise self._failed("write", error) from error
+        if probe is not None:
+            probe("journal.after_write")
+        return end
+
+    def _reach(self, point: str) -> None:
+        if self._probe is not None:
+            self._probe(point)
 
     def _lost(self, epoch: int) -> FencedError:
         return FencedError(
