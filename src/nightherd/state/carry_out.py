@@ -9,26 +9,17 @@ from nightherd.db.group import Done
 from nightherd.db.ledger import LedgerLine
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
-from nightherd.model.change import (
-    Applied,
-    Change,
-    RecordRuntimeSession,
-    SettleExecution,
-    StartExecution,
-    SubmitJob,
-)
+from nightherd.model.change import Applied, Change, RecordRuntimeSession, StartExecution
 from nightherd.model.decide import decide
 from nightherd.state.images import encode_images
 from nightherd.state.rows import SqliteRows
 from nightherd.state.tables import TABLES, Image, Table
 
-DURABLE: dict[type[Change], bool] = {
-    SubmitJob: True,
-    StartExecution: False,
-    RecordRuntimeSession: False,
-    SettleExecution: True,
-}
-"""Which changes survive a power cut, not only SIGKILL, once they are acknowledged (INV-DURABLE)."""
+QUICK = frozenset({StartExecution, RecordRuntimeSession})
+"""Changes that survive SIGKILL but need not survive a power cut: the next execution makes up for them.
+
+Every other change does once it is acknowledged (INV-DURABLE).
+"""
 
 
 class StateTables:
@@ -40,7 +31,7 @@ class StateTables:
         self._upserts: dict[str, str] = {}
 
     def is_durable(self, change: Change) -> bool:
-        return DURABLE[type(change)]
+        return type(change) not in QUICK
 
     def carry_out(self, change: Change) -> Done:
         answer = decide(change, self._rows)

@@ -14,10 +14,7 @@ from nightherd.db.lock import PATIENCE_S, WriteLock
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
 from nightherd.db.writer import Run, Writer
-from nightherd.model.change import (
-    Answer,
-    Change,
-)
+from nightherd.model.change import Answer, Change
 from nightherd.ports import Clock, Probe, no_probe
 from nightherd.state.carry_out import StateTables
 from nightherd.state.layout import DATABASE, LEDGER, WRITE_LOCK
