@@ -42,10 +42,10 @@ def schema_of(model: type[BaseModel]) -> Schema:
     definitions: dict[str, Schema] = whole["$defs"]
     for schema in definitions.values():
         clean(schema)
+        describe(schema, definitions)
     add_older_names(definitions)
-    overrides = definitions.get("AgentReference")
-    if overrides is not None:
-        add_overrides(overrides)
+    if "AgentReference" in definitions and "AgentSettings" in definitions:
+        add_overrides(definitions["AgentReference"])
     for name in [ref.removeprefix("#/$defs/") for ref in ONLY_FOR_MESSAGES]:
         definitions.pop(name, None)
     definitions["Variable"] = VARIABLE
@@ -67,6 +67,13 @@ def clean(schema: Schema) -> None:
             schema[key] = opened(schema[key])
     for name, prop in schema.get("properties", {}).items():
         schema["properties"][name] = opened(prop)
+
+
+def describe(schema: Schema, definitions: dict[str, Schema]) -> None:
+    """Say again at a property what its model says of itself: a reference alone leaves it out."""
+    for prop in schema.get("properties", {}).values():
+        if "description" not in prop and "$ref" in prop:
+            prop["description"] = definitions[prop["$ref"].removeprefix("#/$defs/")]["description"]
 
 
 def opened(schema: Schema) -> Schema:

@@ -18,7 +18,6 @@ from nightherd.config.node import (
     ScalarNode,
     Spot,
     problem_at,
-    text_of,
     with_entry,
 )
 from nightherd.config.paths import absolute_path, with_absolute_paths

@@ -33,7 +33,6 @@ class BashInput(Model):
     timeout: Timeout | None = Field(
         None, description="How long it may take: a duration, or milliseconds."
     )
-    description: Text | None = Field(None, description="What it is for.")
 
 
 class ReadInput(Model):

@@ -1,0 +1,149 @@
+"""The reference of keys, written from the schema: what `docs/formats/fleet-file.md` holds between its marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from nightherd.config.json_schema import Schema, forms, schema_of
+from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting
+from nightherd.config.schema.agent import Agent
+from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetSettings
+
+REPEATED = ("schedules[]", "script[].steps[]")
+"""Where the same keys are told again: schedules in the list form, and the steps of a `repeat`."""
+BEGIN, END = "<!-- keys: written from the schema -->", "<!-- end of keys -->"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key of the schema: its dotted path, `*` standing for any name and `[]` for any item."""
+
+    path: str
+    takes: str
+    default: str
+    description: str
+    is_leaf: bool
+
+
+def keys_of(schema: Schema) -> list[Key]:
+    """Every key of a schema, parents before what is below them, each once.
+
+    A key that several forms have takes what any of them takes.
+    """
+    found: dict[str, Key] = {}
+    for key in walk(schema, schema, "", ()):
+        if not key.path.startswith(REPEATED):
+            before = found.get(key.path)
+            found[key.path] = key if before is None else joined(before, key)
+    return list(found.values())
+
+
+def joined(first: Key, second: Key) -> Key:
+    """One key out of two of the same path."""
+    return replace(
+        first,
+        takes=", ".join(dict.fromkeys((*first.takes.split(", "), *second.takes.split(", ")))),
+        description=" / ".join(
+            dict.fromkeys((*first.description.split(" / "), second.description))
+        ),
+        is_leaf=first.is_leaf and second.is_leaf,
+    )
+
+
+def walk(root: Schema, schema: Schema, path: str, trail: tuple[str, ...]) -> Iterator[Key]:
+    """The keys below `path`; a form that contains itself is entered once."""
+    reference = schema.get("$ref")
+    if reference is not None:
+        if reference in trail:
+            return
+        trail = (*trail, reference)
+        schema = root["$defs"][reference.removeprefix("#/$defs/")]
+    for name, prop in schema.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        below = list(walk(root, prop, here, trail))
+        yield Key(
+            path=here,
+            takes=takes(root, prop),
+            default=default_of(prop),
+            description=prop["description"],
+            is_leaf=not below,
+        )
+        yield from below
+    for branch in schema.get("anyOf", ()):
+        yield from walk(root, branch, path, trail)
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from walk(root, schema["additionalProperties"], f"{path}.*", trail)
+    if isinstance(schema.get("items"), dict):
+        yield from walk(root, schema["items"], f"{path}[]", trail)
+
+
+def takes(root: Schema, schema: Schema) -> str:
+    """What a key takes, in a few words."""
+    words: dict[str, None] = {}
+    for form in forms(root, schema):
+        if form.get("pattern", "").startswith(r"\$\{"):
+            continue  # a variable may stand anywhere; that is said once, above the tables
+        if "enum" in form or "const" in form:
+            for choice in form.get("enum", [form.get("const")]):
+                words[f"`{choice}`"] = None
+        elif form.get("type") in NAMES:
+            words[NAMES[form["type"]]] = None
+    return ", ".join(words) or "anything"
+
+
+NAMES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true, false",
+    "array": "list",
+    "object": "mapping",
+}
+
+
+def default_of(schema: Schema) -> str:
+    """The default as YAML spells it; empty where there is none worth naming."""
+    value = schema.get("default")
+    if value in (None, [], {}) or isinstance(value, dict):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`"
+
+
+def waiting_for(path: str, table: tuple[Waiting, ...]) -> Waiting | None:
+    """The row that says a key and all below it is not active yet, if there is one."""
+    return next((row for row in table if not row.values and row.key == path), None)
+
+
+def table_of(schema: Schema, waiting: tuple[Waiting, ...]) -> str:
+    """A table of keys in Markdown."""
+    lines = ["| key | takes | default | what it says |", "|---|---|---|---|"]
+    for key in keys_of(schema):
+        row = waiting_for(key.path, waiting)
+        later = "" if row is None else " *Not active yet.*"
+        cells = (f"`{key.path}`", key.takes, key.default, key.description + later)
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def reference() -> str:
+    """The whole reference: the fleet file, entries that name other files, and agents."""
+    parts = [
+        ("### The fleet file", table_of(schema_of(FleetSettings), FLEET_KEYS)),
+        ("### An entry of `agents` that names a file", table_of(schema_of(AgentReference), ())),
+        ("### An entry of `fleets`", table_of(schema_of(FleetReference), ())),
+        (
+            "### An agent, inline or in a file; `defaults` and `overrides`",
+            table_of(schema_of(Agent), AGENT_KEYS),
+        ),
+    ]
+    return "\n".join(f"{title}\n\n{table}" for title, table in parts)
+
+
+def updated(page: str) -> str:
+    """The text of the page with the reference between its marks written anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{reference()}\n{END}{after}"
