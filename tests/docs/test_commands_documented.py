@@ -34,6 +34,8 @@ def printed_nouns(package: Path) -> set[str]:
                     func=ast.Attribute(attr="document"), args=[ast.Constant(value=str(noun)), *_]
                 ):
                     nouns.add(noun)
+                case _:
+                    pass
     return nouns
 
 
