@@ -26,7 +26,7 @@ from nightherd.config.node import (
     text_of,
     with_entry,
 )
-from nightherd.config.paths import absolute_path
+from nightherd.config.paths import absolute_path, real_path
 from nightherd.config.plain import plain_value
 from nightherd.config.schema.agent import AgentSettings
 from nightherd.config.schema.fleet import AgentReference, FleetReference
@@ -69,7 +69,7 @@ class Assembly:
         """Take in the fleet file at `path` and all that it names."""
         document = self.open(path)
         if document is not None:
-            level = Level(chain=(os.path.realpath(path),), dotenv=self.variables(path))
+            level = Level(chain=(real_path(path),), dotenv=self.variables(path))
             self.dotenv = level.dotenv
             self.add_fleet(self.fill(document, level.dotenv), level)
 
@@ -211,7 +211,7 @@ class Assembly:
         if reference is None or not isinstance(named, ScalarNode):
             return
         path = self.fleet_file(absolute_path(named, {**level.dotenv, **self.environ}))
-        real = os.path.realpath(path)
+        real = real_path(path)
         if real in level.chain:
             files = " -> ".join(Path(one).name for one in (*level.chain, real))
             message = f"this fleet takes itself in: {files}"

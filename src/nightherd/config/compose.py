@@ -223,6 +223,8 @@ def syntax_problem(source: Source, error: yaml.YAMLError) -> Problem:
     hint = None
     if "\t" in text[: len(text) - len(text.lstrip())]:
         hint = "indent with spaces, not with tabs"
+    elif "${" in text:
+        hint = "inside { } and [ ] put ${...} in quotes, or give the value a line of its own"
     elif context is not None and getattr(error, "context_mark", None) is not None:
         hint = f"{context} that begins in line {error.context_mark.line + 1}"  # type: ignore[attr-defined] # libyaml's own attribute
     spot = Spot(source, line, column)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from nightherd.config.compose import compose
 from nightherd.config.findings import Findings
 from nightherd.config.node import Node, Source, Spot, problem_at
+from nightherd.config.paths import real_path
 from nightherd.config.source import UnreadableError, decode, read_bytes
-from nightherd.config.wording import quote
+from nightherd.config.wording import SHOWN_PATH_LIMIT, quote
 from nightherd.model.problem import Problem
 
 
@@ -21,7 +20,7 @@ class Documents:
 
     def open(self, path: str, *, named_by: Node | None = None, where: str = "") -> Node | None:
         """The document in the file at `path`; None when there is none, which is then found and told."""
-        real = os.path.realpath(path)
+        real = real_path(path)
         if real not in self._composed:
             self._composed[real] = self._read(path, named_by, where)
         return self._composed[real]
@@ -35,7 +34,7 @@ class Documents:
             if named_by is None:
                 self.findings.add(problem_at(beginning, f"the file cannot be read: {error}"))
             else:
-                message = f"the file {quote(shown_name(path, named_by))} cannot be read: {error}"
+                message = f"the file {quote(shown_name(path, named_by), limit=SHOWN_PATH_LIMIT)} cannot be read: {error}"
                 self.findings.add(problem_at(named_by, message, path=where))
             return None
         decoded = decode(path, content)

@@ -22,7 +22,7 @@ from nightherd.config.node import (
 )
 from nightherd.config.paths import absolute_path, with_absolute_paths
 from nightherd.config.schema.docker import FLEET_ONLY
-from nightherd.config.wording import quote
+from nightherd.config.wording import SHOWN_PATH_LIMIT, quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Setting:
         if not isinstance(named, ScalarNode) or named.plain or "\0" in named.text:
             return
         if not os.path.isdir(named.text):  # noqa: PTH112 (any text is a question, never an exception)
-            message = f"the directory {quote(named.shown)} does not exist"
+            message = f"the directory {quote(named.shown, limit=SHOWN_PATH_LIMIT)} does not exist"
             path = f"{draft.path}.working_directory"
             self.findings.add(problem_at(named, message, path=path))
 

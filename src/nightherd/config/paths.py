@@ -21,6 +21,12 @@ def absolute_path(node: ScalarNode, environ: Mapping[str, str]) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(node.spot.source.path), text))  # noqa: PTH118, PTH120 (text in, text out)
 
 
+def real_path(path: str) -> str:
+    """The path with symbolic links followed: two names of one file are the same here."""
+    # A name that no file can have stays as it is; reading it says what is wrong with it.
+    return path if "\0" in path else os.path.realpath(path)
+
+
 def with_absolute_paths(agent: MappingNode, environ: Mapping[str, str]) -> MappingNode:
     """`agent` with the directories it names made absolute."""
     changed = {
