@@ -128,21 +128,21 @@ def blobs_of(event: Event) -> dict[str, BlobRef]:
 
 def scrub(event: Event) -> tuple[Event, list[str]]:
     """The event with U+FFFD for every lone surrogate, and the fields where there were any."""
-    try:
-        encode(event)
-    except UnicodeEncodeError:
-        pass
-    except (TypeError, ValueError, RecursionError):
-        return event, []  # not ours to judge; writing the line will say what is wrong
-    else:
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    changed = {name: _scrub_value(value) for name, value in fields.items() if _has_surrogate(value)}
+    if not changed:
         return event, []
-    changed: dict[str, Any] = {}
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
-        clean = _scrub_value(value)
-        if clean != value:
-            changed[name] = clean
     return msgspec.structs.replace(event, **changed), sorted(changed)
+
+
+def _has_surrogate(value: Any) -> bool:
+    try:
+        encode(value)
+    except UnicodeEncodeError:
+        return True
+    except (TypeError, ValueError, RecursionError):
+        return False  # not ours to judge; writing the line will say what is wrong
+    return False
 
 
 def _scrub_value(value: Any) -> Any:
@@ -150,11 +150,21 @@ def _scrub_value(value: Any) -> Any:
         case str():
             return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
         case dict():
-            return {_scrub_value(key): _scrub_value(item) for key, item in value.items()}
+            return _scrub_keys(value)
         case list() | tuple():
             return [_scrub_value(item) for item in value]
         case _:
             return value
+
+
+def _scrub_keys(mapping: dict[Any, Any]) -> dict[Any, Any]:
+    clean: dict[Any, Any] = {}
+    for key, value in mapping.items():
+        name = _scrub_value(key)
+        while name in clean:  # two keys that differed only in what cannot be written stay two
+            name += "\N{REPLACEMENT CHARACTER}"
+        clean[name] = _scrub_value(value)
+    return clean
 
 
 def _large_bodies(event: Event) -> list[str]:

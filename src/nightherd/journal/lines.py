@@ -37,7 +37,7 @@ def blocks(
         elif len(data) < size:
             return
         elif size < LINE_LIMIT:
-            size *= 4
+            size = min(4 * size, LINE_LIMIT)
         else:
             after = _next_line(descriptor, start + size)
             if after is None:

@@ -81,9 +81,7 @@ class MemoryJournal:
 
     def append(self, event: Event) -> Event:
         """Stamp `event`, keep it, return it as kept."""
-        self._check_owner()
-        if not self._is_open:
-            raise JournalError("the journal is closed")
+        self._check_open()
         log = self._log
         stamped = msgspec.structs.replace(
             event,
@@ -104,11 +102,17 @@ class MemoryJournal:
         return sealed.event
 
     def sync(self) -> None:
-        """Nothing to do: memory has no power cut to survive."""
+        """Only checks that the journal is still this execution's: memory survives no power cut."""
+        self._check_open()
 
     def close(self) -> None:
         """No more appends."""
         self._is_open = False
+
+    def _check_open(self) -> None:
+        self._check_owner()
+        if not self._is_open:
+            raise JournalError("the journal is closed")
 
     def _check_owner(self) -> None:
         epoch = self._log.fence.epoch

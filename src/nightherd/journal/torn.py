@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -48,15 +48,16 @@ def describe_fragment(descriptor: int, start: int, end: int, blobs: Blobs) -> Fr
     return Fragment(event=msgspec.structs.replace(event, extra=extra), blobs=(ref,))
 
 
-def blank(path: Path, start: int, end: int) -> None:
+def blank(descriptor: int, start: int, end: int) -> None:
     """Overwrite the bytes with spaces, which readers of JSON lines pass over."""
-    # Needs a handle of its own: on one opened with O_APPEND every write goes to the end.
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    # While O_APPEND is set, every write goes to the end, whatever offset it names.
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)
     try:
         while start < end:
             start += os.pwrite(descriptor, b" " * min(BLOCK, end - start), start)
     finally:
-        os.close(descriptor)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
 
 
 def _chunks(descriptor: int, start: int, end: int) -> Iterator[bytes]:

@@ -67,6 +67,7 @@ class JournalFile:
         self._is_named = False
         self._is_fenced = False
         self._has_fragment = False
+        self._fd = -1
         self._floor = 0
         self._seq = 0
         self._end = 0
@@ -115,6 +116,8 @@ class JournalFile:
 
     def sync(self) -> None:
         """Everything appended, and every blob it names, survives a power cut from here on."""
+        if self._fd < 0:
+            raise self._over()
         if not self._is_synced_ever:
             return
         self._reach("journal.before_sync")
@@ -168,34 +171,41 @@ class JournalFile:
         try:
             size = os.lseek(self._fd, 0, os.SEEK_END)
             start = max(self._end, complete_until(self._fd, size))
-            self._has_fragment = False
-            if start == size:
-                return
-            if is_whole(self._fd, start, size):
+            if start < size and is_whole(self._fd, start, size):
                 self._catch_up(self._write(b"\n"), -1)
-                return
-            torn = describe_fragment(self._fd, start, size, self._blobs)
-            self._unsynced.update(torn.blobs)
-            self._reach("journal.before_mend")
-            self._place(torn.event, prefix=b"\n")
-            self._reach("journal.after_mend")
-            if os.pread(self._fd, 1, size) == b"\n":
-                blank(self._path, start, size)
-                self._reach("journal.after_blank")
+            elif start < size:
+                self._cut(start, size)
         except OSError as error:
             raise self._failed("repair", error) from error
+        self._has_fragment = False
+
+    def _cut(self, start: int, end: int) -> None:
+        torn = describe_fragment(self._fd, start, end, self._blobs)
+        self._remember(torn.blobs)
+        self._reach("journal.before_mend")
+        self._place(torn.event, prefix=b"\n")
+        self._reach("journal.after_mend")
+        # Any other byte here means that the line went on after all: its writer was only slow.
+        if os.pread(self._fd, 1, end) == b"\n":
+            blank(self._fd, start, end)
+            self._reach("journal.after_blank")
 
     def _place(self, event: Event, *, prefix: bytes = b"") -> Event:
         """Write the event until it counts: each time others came first, under the next number."""
         while True:
             sealed = seal(self._stamp(event), self._blobs)
-            self._unsynced.update(sealed.blobs)
-            if self._is_synced_always and sealed.blobs:
-                self._blobs.sync(sealed.blobs)
+            self._remember(sealed.blobs)
             end = self._write(prefix + sealed.line)
             prefix = b""
             if self._catch_up(end, end - len(sealed.line)):
                 return sealed.event
+
+    def _remember(self, blobs: tuple[BlobRef, ...]) -> None:
+        """Blobs have to be as safe as the line that names them."""
+        if self._is_synced_always and blobs:
+            self._blobs.sync(blobs)
+        elif self._is_synced_ever:
+            self._unsynced.update(blobs)
 
     def _catch_up(self, end: int, mine: int) -> bool:
         """Read what came up to `end` since the last look; whether the line at `mine` counts."""
@@ -241,9 +251,7 @@ class JournalFile:
                 written += os.write(self._fd, data[written:])
             end = os.lseek(self._fd, 0, os.SEEK_CUR)
         except OSError as error:
-            self._has_fragment = written > 0
-            if self._is_fenced:
-                raise self._lost(self._floor) from None
+            self._has_fragment = self._has_fragment or written > 0
             raise self._failed("write", error) from error
         if probe is not None:
             probe("journal.after_write")
@@ -258,9 +266,14 @@ class JournalFile:
             f"{self._execution} (epoch {self._epoch}) no longer owns its journal: epoch {epoch} does"
         )
 
-    def _failed(self, verb: str, error: OSError) -> JournalError:
-        if getattr(self, "_fd", -1) < 0 and verb != "open":
-            return JournalError(f"the journal {self._path} is closed", path=str(self._path))
+    def _over(self) -> JournalError | FencedError:
+        if self._is_fenced:
+            return self._lost(self._floor)
+        return JournalError(f"the journal {self._path} is closed", path=str(self._path))
+
+    def _failed(self, verb: str, error: OSError) -> JournalError | FencedError:
+        if self._fd < 0 and verb != "open":
+            return self._over()
         return JournalError(
             f"cannot {verb} the journal {self._path}: {error.strerror or error}",
             path=str(self._path),

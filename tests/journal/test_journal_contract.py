@@ -1,0 +1,41 @@
+"""Both journals keep the contract: the one in files and the one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nightherd.journal.files import JournalFiles
+from nightherd.journal.memory import MemoryJournals
+from nightherd.journal.writer import Durability
+from nightherd.ports import Journals
+from nightherd.testing import journal_contract
+from nightherd.testing.clock import FakeClock
+from nightherd.testing.journal_contract import JOURNAL_CONTRACT
+
+Check = Callable[[Journals], None]
+
+each_check = pytest.mark.parametrize(
+    "check", JOURNAL_CONTRACT, ids=lambda check: check.__name__.removeprefix("check_")
+)
+
+
+@each_check
+@pytest.mark.parametrize("durability", list(Durability))
+def test_journal_files_keep_the_contract(
+    check: Check, durability: Durability, tmp_path: Path
+) -> None:
+    check(JournalFiles(tmp_path, tmp_path / "blobs", clock=FakeClock(), durability=durability))
+
+
+@each_check
+def test_memory_journals_keep_the_contract(check: Check) -> None:
+    check(MemoryJournals(clock=FakeClock()))
+
+
+def test_every_check_is_part_of_the_contract() -> None:
+    written = {name for name in vars(journal_contract) if name.startswith("check_")}
+
+    assert written == {check.__name__ for check in JOURNAL_CONTRACT}
