@@ -1,0 +1,79 @@
+"""`state.yaml`: the fleet at a glance, put together from one piece of text per agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nightherd.files.yaml_dump import dump_field
+from nightherd.mirror.images import AgentImage
+from nightherd.mirror.memory import AgentMemory, Memory
+from nightherd.model.agent_state import AgentStatus
+from nightherd.model.schedule import ScheduleStatus
+
+NOBODY = AgentMemory()
+NOTHING_YET = AgentImage(name="")
+
+
+class StateText:
+    """Keeps each agent's piece: a change of one agent of a thousand renders one piece, not a thousand."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, str] = {}
+
+    def refresh(self, memory: Memory, agents: Iterable[str]) -> None:
+        """Render the pieces of `agents` anew, and of those that have none yet."""
+        shown = {*memory.declared, *memory.agents}
+        for name in set(agents) | (shown - self._pieces.keys()):
+            if name in shown:
+                document = agent_document(memory.agents.get(name, NOBODY))
+                self._pieces[name] = dump_field(name, document, "  ")
+            else:
+                self._pieces.pop(name, None)
+
+    def text(self, memory: Memory) -> str:
+        """The whole file."""
+        fleet = {} if memory.started_at is None else {"started_at": memory.started_at}
+        pieces = [self._pieces[name] for name in sorted(self._pieces)]
+        agents = "agents:\n" + "\n".join(pieces) if pieces else "agents: {}\n"
+        return f"{dump_field('fleet', fleet)}\n{agents}"
+
+
+def agent_document(agent: AgentMemory) -> dict[str, Any]:
+    """What the state says of one agent and its schedules."""
+    row = agent.image or NOTHING_YET
+    next_schedule, next_trigger_at = next_trigger(agent)
+    error = row.error_message if row.status == AgentStatus.ERROR else None
+    return {
+        "status": row.status,
+        "current_job": row.current_job,
+        "last_job": row.last_job,
+        "next_schedule": next_schedule,
+        "next_trigger_at": next_trigger_at,
+        "container_id": row.container_id,
+        # Pieces are parted by blank lines, which a text that ends with some would take for its own.
+        "error_message": error.rstrip() if error is not None else None,
+        "schedules": {
+            schedule.name: {
+                "status": schedule.status,
+                "last_run_at": schedule.last_run_at,
+                "next_run_at": schedule.next_run_at,
+                "last_error": schedule.last_error.rstrip() if schedule.last_error else None,
+            }
+            for schedule in sorted(agent.schedules.values(), key=lambda schedule: schedule.name)
+        },
+    }
+
+
+def next_trigger(agent: AgentMemory) -> tuple[str | None, str | None]:
+    """The schedule that is due first, and when; the row's own word where no schedule says."""
+    row = agent.image or NOTHING_YET
+    due = [
+        (schedule.next_run_at, schedule.name)
+        for schedule in agent.schedules.values()
+        if schedule.next_run_at is not None and schedule.status != ScheduleStatus.DISABLED
+    ]
+    if not due:
+        return row.next_schedule, row.next_trigger_at
+    at, name = min(due)
+    return name, at

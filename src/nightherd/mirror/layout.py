@@ -1,0 +1,93 @@
+"""Where the mirror's files are; every name that comes from data is kept inside its directory."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightherd.errors import AtomicWriteError
+from nightherd.files.path_safety import safe_child
+from nightherd.files.permission import error_code, permission_error_message
+
+OTHER = re.compile(r"[^A-Za-z0-9]")
+LONGEST_SLUG = 200
+PRIVATE = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorLayout:
+    """The paths below a state directory. Making this value touches nothing."""
+
+    root: Path
+
+    @property
+    def memory(self) -> Path:
+        """How far the mirror has come."""
+        return self.root / "mirror.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one process that writes the mirror."""
+        return self.root / "mirror.lock"
+
+    @property
+    def state(self) -> Path:
+        """The fleet at a glance."""
+        return self.root / "state.yaml"
+
+    @property
+    def jobs(self) -> Path:
+        """Job files, beside the journals."""
+        return self.root / "jobs"
+
+    @property
+    def sessions(self) -> Path:
+        """Session files."""
+        return self.root / "sessions"
+
+    @property
+    def projects(self) -> Path:
+        """Transcripts, by working directory."""
+        return self.root / "projects"
+
+    def job(self, job_id: str) -> Path:
+        """A job's file."""
+        return safe_child(self.jobs, f"{job_id}.yaml")
+
+    def output_log(self, job_id: str) -> Path:
+        """A job's record as text."""
+        return safe_child(self.jobs, f"{job_id}/output.log")
+
+    def session(self, name: str) -> Path:
+        """The file of a session id, or of an agent's name."""
+        return safe_child(self.sessions, f"{name}.json")
+
+    def transcript(self, working_directory: str, session: str) -> Path:
+        """What was said in a session of a working directory."""
+        return safe_child(self.projects, f"{slug(working_directory)}/{session}.jsonl")
+
+
+def slug(working_directory: str) -> str:
+    """The directory's name below `projects/`: every character but ASCII letters and digits becomes `-`.
+
+    One that no file system could take is cut, and told from its like by eight digits of its hash.
+    """
+    name = OTHER.sub("-", working_directory)
+    if len(name) <= LONGEST_SLUG:
+        return name
+    digest = hashlib.sha256(working_directory.encode(errors="surrogatepass")).hexdigest()
+    return f"{name[:LONGEST_SLUG]}-{digest[:8]}"
+
+
+def make_directory(path: Path) -> None:
+    """`path` is a directory from here on, open to its owner only when it had to be made."""
+    try:
+        for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
+            missing.mkdir(mode=PRIVATE, exist_ok=True)
+    except OSError as error:
+        code = error_code(error)
+        raise AtomicWriteError(
+            permission_error_message(code, path), path=str(path), code=code
+        ) from error

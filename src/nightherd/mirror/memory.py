@@ -1,0 +1,224 @@
+"""What the mirror remembers between changes, and what each change does to it.
+
+Memory is kept in one file together with the number of the last change it holds, so it is always the
+memory of exactly that change. It is bounded by what is going on: what has ended is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from nightherd.errors import StateFileError
+from nightherd.mirror.images import (
+    ORDER,
+    AgentImage,
+    ExecutionImage,
+    Image,
+    JobImage,
+    ScheduleImage,
+    SessionImage,
+    TextsImage,
+    read_image,
+)
+from nightherd.model.job import JobStatus
+from nightherd.model.session import SessionMode, SessionStatus
+from nightherd.ports import LedgerEntry
+
+VERSION = 1
+
+
+class LiveJob(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A job that has not ended, or whose end is not mirrored yet."""
+
+    agent: str
+    session_id: str | None = None
+    is_running: bool = False
+    row_at: int = 0
+    """The change that holds its row."""
+    texts_at: int = 0
+    """The change that holds its texts."""
+    seq: int = 0
+    """The event up to which its transcript is written."""
+    runtime_session_id: str | None = None
+    is_introduced: bool = False
+    """The runtime has said who it is, or that it is nobody."""
+    model: str | None = None
+
+
+class SessionMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A session that can go on, or is what an agent's file shows."""
+
+    image: SessionImage
+    jobs: list[str] = []
+    transcripts: dict[str, int] = {}
+    """Transcripts by path below `projects/`, and how many bytes of each are ours."""
+
+
+class AgentMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An agent that has worked or has schedules, and which sessions it has."""
+
+    image: AgentImage | None = None
+    schedules: dict[str, ScheduleImage] = {}
+    persistent: str | None = None
+    latest: str | None = None
+
+    @property
+    def shown_session(self) -> str | None:
+        """The session its file shows: the persistent one while it lasts, else the latest."""
+        return self.persistent or self.latest
+
+
+class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything the mirror remembers."""
+
+    v: int
+    change: int = 0
+    started_at: str | None = None
+    declared: list[str] = []
+    agents: dict[str, AgentMemory] = {}
+    jobs: dict[str, LiveJob] = {}
+    sessions: dict[str, SessionMemory] = {}
+    state_stamp: list[int] = []
+    """What `state.yaml` looked like to the file system when it was last written here."""
+
+    @property
+    def has_running_jobs(self) -> bool:
+        """Whether journals may be growing."""
+        return any(job.is_running for job in self.jobs.values())
+
+
+@dataclass(slots=True, kw_only=True)
+class Pending:
+    """What has changed and is not in the files yet; only the newest image of each row counts."""
+
+    jobs: dict[str, JobImage] = field(default_factory=dict)
+    texts: dict[str, TextsImage] = field(default_factory=dict)
+    """Texts of live jobs: they stay until the job has ended, to be written again with its row."""
+    executions: dict[str, ExecutionImage] = field(default_factory=dict)
+    orphans: set[str] = field(default_factory=set)
+    """Jobs whose texts have changed and whose row has not."""
+    sessions: set[str] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)
+    """Sessions that had ended and been forgotten, and change again: their jobs have to be looked up."""
+    agents: set[str] = field(default_factory=set)
+    agent_sessions: set[str] = field(default_factory=set)
+    transcripts: set[str] = field(default_factory=set)
+    """Jobs whose journals have to be looked at whether they run or not."""
+    is_state_due: bool = False
+    faults: list[StateFileError] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        due = (self.jobs, self.orphans, self.sessions, self.agent_sessions, self.transcripts)
+        return not self.is_state_due and not any(due)
+
+
+def fold(memory: Memory, entry: LedgerEntry, pending: Pending) -> None:
+    """Make `memory` that of `entry`, and note in `pending` what has to be written for it.
+
+    A row that cannot be understood is noted as a fault and left out; the others are not held up by it.
+    """
+    images: list[Image] = []
+    for table, row in entry.rows:
+        try:
+            image = read_image(table, row)
+        except StateFileError as fault:
+            pending.faults.append(fault)
+            continue
+        if image is not None:
+            images.append(image)
+    for image in sorted(images, key=lambda image: ORDER.index(type(image))):
+        match image:
+            case SessionImage():
+                _fold_session(memory, image, pending)
+            case JobImage():
+                _fold_job(memory, image, pending, entry.change)
+            case TextsImage():
+                _fold_texts(memory, image, pending, entry.change)
+            case ExecutionImage():
+                pending.executions[image.job_id] = image
+            case AgentImage():
+                _agent(memory, image.name, pending).image = image
+            case ScheduleImage():
+                _agent(memory, image.agent, pending).schedules[image.name] = image
+    memory.change = entry.change
+
+
+def declare(memory: Memory, agents: Sequence[str], pending: Pending) -> None:
+    """These are the declared agents now: each has a place in the state, jobs or not."""
+    before, after = set(memory.declared), set(agents)
+    if before != after:
+        memory.declared = sorted(after)
+        pending.agents |= before ^ after
+        pending.is_state_due = True
+
+
+def forget(memory: Memory, pending: Pending) -> None:
+    """Drop sessions that have ended and that no file will show again."""
+    kept = {job.session_id for job in memory.jobs.values()}
+    for agent in memory.agents.values():
+        kept |= {agent.persistent, agent.latest}
+    for session_id, session in list(memory.sessions.items()):
+        if session.image.is_ended and session_id not in kept | pending.sessions:
+            del memory.sessions[session_id]
+
+
+def _agent(memory: Memory, name: str, pending: Pending) -> AgentMemory:
+    pending.agents.add(name)
+    pending.is_state_due = True
+    return memory.agents.setdefault(name, AgentMemory())
+
+
+def _fold_session(memory: Memory, image: SessionImage, pending: Pending) -> None:
+    known = memory.sessions.get(image.id)
+    if known is None:
+        memory.sessions[image.id] = SessionMemory(image=image)
+        if image.status != SessionStatus.CREATED:
+            pending.forgotten.add(image.id)
+    else:
+        known.image = image
+    pending.sessions.add(image.id)
+    agent = _agent(memory, image.agent, pending)
+    before = agent.shown_session
+    if image.mode == SessionMode.PERSISTENT and not image.is_ended:
+        agent.persistent = _newer(memory, agent.persistent, image)
+    elif agent.persistent == image.id:
+        agent.persistent = None
+    agent.latest = _newer(memory, agent.latest, image)
+    if agent.shown_session == image.id or agent.shown_session != before:
+        pending.agent_sessions.add(image.agent)
+
+
+def _newer(memory: Memory, current: str | None, image: SessionImage) -> str:
+    known = memory.sessions.get(current) if current is not None else None
+    is_newer = known is None or image.number >= known.image.number
+    return image.id if is_newer or known is None else known.image.id
+
+
+def _fold_job(memory: Memory, image: JobImage, pending: Pending, change: int) -> None:
+    pending.jobs[image.id] = image
+    pending.orphans.discard(image.id)
+    pending.transcripts.add(image.id)
+    live = memory.jobs.setdefault(image.id, LiveJob(agent=image.agent))
+    live.row_at = change
+    live.session_id = image.session_id
+    live.is_running = image.status == JobStatus.RUNNING
+    live.runtime_session_id = live.runtime_session_id or image.runtime_session_id
+    session = memory.sessions.get(image.session_id) if image.session_id is not None else None
+    if session is not None and image.id not in session.jobs:
+        session.jobs.append(image.id)
+        pending.sessions.add(session.image.id)
+    _agent(memory, image.agent, pending)
+
+
+def _fold_texts(memory: Memory, image: TextsImage, pending: Pending, change: int) -> None:
+    pending.texts[image.job_id] = image
+    live = memory.jobs.get(image.job_id)
+    if live is not None:
+        live.texts_at = change
+    if image.job_id not in pending.jobs:
+        pending.orphans.add(image.job_id)

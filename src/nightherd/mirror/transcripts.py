@@ -1,0 +1,159 @@
+"""`projects/<slug>/<session>.jsonl`: what was said in each session, kept up with the journals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nightherd.mirror.envelope import Line, Translator, encode_line, result_line
+from nightherd.mirror.images import ExecutionImage, JobImage, TextsImage
+from nightherd.mirror.layout import MirrorLayout
+from nightherd.mirror.memory import LiveJob, SessionMemory
+from nightherd.mirror.transcript_file import Held, append, examine
+from nightherd.model.event import Event, SystemEvent
+from nightherd.model.ids import JobId
+from nightherd.model.system import SystemSubtype
+from nightherd.ports import Journals
+
+FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
+TAIL = 1_000
+"""So many new events are read from the journal's end; more of them from wherever they begin."""
+PIECE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A job that has ended, as its transcript's last line says it."""
+
+    job: JobImage
+    texts: TextsImage | None
+    execution: ExecutionImage | None
+
+
+class Transcripts:
+    """Writes every session's transcript; appends only, and nothing twice."""
+
+    def __init__(self, layout: MirrorLayout, journals: Journals) -> None:
+        self._layout = layout
+        self._journals = journals
+
+    def follow(
+        self, job_id: str, live: LiveJob, session: SessionMemory, ended: Ended | None
+    ) -> None:
+        """Add what the job's journal has that its transcript has not; with `ended`, the last line too.
+
+        Nothing is written before it is known what the runtime calls the session: that names the file.
+        """
+        events: Iterable[Event] = self._news(job_id, live.seq)
+        if _name(live, session, is_over=ended is not None) is None:
+            events = list(events)
+            _introduce(live, events)
+        name = _name(live, session, is_over=ended is not None)
+        if name is None:
+            return
+        writing = _Writing(self._layout, job_id, live, session, name)
+        for event in events:
+            renamed = _renamed(live, event)
+            if renamed is not None:
+                writing.flush()
+                live.runtime_session_id = renamed
+                name = _name(live, session, is_over=False) or name
+                writing = _Writing(self._layout, job_id, live, session, name)
+            writing.take(event)
+        if ended is not None:
+            summary = (ended.texts.summary if ended.texts else None) or ended.job.summary
+            writing.end(result_line(ended.job, ended.execution, session=name, result=summary))
+        writing.flush()
+
+    def _news(self, job_id: str, after: int) -> Iterable[Event]:
+        """The events after `after`, for as little reading as it takes."""
+        newest = self._journals.last(JobId(job_id), 1)
+        count = newest[-1].seq - after if newest else 0
+        if count <= 0:
+            return ()
+        if count <= TAIL:
+            tail = self._journals.last(JobId(job_id), count, load_blobs=True)
+            if tail and tail[0].seq == after + 1:
+                return tail
+        # Too many, or more came in between: from the beginning of what is new.
+        return self._journals.read(JobId(job_id), after=after)
+
+
+class _Writing:
+    """One job's lines on their way into one transcript."""
+
+    def __init__(
+        self, layout: MirrorLayout, job_id: str, live: LiveJob, session: SessionMemory, name: str
+    ) -> None:
+        self._path = layout.transcript(session.image.working_directory, name)
+        self._key = str(self._path.relative_to(layout.projects))
+        self._job_id = job_id
+        self._live = live
+        self._session = session
+        self._held: Held | None = None
+        self._lines: list[bytes] = []
+        self._bytes = 0
+        self._translator = Translator(job_id, name, after=live.seq, model=live.model)
+
+    def take(self, event: Event) -> None:
+        """Translate one event; lines that a writer killed too early to remember has written are left out."""
+        for line in self._translator.take(event):
+            if line["seq"] > self._examined.seqs.get(self._job_id, 0):
+                self._add(line)
+        if self._bytes > PIECE_BYTES:
+            self.flush()
+
+    def end(self, line: Line) -> None:
+        """Add the job's last line, unless it is there."""
+        if self._job_id not in self._examined.results:
+            self._add(line)
+
+    def flush(self) -> None:
+        """Write what was taken, and remember how far that is."""
+        if self._lines:
+            size = append(self._path, self._examined.size, b"".join(self._lines))
+            self._session.transcripts[self._key] = size
+            self._held = Held(size=size, seqs=self._examined.seqs, results=self._examined.results)
+            self._lines, self._bytes = [], 0
+        self._live.seq = self._translator.cursor
+        self._live.model = self._translator.model
+
+    @property
+    def _examined(self) -> Held:
+        if self._held is None:
+            self._held = examine(self._path, self._session.transcripts.get(self._key))
+        return self._held
+
+    def _add(self, line: Line) -> None:
+        encoded = encode_line(line)
+        self._lines.append(encoded)
+        self._bytes += len(encoded)
+
+
+def _name(live: LiveJob, session: SessionMemory, *, is_over: bool) -> str | None:
+    """What the transcript is called: the runtime's id, or ours where the runtime has none fit for a name."""
+    if live.runtime_session_id is not None:
+        fits = FILE_NAME.fullmatch(live.runtime_session_id) is not None
+        return live.runtime_session_id if fits else session.image.id
+    return session.image.id if live.is_introduced or is_over else None
+
+
+def _introduce(live: LiveJob, events: Iterable[Event]) -> None:
+    for event in events:
+        if _is_init(event):
+            live.is_introduced = True
+            live.runtime_session_id = _renamed(live, event)
+            return
+
+
+def _renamed(live: LiveJob, event: Event) -> str | None:
+    """The runtime's session, when `event` says another than was known."""
+    if not _is_init(event):
+        return None
+    said = (event.extra or {}).get("runtime_session_id")
+    return said if isinstance(said, str) and said != live.runtime_session_id else None
+
+
+def _is_init(event: Event) -> bool:
+    return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.INIT
