@@ -11,9 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from nightherd.cli.main import main
+from nightherd.config.load import load_fleet
+from nightherd.engine.execution import execute
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.model.ids import JobId
+from nightherd.wiring import open_workshop
 
 FLEET = """\
 fleet:
@@ -69,6 +75,14 @@ agents:
       - say: working
       - tool: Bash
         input: {command: "touch started; sleep 60"}
+      - say: never said
+
+  - name: patient
+    runtime: scripted
+    default_prompt: go
+    script:
+      - say: working
+      - sleep: 60s
       - say: never said
 
   - name: hostile
@@ -154,6 +168,13 @@ class Shell:
         )
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
+    def python(self, program: str) -> Result:
+        """Run a program of ours in a fresh interpreter."""
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=self.directory, capture_output=True, text=True
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         """Start it; it does not outlive the test."""
         started = subprocess.Popen(self.line(*arguments), cwd=self.directory, **options)
@@ -174,3 +195,27 @@ class Shell:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
+
+
+def submit_pending(directory: Path, agent: str = "hello", prompt: str = "the reader") -> JobId:
+    """A job that is on record and that nobody runs."""
+
+    async def work() -> JobId:
+        loaded = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory)
+        async with open_workshop(directory / ".nightherd", loaded.fleet, os.environ) as workshop:
+            request = SubmitRequest(agent=loaded.fleet.agents[agent], prompt=prompt)
+            return (await submit(request, workshop)).job.id
+
+    return anyio.run(work)
+
+
+def execute_pending(directory: Path, job_id: JobId, agent: str = "hello") -> None:
+    """Run a job that is on record to its end."""
+
+    async def work() -> None:
+        loaded = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory)
+        async with open_workshop(directory / ".nightherd", loaded.fleet, os.environ) as workshop:
+            declared = loaded.fleet.agents[agent]
+            await execute(job_id, declared, workshop, on_event=lambda _: None)
+
+    anyio.run(work)

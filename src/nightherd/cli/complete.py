@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import click
@@ -48,7 +49,7 @@ def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete:
 def _invocation(ctx: click.Context) -> Invocation:
     """What the line so far says: completion parses it without running the commands."""
     given = ctx.find_root().params
-    screen = Screen(open(os.devnull, "w"), open(os.devnull, "w"), {})  # noqa: SIM115, PTH123
+    screen = Screen(StringIO(), StringIO(), {})
     return Invocation(
         screen=screen,
         environ=os.environ,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -12,13 +13,20 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.demo_stage import changes, find_git, fleet_text, lay_out, stage_environment
+from nightherd.cli.demo_stage import (
+    REPOSITORY,
+    changes,
+    find_git,
+    fleet_text,
+    lay_out,
+    stage_environment,
+)
 from nightherd.cli.init import write_fleet
 from nightherd.cli.invocation import STATE_DIRECTORY, Invocation
 from nightherd.cli.job_text import job_table
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen, Style
-from nightherd.cli.run import Errand, Finished, exit_code_of, perform
+from nightherd.cli.run import Errand, Finished, exit_code_of, perform, result_line
 from nightherd.cli.text import neutralise
 from nightherd.config.load import load_fleet
 from nightherd.errors import NightherdError, RefusedError
@@ -30,13 +38,10 @@ from nightherd.ports import JobQuery
 from nightherd.views.jobs import result_document
 from nightherd.wiring import open_journals, open_reader, system_clock
 
-PLOT = (
-    ("fixer", "nightherd run fixer"),
-    ("reviewer", "nightherd run reviewer"),
-    ("reviewer", "nightherd run reviewer    (again: its session goes on where it was)"),
-)
+PLOT = ("fixer", "reviewer")
+"""Who is given a job, one after the other."""
 JOURNAL_LINES = 3
-JOURNAL_WIDTH = 110
+JOURNAL_WIDTH = 260
 
 
 @click.command("demo", epilog="Example: nightherd demo --keep")
@@ -91,17 +96,19 @@ class Demo:
         if git is None:
             self._tell("git is not installed: a plain directory does as well")
         played: list[Finished] = []
-        for agent, title in PLOT:
-            self._head(title)
+        for agent in PLOT:
+            self._head(f"nightherd run {agent}")
             finished = self._run(fleet, agent, environ)
             played.append(finished)
+            self._tell(result_line(finished.job, self.screen.out, system_clock().now()))
             if finished.job.status is not JobStatus.COMPLETED:
                 raise_or_leave(finished)
                 return exit_code_of(finished.job)
             if agent == "fixer":
                 self._show_record(finished)
                 self._show_diff(changes(self.place, git, environ), has_git=git is not None)
-        self._show_jobs(played, changes(self.place, git, environ), is_kept=is_kept)
+        diff = changes(self.place, git, environ)
+        self._show_jobs(played, diff, has_git=git is not None, is_kept=is_kept)
         return 0
 
     def _environment(self) -> dict[str, str]:
@@ -139,7 +146,9 @@ class Demo:
         self._head("git diff" if has_git else "The difference")
         self._tell("\n".join(colored(line, self.screen.out) for line in diff.rstrip().split("\n")))
 
-    def _show_jobs(self, played: list[Finished], diff: str, *, is_kept: bool) -> None:
+    def _show_jobs(
+        self, played: list[Finished], diff: str, *, has_git: bool, is_kept: bool
+    ) -> None:
         now = system_clock().now()
         reader = open_reader(self.place / STATE_DIRECTORY)
         try:
@@ -163,7 +172,7 @@ class Demo:
             f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: nobody is charged)"
         )
         self._head("Try next")
-        for command in next_commands(self.place if is_kept else None):
+        for command in next_commands(self.place if is_kept else None, has_git=has_git):
             self._tell(f"  {command}")
 
     def _head(self, text: str) -> None:
@@ -193,14 +202,15 @@ def colored(line: str, style: Style) -> str:
     return safe
 
 
-def next_commands(kept: Path | None) -> list[str]:
+def next_commands(kept: Path | None, *, has_git: bool) -> list[str]:
     """What a person can type now, as it is."""
     if kept is None:
         return ["nightherd demo --keep", "nightherd init my-fleet", "nightherd --help"]
+    again = [f"git -C {REPOSITORY} checkout --quiet . && nightherd run fixer"] if has_git else []
     return [
-        f"cd {kept}",
+        f"cd {shlex.quote(str(kept))}",
         "nightherd jobs show @last",
         "nightherd jobs tail @last -n all --json",
         "nightherd config show fixer --origin",
-        "nightherd run fixer",
+        *again,
     ]

@@ -46,19 +46,19 @@ FIXER = """\
     working_directory: shop
     default_prompt: The tests fail. Mend the program, not the tests.
     script:
+      - sleep: 300ms
       - think: First see it fail.
       - say: I will run the tests.
-      - sleep: 300ms
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - usage: {input_tokens: 1210, output_tokens: 64, cost_usd: 0.0046}
-      - say: A discount of 20 % makes it dearer. I will look at the program.
       - sleep: 300ms
+      - say: A discount of 20 % makes it dearer. I will look at the program.
       - tool: Read
         input: {file_path: pricing.py}
       - usage: {input_tokens: 1480, output_tokens: 71, cost_usd: 0.0055}
-      - say: The discount is added where it should be taken off.
       - sleep: 300ms
+      - say: The discount is added where it should be taken off.
       - tool: Edit
         input: {file_path: pricing.py, old_string: (100 + discount), new_string: (100 - discount)}
       - usage: {input_tokens: 1630, output_tokens: 98, cost_usd: 0.0064}
@@ -72,20 +72,20 @@ FIXER = """\
 
 REVIEWER = """\
   - name: reviewer
-    description: Looks at the change. Its session goes on from job to job.
+    description: Looks at the change; its session would go on with its next job.
     runtime: scripted
     working_directory: shop
     default_prompt: Review what changed.
     session: {mode: persistent}
     script:
-      - say: I will read the change.
       - sleep: 200ms
+      - say: I will read the change.
       - tool: Bash
         input: {command: LOOK}
       - say: One line, and it is the right one.
       - usage: {input_tokens: 940, output_tokens: 52, cost_usd: 0.0037}
-      - say: "Turn ${turn} of the same session: I know this change. The tests once more."
       - sleep: 200ms
+      - say: The tests once more, to be sure.
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - say: Approved.

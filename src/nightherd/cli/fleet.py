@@ -1,4 +1,4 @@
-"""The fleet as commands need it: loaded, with its notices told."""
+"""The fleet as commands need it: loaded, with what has to be said about it told."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.problems import notice_text
 from nightherd.config.load import load_fleet
 from nightherd.model.agent import Fleet
+from nightherd.model.problem import Problem
 
 
-def load_fleet_told(invocation: Invocation, *, is_quiet: bool = False) -> Fleet:
-    """The fleet; what its file uses that does nothing yet is said, one line each."""
+def load_fleet_told(invocation: Invocation, *, agent: str, is_quiet: bool) -> Fleet:
+    """The fleet; what `agent` or the fleet itself uses that does nothing yet is told, one line each.
+
+    The other agents are `config check`'s matter: a large fleet would drown the one that runs.
+    """
     loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
-    if not is_quiet:
-        for notice in loaded.notices:
+    for notice in () if is_quiet else loaded.notices:
+        if concerns(notice, agent):
             invocation.screen.say(notice_text(notice, invocation.cwd))
     return loaded.fleet
+
+
+def concerns(notice: Problem, agent: str) -> bool:
+    """Whether the notice is about `agent` or about the fleet itself."""
+    path = f"{notice.path}."
+    return path.startswith(f"agents.{agent}.") or not path.startswith("agents.")

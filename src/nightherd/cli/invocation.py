@@ -30,7 +30,11 @@ class Invocation:
             where = f"in {self.cwd} or above it"
         else:
             named = self.cwd / self.config
-            found = find_fleet_file(named) if named.is_dir() else named
+            if named.is_dir():
+                found = find_fleet_file(named.resolve())
+            else:
+                # `..` is taken out, so that places read well; a file that is a link stays one.
+                found = named.parent.resolve() / named.name
             where = f"at {self.config}"
         if found is None or not (found.exists() or found.is_symlink()):
             raise ConfigNotFoundError(f"there is no fleet file {where}", hint="nightherd init")

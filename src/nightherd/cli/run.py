@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
-from nightherd.cli.render import Screen
+from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
 from nightherd.engine.execution import Stopper, execute
@@ -91,7 +92,7 @@ def run(
     text = read_prompt(prompt, file, source, cwd=invocation.cwd, stdin=sys.stdin.buffer)
     values = read_inputs(inputs)
     screen = invocation.screen
-    fleet = load_fleet_told(invocation, is_quiet=quiet)
+    fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet)
     errand = Errand(
         fleet=fleet,
         state=invocation.state_directory(),
@@ -159,17 +160,17 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
         screen.flush()
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
-    parts = [
-        screen.err.status(job.status.value)
-        + (f" ({job.exit_reason.value})" if job.exit_reason else ""),
-        f"{job.turns} turn{'' if job.turns == 1 else 's'}",
-        format_usd(job.cost_microusd),
-        length(job.duration(now)),
-        f"nightherd jobs show {job.id}",
-    ]
-    screen.say(", ".join(parts))
+    screen.say(f"{result_line(job, screen.err, now)}, nightherd jobs show {job.id}")
     if job.error and is_quiet:
         screen.say(f"  {one_line(job.error)}")
+
+
+def result_line(job: Job, style: Style, now: datetime) -> str:
+    """How the job ended and what it took, on one line."""
+    reason = f" ({job.exit_reason.value})" if job.exit_reason else ""
+    turns = f"{job.turns} turn{'' if job.turns == 1 else 's'}"
+    took, cost = length(job.duration(now)), format_usd(job.cost_microusd)
+    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {took}"
 
 
 def exit_code_of(job: Job) -> int:

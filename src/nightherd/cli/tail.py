@@ -71,6 +71,8 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
     try:
         job_id = find_job_id(reader, job)
         last = None if count == ALL else int(count)
+        if follow and not journals.last(job_id, 1):
+            screen.say(f"{job_id} has not begun; waiting for its first event")
         for event in _events(journals, reader, job_id, follow, last, patience):
             patience.renew()
             if screen.is_json:

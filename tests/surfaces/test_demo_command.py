@@ -1,0 +1,148 @@
+"""`demo`: real work, shown as it happens, gone afterwards unless it is to be kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from components import Components
+from nightherd.cli.demo_stage import FILES
+from surfaces.drivers import Cli
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Throw-away directories are made here, so that what is left over can be seen."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def test_demo_mends_the_fault_and_shows_everything(
+    cli: Cli, nowhere: Path, temporary: Path, components: Components
+) -> None:
+    components.program("git")
+
+    result = cli("demo")
+
+    assert result.code == 0
+    for shown in (
+        "FAILED (failures=1)",
+        "-    return sum(prices) * (100 + discount) / 100",
+        "+    return sum(prices) * (100 - discount) / 100",
+        ".jsonl",
+        '"type":"system"',
+        "== git diff",
+        "1 file changed",
+        "Approved.",
+        "together $0.0358",
+        "nightherd init my-fleet",
+    ):
+        assert shown in result.out, shown
+    assert result.out.count("✔ completed") == 4
+    assert list(temporary.iterdir()) == []
+
+
+def test_demo_for_programs_is_one_document(cli: Cli, nowhere: Path) -> None:
+    result = cli("demo", "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert result.document["schema"] == "nightherd/v1/demo"
+    assert [job["success"] for job in result.data["jobs"]] == [True, True]
+    assert "+    return sum(prices) * (100 - discount) / 100" in result.data["diff"]
+    assert result.data["directory"] is None
+
+
+def test_kept_demo_can_be_tried_with_the_commands_it_names(
+    cli: Cli, nowhere: Path, components: Components
+) -> None:
+    components.program("git")
+    result = cli("demo", "--dir", "kept")
+
+    assert result.code == 0
+    named = [line.strip() for line in result.out.partition("== Try next\n")[2].splitlines()]
+    assert named[0] == f"cd {nowhere / 'kept'}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-e", "-c", "\n".join(named)],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FAILED (failures=1)" in done.stdout
+    assert "✔ completed" in done.stderr
+
+
+def test_commands_named_after_a_demo_that_is_gone_work_too(cli: Cli, nowhere: Path) -> None:
+    assert cli("init", "my-fleet").code == 0
+    assert cli("--help").code == 0
+
+
+def test_demo_does_without_git(cli: Cli, nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = nowhere / "tools"
+    tools.mkdir()
+    for name in ("sh", "bash", "cat", "env"):
+        found = shutil.which(name)
+        if found is not None:
+            (tools / name).symlink_to(found)
+    (tools / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setattr(sys, "executable", str(tools / "python3"))
+
+    result = cli("demo", "--json")
+
+    assert result.code == 0
+    assert "--- a/pricing.py" in result.data["diff"]
+    assert "+    return sum(prices) * (100 - discount) / 100" in result.data["diff"]
+
+
+def test_directory_with_something_in_it_is_refused(cli: Cli, nowhere: Path) -> None:
+    (nowhere / "full").mkdir()
+    (nowhere / "full" / "mine").write_text("mine")
+
+    result = cli("demo", "--dir", "full")
+
+    assert result.code == 5
+    assert [path.name for path in (nowhere / "full").iterdir()] == ["mine"]
+
+
+def test_demo_that_goes_wrong_says_so_and_cleans_up(
+    cli: Cli, nowhere: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        FILES, "pricing.py", FILES["pricing.py"].replace("+ discount", "- discount")
+    )
+
+    result = cli("demo")
+
+    assert result.code == 1
+    assert "did not fail first" in result.err
+    assert list(temporary.iterdir()) == []
+
+
+def test_interrupted_demo_leaves_nothing_behind(nowhere: Path, temporary: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nightherd", "demo"],
+        cwd=nowhere,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if b"I will run the tests" in line:
+            break
+
+    process.send_signal(2)
+    process.communicate()
+
+    assert process.returncode == 130
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,314 @@
+"""The frame of the command: help, global options, unknown words, and how errors are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from nightherd import __version__
+from nightherd.cli.main import COMMANDS, nightherd
+from surfaces.drivers import Cli, Shell
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """The words of every command and group."""
+    found: list[tuple[str, ...]] = [()]
+
+    def visit(group: click.Group, words: tuple[str, ...]) -> None:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            found.append((*words, name))
+            command = group.get_command(context, name)
+            if isinstance(command, click.Group):
+                visit(command, (*words, name))
+
+    visit(nightherd, ())
+    return found
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_every_command_has_short_help_with_an_example(
+    words: tuple[str, ...], cli: Cli, nowhere: Path
+) -> None:
+    result = cli(*words, "--help")
+
+    assert result.code == 0
+    assert result.err == ""
+    assert len(result.out.splitlines()) <= 30
+    assert (
+        "Example: nightherd" in result.out or "nightherd demo" in result.out or "eval" in result.out
+    )
+
+
+@pytest.mark.parametrize("words", every_command()[1:], ids=" ".join)
+def test_every_command_is_described_in_its_group(words: tuple[str, ...], cli: Cli) -> None:
+    result = cli(*words[:-1], "--help")
+
+    assert any(line.split()[:1] == [words[-1]] for line in result.out.splitlines())
+
+
+def test_no_command_at_all_shows_help(cli: Cli) -> None:
+    result = cli()
+
+    assert "Commands:" in result.out + result.err
+    assert result.code == 2
+
+
+def test_version_is_the_packages(cli: Cli) -> None:
+    assert cli("--version").out == f"nightherd {__version__}\n"
+
+
+def test_module_runs_as_a_program(shell: Shell) -> None:
+    assert shell.run("--version").out == f"nightherd {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("jbos",), "there is no command 'jbos'; did you mean 'jobs'?"),
+        (("jobs", "shwo"), "there is no command 'shwo'; did you mean 'show'?"),
+        (("qqqqqq",), "there is no command 'qqqqqq'"),
+    ],
+)
+def test_unknown_command_is_answered_with_the_nearest(
+    words: tuple[str, ...], message: str, cli: Cli
+) -> None:
+    result = cli(*words)
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines() == [
+        f"nightherd: {message}",
+        f"  try: nightherd {' '.join(words[:-1])} --help".replace("  --", " --"),
+    ]
+
+
+def test_group_table_names_commands_that_exist() -> None:
+    context = click.Context(nightherd)
+
+    for name in COMMANDS:
+        command = nightherd.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+
+
+def test_without_a_fleet_file_a_command_says_how_to_get_one(cli: Cli, nowhere: Path) -> None:
+    result = cli("jobs")
+
+    assert (result.code, result.out) == (78, "")
+    assert "there is no fleet file" in result.err
+    assert "  try: nightherd init\n" in result.err
+
+
+def test_fleet_file_is_found_upward_and_state_stands_beside_it(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fleet / "deep" / "down").mkdir(parents=True)
+    monkeypatch.chdir(fleet / "deep" / "down")
+
+    result = cli("run", "echo", "-p", "hi", "--json")
+
+    assert result.code == 0
+    assert (fleet / ".nightherd" / "jobs" / f"{result.data['job_id']}.jsonl").exists()
+
+
+@pytest.mark.parametrize("named", ["nightherd.yaml", "."])
+def test_config_option_names_the_file_or_its_directory(
+    named: str, cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fleet / "elsewhere").mkdir()
+    monkeypatch.chdir(fleet / "elsewhere")
+
+    result = cli("--config", f"../{named}", "run", "echo", "-p", "hi", "--json")
+
+    assert result.code == 0
+    assert (fleet / ".nightherd").is_dir()
+
+
+def test_state_directory_can_be_named_and_then_needs_no_fleet_file(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    state = tmp_path_factory.mktemp("state") / "here"
+    assert cli("--state-dir", str(state), "run", "echo", "-p", "hi").code == 0
+    monkeypatch.chdir(state.parent)
+
+    by_option = cli("--state-dir", "here", "jobs", "--json")
+    monkeypatch.setenv("NIGHTHERD_STATE_DIR", str(state))
+    by_variable = cli("jobs", "--json")
+
+    assert len(by_option.data) == 1
+    assert by_option.data[0]["id"] == by_variable.data[0]["id"]
+    assert not (fleet / ".nightherd").exists()
+
+
+def test_config_variable_names_the_fleet_file(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fleet / "nightherd.yaml").rename(fleet / "other.yaml")
+    monkeypatch.setenv("NIGHTHERD_CONFIG", "other.yaml")
+
+    assert cli("run", "echo", "-p", "hi").code == 0
+
+
+def test_named_fleet_file_that_is_missing_is_a_configuration_error(cli: Cli, fleet: Path) -> None:
+    result = cli("--config", "missing.yaml", "jobs")
+
+    assert result.code == 78
+    assert "missing.yaml" in result.err
+
+
+def test_error_with_json_is_one_document_on_standard_output(cli: Cli, fleet: Path) -> None:
+    result = cli("jobs", "show", "job-2026-01-01-aaaaaa", "--json")
+
+    assert (result.code, result.err) == (3, "")
+    assert result.document["schema"] == "nightherd/v1/error"
+    assert result.data == {
+        "code": "job_not_found",
+        "message": "there is no job job-2026-01-01-aaaaaa",
+        "hint": "nightherd jobs",
+        "exit_code": 3,
+    }
+
+
+def test_usage_error_with_json_is_a_document_too(cli: Cli, fleet: Path) -> None:
+    result = cli("jobs", "list", "--json", "--nonsense")
+
+    assert (result.code, result.err) == (2, "")
+    assert result.data["code"] == "usage"
+    assert "--nonsense" in result.data["message"]
+
+
+def test_json_given_as_a_prompt_is_not_an_option(cli: Cli, fleet: Path) -> None:
+    result = cli("run", "echo", "-p", "--json")
+
+    assert result.code == 0
+    assert result.out == "--json\n"
+
+
+def test_error_message_cannot_steer_the_terminal(cli: Cli, fleet: Path) -> None:
+    result = cli("run", "evil\x1b[2J")
+
+    assert result.code == 3
+    assert "\x1b" not in result.err
+
+
+def test_unexpected_error_is_one_line_and_says_how_to_see_more(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr("nightherd.cli.jobs.list_page", explode)
+
+    result = cli("jobs")
+
+    assert result.code == 1
+    assert result.err.splitlines() == [
+        "nightherd: ZeroDivisionError: a fault of ours",
+        "  try: NIGHTHERD_DEBUG=1 nightherd ... shows where it happened",
+    ]
+
+
+def test_debug_variable_shows_where_it_happened(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr("nightherd.cli.jobs.list_page", explode)
+    monkeypatch.setenv("NIGHTHERD_DEBUG", "1")
+
+    result = cli("jobs")
+
+    assert result.code == 1
+    assert "Traceback" in result.err
+    assert result.err.endswith("nightherd: ZeroDivisionError: a fault of ours\n")
+
+
+def test_interrupt_before_anything_runs_ends_with_130(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nightherd.cli.jobs.list_page", interrupt)
+
+    assert cli("jobs").code == 130
+
+
+def test_windows_is_refused_with_a_reason(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "win32")
+        result = cli("jobs")
+
+    assert result.code == 5
+    assert "Windows" in result.err
+    assert "WSL" in result.err
+
+
+@pytest.mark.parametrize(
+    ("option", "environ", "is_colored"),
+    [
+        ((), {}, False),
+        ((), {"FORCE_COLOR": "1"}, True),
+        ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (("--color", "always"), {"NO_COLOR": "1"}, True),
+        (("--color", "never"), {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_output_is_coloured_when_asked_for(
+    option: tuple[str, ...],
+    environ: dict[str, str],
+    is_colored: bool,
+    cli: Cli,
+    fleet: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert cli("run", "echo", "-p", "hi").code == 0
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    result = cli(*option, "jobs")
+
+    assert ("\x1b[" in result.out) is is_colored
+    assert "✔ completed" in result.out
+
+
+def test_bare_noun_lists_and_takes_the_lists_options(cli: Cli, fleet: Path) -> None:
+    assert cli("run", "echo", "-p", "hi").code == 0
+
+    bare, full = cli("jobs"), cli("jobs", "list")
+    assert bare.out == full.out
+    assert "echo" in bare.out
+    assert cli("jobs", "--agent", "nobody", "--json").data == []
+
+
+def test_output_that_the_terminal_cannot_encode_is_spelled_out(shell: Shell) -> None:
+    assert shell.run("run", "echo", "-p", "grün").code == 0
+
+    people = shell.run("jobs", PYTHONIOENCODING="ascii")
+    programs = shell.run("jobs", "--json", PYTHONIOENCODING="ascii")
+
+    assert "gr\\xfcn" in people.out
+    assert json.loads(programs.out)["data"][0]["summary"] == "grün"
+
+
+def test_directory_that_is_gone_is_an_error_and_no_traceback(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    result = cli("jobs")
+    os.chdir(tmp_path)
+
+    assert result.code == 1
+    assert "No such file or directory" in result.err
