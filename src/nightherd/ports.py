@@ -35,7 +35,7 @@ class Clock(Protocol):
 class Probe(Protocol):
     """Named points where the world may end; production passes one that does nothing."""
 
-    def __call__(self, point: str) -> None: ...
+    def __call__(self, point: str, /) -> None: ...
 
 
 def no_probe(point: str) -> None:

@@ -123,6 +123,14 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_data(descriptor: int) -> None:
+    """What was written through the handle survives a power cut."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:  # macOS has only the larger one
+        os.fsync(descriptor)
+
+
 def os_code(error: OSError) -> str:
     """The system's name for the error: ENOSPC, EACCES, ..."""
     return errno.errorcode.get(error.errno or 0, "EIO")

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from nightherd.errors import FencedError, JournalError
-from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_path
+from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_data, sync_path
 from nightherd.journal.bodies import plain_line, seal
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import blocks, complete_until, split
@@ -125,7 +125,7 @@ class JournalFile:
             self._blobs.sync(self._unsynced)
             self._unsynced.clear()
         try:
-            os.fdatasync(self._fd)
+            sync_data(self._fd)
             if not self._is_named:
                 # A new file's name is in its directory; without that the bytes are safe but nowhere.
                 sync_path(self._path.parent)
