@@ -7,17 +7,19 @@ has a row in `not_active.py`, and a test compares the two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from typing import Any, assert_never
 
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.schema.script import (
     AnyStep,
+    BashInput,
     BashStep,
+    EditInput,
     EditStep,
     FailStep,
     OtherStep,
+    ReadInput,
     ReadStep,
     RepeatStep,
     SayStep,
@@ -25,6 +27,7 @@ from nightherd.config.schema.script import (
     SleepStep,
     ThinkStep,
     UsageStep,
+    WriteInput,
     WriteStep,
 )
 from nightherd.model.agent import Agent, Fleet, RuntimeName
@@ -111,12 +114,26 @@ def resolve_step(step: AnyStep) -> Step:
 
 def tool_input(step: BashStep | ReadStep | WriteStep | EditStep) -> dict[str, Any]:
     """What the tool is called with: what was given, a timeout in milliseconds."""
-    given = {name: getattr(step.input, name) for name in type(step.input).model_fields}
-    return {
-        name: round(value.total_seconds() * 1_000) if isinstance(value, timedelta) else value
-        for name, value in given.items()
-        if value is not None
-    }
+    given: dict[str, Any]
+    match step.input:
+        case BashInput() as bash:
+            timeout = bash.timeout
+            milliseconds = None if timeout is None else round(timeout.total_seconds() * 1_000)
+            given = {"command": bash.command, "timeout": milliseconds}
+        case ReadInput() as read:
+            given = {"file_path": read.file_path, "offset": read.offset, "limit": read.limit}
+        case WriteInput() as write:
+            given = {"file_path": write.file_path, "content": write.content}
+        case EditInput() as edit:
+            given = {
+                "file_path": edit.file_path,
+                "old_string": edit.old_string,
+                "new_string": edit.new_string,
+                "replace_all": edit.replace_all,
+            }
+        case _:
+            assert_never(step.input)
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def resolve_usage(usage: ScriptUsage) -> Usage:
