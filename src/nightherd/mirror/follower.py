@@ -47,7 +47,7 @@ class _Work:
 
     memory: Memory
     pending: Pending
-    saved: bytes = b""
+    saved: bytes
 
 
 class MirrorFollower:
@@ -168,7 +168,7 @@ class MirrorFollower:
         loaded = load_memory(self._layout.memory, self._clock.now())
         if loaded.notice is not None:
             self._scribe.notices.append(loaded.notice)
-        work = _Work(memory=loaded.memory, pending=Pending())
+        work = _Work(memory=loaded.memory, pending=Pending(), saved=loaded.data)
         if self._agents is not None:
             declare(work.memory, self._agents, work.pending)
         if self._started_at is not None:

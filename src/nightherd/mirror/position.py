@@ -20,6 +20,8 @@ class Loaded:
     """The memory to go on from, and what there is to say about it."""
 
     memory: Memory
+    data: bytes = b""
+    """What the file holds."""
     notice: str | None = None
 
 
@@ -29,9 +31,10 @@ def load_memory(path: Path, now: datetime) -> Loaded:
     A file that cannot be used is kept aside.
     """
     try:
-        memory = msgspec.json.decode(path.read_bytes(), type=Memory)
+        data = path.read_bytes()
+        memory = msgspec.json.decode(data, type=Memory)
         if memory.v == VERSION:
-            return Loaded(memory=memory)
+            return Loaded(memory=memory, data=data)
         reason = f"version {memory.v}, this nightherd writes {VERSION}"
     except FileNotFoundError:
         return Loaded(memory=Memory(v=VERSION))
