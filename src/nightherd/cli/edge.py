@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,8 +23,6 @@ DEBUG = "NIGHTHERD_DEBUG"
 INTERRUPTED = 130
 USAGE = 2
 FAILED = 1
-
-WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def guarded(
@@ -66,7 +63,8 @@ def guarded(
 
 def code_of(error: NightherdError) -> str:
     """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
-    return WORD.sub("_", type(error).__name__.removesuffix("Error")).lower()
+    words = type(error).__name__.removesuffix("Error")
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in words)[1:]
 
 
 def abandon_output() -> int:

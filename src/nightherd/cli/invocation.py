@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from nightherd.cli.render import Screen
 from nightherd.config.discovery import find_fleet_file
@@ -13,8 +13,7 @@ from nightherd.errors import ConfigNotFoundError
 STATE_DIRECTORY = ".nightherd"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(NamedTuple):
     """The global options, the environment and the screen of one call."""
 
     screen: Screen

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from nightherd.cli.lazy import load
 from nightherd.cli.text import absolute, relative
@@ -47,8 +45,7 @@ def wants_color(choice: ColorChoice, environ: Mapping[str, str], is_tty: bool) -
     return is_tty
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(NamedTuple):
     """Marks text with ANSI colours, or leaves it as it is."""
 
     is_colored: bool
@@ -135,7 +132,7 @@ class Screen:
 
     def document(self, noun: str, data: object, as_of: datetime, **beside: object) -> None:
         """`data` for programs: one line, in the envelope every command shares, `beside` next to it."""
-        # Loaded here because help, which prints no document, would pay for the views too.
+        # Loaded here, like json below: help, which prints no document, would pay for them too.
         timestamp = load("nightherd.views.jobs:timestamp")
         envelope = {"schema": f"nightherd/v1/{noun}", "as_of": timestamp(as_of), "data": data}
         self.line({**envelope, **beside})
@@ -143,7 +140,8 @@ class Screen:
     def line(self, value: Mapping[str, Any]) -> None:
         """One JSON object on a line of its own, written at once: a follower waits for it."""
         is_unicode = (self._out.encoding or "").lower().replace("-", "") == "utf8"
-        self.show(json.dumps(value, ensure_ascii=not is_unicode, separators=(",", ":")))
+        dumps = load("json:dumps")
+        self.show(dumps(value, ensure_ascii=not is_unicode, separators=(",", ":")))
         self.flush()
 
     def flush(self) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
-UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)
-"""Control characters but newline and tab, and the marks that reorder what is read."""
+CONTROL = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
+REORDERING = {0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+"""Marks that change the order in which a line is read, and separators that look like nothing."""
 
-SPACE = re.compile(r"\s+")
+SPELLED = {
+    **{code: f"\\x{code:02x}" for code in CONTROL},
+    **{code: f"\\u{code:04x}" for code in REORDERING},
+    ord("\r"): "\\r",
+}
+"""What stands for each character that a terminal would obey."""
 
 
 def neutralise(text: str) -> str:
@@ -18,19 +21,12 @@ def neutralise(text: str) -> str:
 
     An agent's output is a stranger's text: it must not move the cursor, set a title or hide a line.
     """
-    return UNSAFE.sub(lambda found: _spelled(found[0]), text.replace("\r\n", "\n"))
-
-
-def _spelled(character: str) -> str:
-    code = ord(character)
-    if character == "\r":
-        return "\\r"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return text.replace("\r\n", "\n").translate(SPELLED)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
     """`text` made safe, on one line, cut with an ellipsis where it would be longer than `limit`."""
-    flat = SPACE.sub(" ", neutralise(text)).strip()
+    flat = " ".join(neutralise(text).split())
     if limit is None or len(flat) <= limit:
         return flat
     return flat[: max(limit - 1, 0)].rstrip() + "…"
