@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nightherd.files.yaml_dump import dump_field, dump_yaml
+from nightherd.files.yaml_dump import BlockText, dump_field, dump_yaml
 from nightherd.files.yaml_load import load_yaml
 
 TEXT = st.text(
@@ -76,6 +76,22 @@ def test_prompts_are_blocks_and_instants_are_quoted() -> None:
         "    c: []\n"
         "next: null\n"
     )
+
+
+@pytest.mark.parametrize("text", ["one line", " indented", "a: b # c", "é😀"])
+def test_text_can_be_a_block_though_it_is_one_line(text: str) -> None:
+    dumped = dump_yaml({"prompt": BlockText(text), "next": 1})
+
+    assert dumped.splitlines()[1] == f"  {text}"
+    assert load_yaml(dumped) == {"prompt": text, "next": 1}
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "\x00", "a\r\nb"])
+def test_text_no_block_can_hold_is_quoted(text: str) -> None:
+    dumped = dump_yaml([BlockText(text)])
+
+    assert len(dumped.splitlines()) == 1
+    assert load_yaml(dumped) == [text]
 
 
 def test_the_same_object_twice_is_written_twice_and_never_as_an_alias() -> None:

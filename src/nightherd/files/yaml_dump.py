@@ -23,6 +23,12 @@ LONGEST_SIMPLE_KEY = 120
 """Readers look only so far for the colon after a key; a longer one is marked with `?`."""
 
 
+class BlockText(str):
+    """Text that is written as a `|` block even when it is one line."""
+
+    __slots__ = ()
+
+
 def dump_yaml(data: Any) -> str:
     """`data` as a YAML document: mappings, sequences, text, numbers, instants, truth values and None.
 
@@ -71,7 +77,7 @@ def _item(item: Any, indent: str) -> list[str]:
 
 def _inline(value: Any, indent: str) -> tuple[str, list[str]]:
     """What stands on the line itself, and the lines of a text block below it."""
-    if isinstance(value, str) and not isinstance(value, Enum) and "\n" in value:
+    if isinstance(value, BlockText) or (_is_text(value) and "\n" in value):
         text = SURROGATE.sub("�", value)
         if not NOT_PRINTABLE.search(text) and text.strip(" \t\n"):
             return _literal(text, indent)
@@ -124,6 +130,10 @@ def _number(value: float) -> str:
     text = repr(value)
     # YAML 1.1 takes 1e-05 for text unless it has a point.
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, Enum)
 
 
 def _is_list(value: Any) -> bool:

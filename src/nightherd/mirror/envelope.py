@@ -106,7 +106,7 @@ def result_line(
     succeeded = job.status == JobStatus.COMPLETED
     return {
         "type": "result",
-        "subtype": "success" if succeeded else f"error_{job.exit_reason or ExitReason.ERROR.value}",
+        "subtype": "success" if succeeded else _failure(job.exit_reason),
         "is_error": not succeeded,
         "num_turns": job.turns,
         "result": cut(result) if result is not None else None,
@@ -132,6 +132,13 @@ def encode_line(line: Line) -> bytes:
 def cut(text: str, limit: int = DISPLAY_LIMIT) -> str:
     """`text` as far as it is shown, and how much of it is not."""
     return text if len(text) <= limit else f"{text[:limit]}…[truncated {len(text) - limit} chars]"
+
+
+def _failure(exit_reason: str | None) -> str:
+    """How a run failed, in the words of the format; its own word for a plain error is longer."""
+    if exit_reason is None or exit_reason == ExitReason.ERROR:
+        return "error_during_execution"
+    return f"error_{exit_reason}"
 
 
 def _belong_together(first: Event, event: Event) -> bool:

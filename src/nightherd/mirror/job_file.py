@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from nightherd.files.yaml_dump import dump_yaml
+from nightherd.files.yaml_dump import BlockText, dump_yaml
 from nightherd.mirror.images import JobImage, TextsImage
 from nightherd.model.job import JobStatus
 from nightherd.model.money import MicroUsd, to_usd
@@ -31,7 +31,7 @@ def job_document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
         "duration_seconds": seconds_between(job.started_at, job.finished_at),
-        "prompt": texts.prompt if texts is not None else None,
+        "prompt": _prompt(texts),
         "summary": (texts.summary if texts is not None else None) or job.summary,
         "output_file": f"{job.id}.jsonl",
     }
@@ -49,6 +49,10 @@ def job_document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
         None if job.error is None else {"code": job.error_code, "message": job.error}
     )
     return document
+
+
+def _prompt(texts: TextsImage | None) -> BlockText | None:
+    return None if texts is None or texts.prompt is None else BlockText(texts.prompt)
 
 
 def shown_session_id(job: JobImage) -> str | None:
