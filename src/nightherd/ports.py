@@ -14,12 +14,16 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from datetime import datetime
 
     from nightherd.model.agent import Agent
+    from nightherd.model.agent_state import AgentState
     from nightherd.model.change import Answer, Change
+    from nightherd.model.checkpoint import Checkpoint
     from nightherd.model.event import Event
     from nightherd.model.execution import Execution
     from nightherd.model.ids import ExecutionId, JobId, SessionId
     from nightherd.model.job import Job, JobStatus, JobTexts
+    from nightherd.model.schedule import ScheduleState, Slot
     from nightherd.model.session import Session
+    from nightherd.model.worker import Worker
 
 
 class Clock(Protocol):
@@ -64,14 +68,38 @@ class JobReader(Protocol):
     def list_executions(self, job_id: JobId) -> Sequence[Execution]:
         """A job's executions, first to last."""
 
+    def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        """A job's checkpoints, first to last."""
+
 
 class SessionReader(Protocol):
     """Questions about sessions."""
 
     def find_session(self, session_id: SessionId) -> Session | None: ...
+    def list_sessions(self, *, before: int | None = None, limit: int = 20) -> Sequence[Session]:
+        """Sessions newest first, `before` a number, at most `limit`."""
+
+    def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
+        """The sessions known to their runtime by this id, newest first."""
 
 
-class StateReader(JobReader, SessionReader, Protocol):
+class FleetReader(Protocol):
+    """Questions about what the fleet is doing."""
+
+    def list_agents(self) -> Sequence[AgentState]:
+        """Every agent that ever had a job, by name."""
+
+    def list_schedules(self, agent: str) -> Sequence[ScheduleState]:
+        """The agent's schedules that ever fired or were switched, by name."""
+
+    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
+        """The schedule's slots, newest due first."""
+
+    def live_workers(self) -> Sequence[Worker]:
+        """Workers that have not ended, by their own account."""
+
+
+class StateReader(JobReader, SessionReader, FleetReader, Protocol):
     """Every question about state, answered from one consistent store."""
 
     def close(self) -> None: ...

@@ -201,8 +201,10 @@ async def _settle(
 
 def _job_of(answer: Answer) -> Job:
     match answer:
-        case Applied(job=job):
+        case Applied(job=Job() as job):
             return job
+        case Applied():
+            raise JobNotFoundError("the change was not about a job")
         case Refused(why=Why.MISSING, message=message):
             raise JobNotFoundError(message)
         case Refused(why=Why.FENCED, message=message):

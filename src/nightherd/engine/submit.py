@@ -49,12 +49,14 @@ async def submit(request: SubmitRequest, workshop: Workshop) -> Submitted:
         change = _change(request, prompt, workshop)
         (answer,) = await workshop.state.apply([change])
         match answer:
-            case Applied(job=job):
+            case Applied(job=Job() as job):
                 return Submitted(job=job, is_new=True)
             case Refused(why=Why.DUPLICATE, job=Job() as known):
                 return Submitted(job=known, is_new=False)
             case Refused(why=Why.ID_TAKEN):
                 continue
+            case Applied():
+                raise NightherdError("the job was recorded and not returned")
             case Refused(message=message):
                 raise RefusedError(message)
     raise NightherdError(f"no free job id after {ID_TRIES} tries")

@@ -10,15 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from nightherd.model.agent_state import AgentState
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Outcome
+from nightherd.model.schedule import ScheduleState, ScheduleStatus, Slot
 from nightherd.model.session import Session
 from nightherd.model.usage import Totals
+from nightherd.model.worker import Worker, WorkerStatus
 
-Row = Job | JobTexts | Execution | Session
-"""One row of state. Every field is a column; the first is the primary key."""
+Row = Job | JobTexts | Execution | Session | Worker | AgentState | ScheduleState | Slot | Checkpoint
+"""One row of state. Every field is a column; the first is the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,109 @@ class SettleExecution:
     answer: str | None = None
 
 
-Change = SubmitJob | StartExecution | RecordRuntimeSession | SettleExecution
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoseExecution:
+    """The execution's owner is gone: the job waits for its next one, or fails when it was lost too often."""
+
+    job_id: JobId
+    epoch: int
+    at: datetime
+    reason: str
+    max_restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelJob:
+    """End a job that waits. A running one is its owner's to stop."""
+
+    job_id: JobId
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterWorker:
+    """A worker begins, with its first lease."""
+
+    worker: Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendLease:
+    """The worker is alive until `deadline`."""
+
+    worker_id: WorkerId
+    deadline: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndWorker:
+    """The worker left, or was found gone."""
+
+    worker_id: WorkerId
+    status: WorkerStatus
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetAgent:
+    """Forget the agent's error."""
+
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FireSlot:
+    """A due instant gets its one outcome: `job`, or skipped with the slot's reason."""
+
+    slot: Slot
+    agent: str
+    schedule: str
+    next_run_at: datetime | None
+    job: SubmitJob | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetScheduleStatus:
+    """Enable or disable a schedule."""
+
+    agent: str
+    schedule: str
+    status: ScheduleStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveCheckpoint:
+    """Put a bookmark at a place of the job's record. Its number and key are given by the store."""
+
+    epoch: int
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptRows:
+    """Take over rows that something else made. Those whose key is known already are left as they are."""
+
+    rows: tuple[Row, ...]
+    source: str
+
+
+Change = (
+    SubmitJob
+    | StartExecution
+    | RecordRuntimeSession
+    | SettleExecution
+    | LoseExecution
+    | CancelJob
+    | RegisterWorker
+    | ExtendLease
+    | EndWorker
+    | ResetAgent
+    | FireSlot
+    | SetScheduleStatus
+    | SaveCheckpoint
+    | AdoptRows
+)
 
 
 class Why(StrEnum):
@@ -83,21 +189,23 @@ class Why(StrEnum):
     ID_TAKEN = "id_taken"
     """Another row has this id already; make a new one and try again."""
     DUPLICATE = "duplicate"
-    """A job with this dedupe key exists; `job` is it."""
+    """It is there already: a job with this dedupe key (`job` is it), a slot that was decided."""
     STATUS = "status"
     """The lifecycle has no such step from where it stands."""
     FENCED = "fenced"
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"
     """Another job is active in the session."""
+    TOO_LARGE = "too_large"
+    """A bounded row would not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """It happened, in one transaction; `rows` are the rows as they are now, `job` the job among them."""
+    """It happened, in one transaction; `rows` are the rows as they are now, `job` the job it is about."""
 
     rows: tuple[Row, ...]
-    job: Job
+    job: Job | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

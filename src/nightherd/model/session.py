@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from nightherd.model.ids import SessionId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.lifecycle import Lifecycle
+from nightherd.model.money import FREE, MicroUsd
 
 
 class SessionMode(StrEnum):
@@ -68,6 +69,15 @@ class Session:
     schedule: str | None = None
     runtime_session_id: str | None = None
     docker_enabled: bool = False
+    operation: str = "autonomous"
+    name: str | None = None
+    parent_session_id: SessionId | None = None
+    """The session this one was forked from."""
+    base_job_id: JobId | None = None
+    """With `base_seq`: the place in the parent's record up to which both are the same."""
+    base_seq: int | None = None
+    imported_from: str | None = None
+    cost_microusd: MicroUsd = FREE
     job_count: int = 0
     turn_count: int = 0
     message_count: int = 0

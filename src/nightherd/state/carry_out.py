@@ -9,14 +9,22 @@ from nightherd.db.group import Done
 from nightherd.db.ledger import LedgerLine
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
-from nightherd.model.change import Applied, Change, RecordRuntimeSession, StartExecution
+from nightherd.model.change import (
+    Applied,
+    Change,
+    EndWorker,
+    ExtendLease,
+    RecordRuntimeSession,
+    RegisterWorker,
+    StartExecution,
+)
 from nightherd.model.decide import decide
 from nightherd.state.images import encode_images
 from nightherd.state.rows import SqliteRows
-from nightherd.state.tables import TABLES, Image, Table
+from nightherd.state.tables import TABLES, Image, Table, in_table_order
 
-QUICK = frozenset({StartExecution, RecordRuntimeSession})
-"""Changes that survive SIGKILL but need not survive a power cut: the next execution makes up for them.
+QUICK = frozenset({StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker})
+"""Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
 
 Every other change does once it is acknowledged (INV-DURABLE).
 """
@@ -28,17 +36,17 @@ class StateTables:
     def __init__(self, database: Database, queries: Queries) -> None:
         self._database = database
         self._rows = SqliteRows(database, queries)
-        self._upserts: dict[str, str] = {}
 
     def is_durable(self, change: Change) -> bool:
         return type(change) not in QUICK
 
     def carry_out(self, change: Change) -> Done:
         answer = decide(change, self._rows)
-        if not isinstance(answer, Applied):
+        if not isinstance(answer, Applied) or not answer.rows:
             return Done(answer=answer, rows=None)
-        tables = [self._rows.table(type(row)) for row in answer.rows]
-        images = [table.image(row) for table, row in zip(tables, answer.rows, strict=True)]
+        rows = in_table_order(answer.rows)
+        tables = [self._rows.table(type(row)) for row in rows]
+        images = [table.image(row) for table, row in zip(tables, rows, strict=True)]
         named = list(zip(tables, images, strict=True))
         # Encoded before written: text that no file could hold is refused here, not by the driver.
         text = encode_images([{"table": table.name, "row": image} for table, image in named])
@@ -61,7 +69,4 @@ class StateTables:
             self._write(table, table.image(row))
 
     def _write(self, table: Table[Any], image: Image) -> None:
-        upsert = self._upserts.get(table.name)
-        if upsert is None:
-            upsert = self._upserts[table.name] = table.upsert
-        self._database.execute(upsert, tuple(image.values()))
+        self._database.execute(table.upsert, tuple(image.values()))

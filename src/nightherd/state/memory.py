@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from nightherd.model.agent_state import AgentState
 from nightherd.model.change import Answer, Applied, Change, Row
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.decide import decide
 from nightherd.model.execution import Execution
-from nightherd.model.ids import ExecutionId, JobId, SessionId
-from nightherd.model.job import Job, JobTexts
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionKey, SessionMode
+from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import JobQuery
 from nightherd.state.images import encode_images
 from nightherd.state.tables import TABLES, Table
@@ -38,17 +42,13 @@ class MemoryRows:
         """Every row of one kind."""
         return [row for row in self._rows[row_type].values() if isinstance(row, row_type)]
 
-    def job(self, id: JobId) -> Job | None:
-        return self._find(Job, id)
-
-    def texts(self, job_id: JobId) -> JobTexts | None:
-        return self._find(JobTexts, job_id)
+    def get(self, kind: type[RowT], key: str) -> RowT | None:
+        """The row of that kind with that key."""
+        row = self._rows[kind].get(key)
+        return row if isinstance(row, kind) else None
 
     def job_with_dedupe_key(self, key: str) -> Job | None:
         return next((job for job in self.all(Job) if job.dedupe_key == key), None)
-
-    def session(self, id: SessionId) -> Session | None:
-        return self._find(Session, id)
 
     def current_session(self, key: SessionKey) -> Session | None:
         if key.mode is SessionMode.FRESH_PER_JOB:
@@ -60,8 +60,14 @@ class MemoryRows:
         ]
         return max(current, key=lambda session: session.number, default=None)
 
-    def execution(self, id: ExecutionId) -> Execution | None:
-        return self._find(Execution, id)
+    def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
+        running = [
+            job
+            for job in self.all(Job)
+            if job.agent == agent and job.status is JobStatus.RUNNING and job.id != besides
+        ]
+        oldest = min(running, key=lambda job: job.number, default=None)
+        return None if oldest is None else oldest.id
 
     def next_job_number(self) -> int:
         return max((job.number for job in self.all(Job)), default=0) + 1
@@ -69,9 +75,9 @@ class MemoryRows:
     def next_session_number(self) -> int:
         return max((session.number for session in self.all(Session)), default=0) + 1
 
-    def _find(self, row_type: type[RowT], key: str) -> RowT | None:
-        row = self._rows[row_type].get(key)
-        return row if isinstance(row, row_type) else None
+    def next_checkpoint_number(self, job_id: JobId) -> int:
+        mine = [row.number for row in self.all(Checkpoint) if row.job_id == job_id]
+        return max(mine, default=0) + 1
 
 
 class MemoryReader:
@@ -81,13 +87,13 @@ class MemoryReader:
         self._rows = rows
 
     def find_job(self, job_id: JobId) -> Job | None:
-        return self._rows.job(job_id)
+        return self._rows.get(Job, job_id)
 
     def find_texts(self, job_id: JobId) -> JobTexts | None:
-        return self._rows.texts(job_id)
+        return self._rows.get(JobTexts, job_id)
 
     def find_session(self, session_id: SessionId) -> Session | None:
-        return self._rows.session(session_id)
+        return self._rows.get(Session, session_id)
 
     def list_jobs(self, query: JobQuery) -> Sequence[Job]:
         found = [
@@ -105,6 +111,34 @@ class MemoryReader:
     def list_executions(self, job_id: JobId) -> Sequence[Execution]:
         mine = [row for row in self._rows.all(Execution) if row.job_id == job_id]
         return sorted(mine, key=lambda execution: execution.epoch)
+
+    def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        mine = [row for row in self._rows.all(Checkpoint) if row.job_id == job_id]
+        return sorted(mine, key=lambda checkpoint: checkpoint.number)
+
+    def list_sessions(self, *, before: int | None = None, limit: int = 20) -> Sequence[Session]:
+        found = [row for row in self._rows.all(Session) if before is None or row.number < before]
+        return sorted(found, key=lambda session: -session.number)[:limit]
+
+    def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
+        known = self._rows.all(Session)
+        found = [row for row in known if row.runtime_session_id == runtime_session_id]
+        return sorted(found, key=lambda session: -session.number)
+
+    def list_agents(self) -> Sequence[AgentState]:
+        return sorted(self._rows.all(AgentState), key=lambda state: state.name)
+
+    def list_schedules(self, agent: str) -> Sequence[ScheduleState]:
+        mine = [row for row in self._rows.all(ScheduleState) if row.agent == agent]
+        return sorted(mine, key=lambda state: state.name)
+
+    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
+        mine = [row for row in self._rows.all(Slot) if row.schedule_id == schedule_id]
+        return sorted(mine, key=lambda slot: slot.due_at, reverse=True)[:limit]
+
+    def live_workers(self) -> Sequence[Worker]:
+        alive = [row for row in self._rows.all(Worker) if row.status is WorkerStatus.ALIVE]
+        return sorted(alive, key=lambda worker: worker.id)
 
     def close(self) -> None:
         """Nothing to give back."""

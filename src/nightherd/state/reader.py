@@ -11,10 +11,14 @@ from pathlib import Path
 from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.queries import Queries
 from nightherd.db.schema import known_schema, refuse_newer, schema_number
+from nightherd.model.agent_state import AgentState
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobTexts
+from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import Session
+from nightherd.model.worker import Worker
 from nightherd.ports import JobQuery
 from nightherd.state.layout import DATABASE
 from nightherd.state.rows import SqliteRows
@@ -37,15 +41,15 @@ class SqliteReader:
 
     def find_job(self, job_id: JobId) -> Job | None:
         rows = self._rows()
-        return rows.job(job_id) if rows else None
+        return rows.get(Job, job_id) if rows else None
 
     def find_texts(self, job_id: JobId) -> JobTexts | None:
         rows = self._rows()
-        return rows.texts(job_id) if rows else None
+        return rows.get(JobTexts, job_id) if rows else None
 
     def find_session(self, session_id: SessionId) -> Session | None:
         rows = self._rows()
-        return rows.session(session_id) if rows else None
+        return rows.get(Session, session_id) if rows else None
 
     def list_jobs(self, query: JobQuery) -> Sequence[Job]:
         rows = self._rows()
@@ -75,6 +79,36 @@ class SqliteReader:
     def list_executions(self, job_id: JobId) -> Sequence[Execution]:
         rows = self._rows()
         return rows.list(Execution, "executions_of_job", (job_id,)) if rows else ()
+
+    def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        rows = self._rows()
+        return rows.list(Checkpoint, "checkpoints_of_job", (job_id,)) if rows else ()
+
+    def list_sessions(self, *, before: int | None = None, limit: int = 20) -> Sequence[Session]:
+        rows = self._rows()
+        values = (before if before is not None else NEWEST, limit)
+        return rows.list(Session, "list_sessions", values) if rows else ()
+
+    def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
+        rows = self._rows()
+        values = (runtime_session_id,)
+        return rows.list(Session, "sessions_by_runtime_id", values) if rows else ()
+
+    def list_agents(self) -> Sequence[AgentState]:
+        rows = self._rows()
+        return rows.list(AgentState, "list_agents", ()) if rows else ()
+
+    def list_schedules(self, agent: str) -> Sequence[ScheduleState]:
+        rows = self._rows()
+        return rows.list(ScheduleState, "schedules_of_agent", (agent,)) if rows else ()
+
+    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
+        rows = self._rows()
+        return rows.list(Slot, "slots_of_schedule", (schedule_id, limit)) if rows else ()
+
+    def live_workers(self) -> Sequence[Worker]:
+        rows = self._rows()
+        return rows.list(Worker, "live_workers", ()) if rows else ()
 
     def close(self) -> None:
         if self._database is not None:

@@ -13,20 +13,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from nightherd.db.connection import Value
 from nightherd.errors import InvalidValueError
+from nightherd.model.agent_state import AgentState
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
 from nightherd.model.job import Job, JobTexts
+from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import Session
+from nightherd.model.worker import Worker
 
 TABLES: Mapping[type, str] = {
+    Session: "sessions",
     Job: "jobs",
     JobTexts: "job_texts",
     Execution: "executions",
-    Session: "sessions",
+    Checkpoint: "checkpoints",
+    Worker: "workers",
+    AgentState: "agents",
+    ScheduleState: "schedules",
+    Slot: "slots",
 }
+"""Every kind of row. A row may only refer to rows of tables above its own."""
 
 Image = dict[str, Value]
 """A row as its table has it: column to value."""
@@ -48,7 +59,7 @@ class Table(Generic[RowT]):
         self._encoders = _chosen(kinds, _encoder)
         self._decoders = _chosen(kinds, _decoder)
 
-    @property
+    @cached_property
     def upsert(self) -> str:
         """The statement that writes one whole row, new or not; its values stand in column order."""
         places = ", ".join("?" for _ in self.columns)
@@ -74,6 +85,12 @@ class Table(Generic[RowT]):
             if value is not None:
                 found[name] = decode(value)
         return self.row_type(**found)
+
+
+def in_table_order(rows: Iterable[Any]) -> list[Any]:
+    """`rows` so that none comes before one it may refer to; rows of one table keep their order."""
+    places = {row_type: place for place, row_type in enumerate(TABLES)}
+    return sorted(rows, key=lambda row: places[type(row)])
 
 
 def time_text(at: datetime) -> str:
@@ -118,5 +135,5 @@ def _decoder(kind: Any) -> Convert | None:
     return {word.value: word for word in kind}.__getitem__ if issubclass(kind, StrEnum) else None
 
 
-def _json_text(value: Mapping[str, str]) -> str:
+def _json_text(value: Mapping[str, Any]) -> str:
     return json.dumps(dict(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))

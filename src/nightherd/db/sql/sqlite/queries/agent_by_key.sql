@@ -1,0 +1,2 @@
+-- One agent by its key.
+SELECT * FROM agents WHERE name = ?1;

@@ -1,0 +1,2 @@
+-- One checkpoint by its key.
+SELECT * FROM checkpoints WHERE id = ?1;

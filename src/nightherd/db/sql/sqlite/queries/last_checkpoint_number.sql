@@ -1,0 +1,2 @@
+-- 0 when the job has none.
+SELECT coalesce(max(number), 0) FROM checkpoints WHERE job_id = ?1;

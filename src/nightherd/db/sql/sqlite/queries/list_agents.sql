@@ -1,0 +1,2 @@
+-- Every agent that has a state.
+SELECT * FROM agents ORDER BY name;

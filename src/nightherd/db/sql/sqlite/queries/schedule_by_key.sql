@@ -1,0 +1,2 @@
+-- One schedule by its key.
+SELECT * FROM schedules WHERE id = ?1;

@@ -1,0 +1,2 @@
+-- An agent's schedules.
+SELECT * FROM schedules WHERE agent = ?1 ORDER BY name;

@@ -1,0 +1,2 @@
+-- One slot by its key.
+SELECT * FROM slots WHERE id = ?1;

@@ -1,0 +1,2 @@
+-- One worker by its key.
+SELECT * FROM workers WHERE id = ?1;

@@ -1,0 +1,41 @@
+"""Checkpoint: a bookmark in a job's journal. The messages are in the journal; this is where to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from nightherd.model.ids import JobId
+from nightherd.model.money import FREE, MicroUsd
+
+HEADER_LIMIT = 8 * 1024
+"""Bytes of JSON a checkpoint's header may take: a bookmark costs the same at any length of conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint's row: where in the record, at which trigger point, what had been used by then."""
+
+    id: str
+    job_id: JobId
+    number: int
+    epoch: int
+    seq: int
+    trigger: str
+    status: str
+    created_at: datetime
+    turn: int = 0
+    suspend_reason: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_microusd: MicroUsd = FREE
+    duration_ms: int = 0
+    header: Mapping[str, Any] = field(default_factory=dict)
+    """What else the resumed execution needs, bounded: limits, suspension, hooks."""
+
+
+def checkpoint_id(job_id: JobId, number: int) -> str:
+    """The key of a job's n-th checkpoint."""
+    return f"{job_id}#{number}"

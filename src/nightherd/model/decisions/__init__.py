@@ -1,0 +1,1 @@
+"""What each change does, one file per noun. `model/decide.py` is the way in."""

@@ -1,0 +1,51 @@
+"""Checkpoints and adopted rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from nightherd.model.change import AdoptRows, Answer, Applied, Refused, Row, SaveCheckpoint, Why
+from nightherd.model.checkpoint import HEADER_LIMIT, checkpoint_id
+from nightherd.model.decisions.jobs import owned
+from nightherd.model.decisions.rows import Rows
+from nightherd.model.job import Job
+from nightherd.model.session import Session
+
+
+def save_checkpoint(change: SaveCheckpoint, rows: Rows) -> Answer:
+    """The job's next bookmark, if this execution still owns the job and the header is bounded."""
+    checkpoint = change.checkpoint
+    job = owned(checkpoint.job_id, change.epoch, rows)
+    if isinstance(job, Refused):
+        return job
+    size = len(json.dumps(checkpoint.header).encode())
+    if size > HEADER_LIMIT:
+        found = f"a checkpoint header of {size} bytes; at most {HEADER_LIMIT} are allowed"
+        return Refused(why=Why.TOO_LARGE, message=found, job=job)
+    number = rows.next_checkpoint_number(job.id)
+    saved = replace(checkpoint, id=checkpoint_id(job.id, number), number=number, epoch=job.epoch)
+    return Applied(rows=(saved,), job=job)
+
+
+def adopt(change: AdoptRows, rows: Rows) -> Answer:
+    """The rows that were not known yet, jobs and sessions numbered in the order given."""
+    written: list[Row] = []
+    next_job, next_session = rows.next_job_number(), rows.next_session_number()
+    for row in change.rows:
+        if rows.get(type(row), key_of(row)) is not None:
+            continue
+        if isinstance(row, Job):
+            written.append(replace(row, number=next_job))
+            next_job += 1
+        elif isinstance(row, Session):
+            written.append(replace(row, number=next_session))
+            next_session += 1
+        else:
+            written.append(row)
+    return Applied(rows=tuple(written))
+
+
+def key_of(row: Row) -> str:
+    """The row's key: its first field."""
+    return str(getattr(row, next(iter(row.__dataclass_fields__))))
