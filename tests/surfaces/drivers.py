@@ -77,6 +77,13 @@ agents:
         input: {command: "touch started; sleep 60"}
       - say: never said
 
+  - name: stubborn
+    runtime: scripted
+    default_prompt: go
+    script:
+      - tool: Bash
+        input: {command: "trap '' TERM INT; echo $$ > pid; mv pid started; while :; do sleep 0.1; done"}
+
   - name: patient
     runtime: scripted
     default_prompt: go

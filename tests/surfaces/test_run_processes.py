@@ -136,6 +136,18 @@ def test_reader_that_went_away_does_not_stop_the_job(shell: Shell, cli: Cli) -> 
     assert cli("jobs", "show", "@last", "--json").data["status"] == "completed"
 
 
+@pytest.mark.parametrize("words", [(), ("--json",), ("--quiet",)], ids=" ".join)
+def test_exit_code_is_the_jobs_also_when_nobody_reads_or_listens(
+    words: tuple[str, ...], shell: Shell
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = shell.start("run", "failing", *words, stdout=writing, stderr=writing)
+    os.close(writing)
+
+    assert process.wait() == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_cancels_the_job_and_lets_it_settle(
     number: signal.Signals, shell: Shell, cli: Cli
@@ -162,6 +174,33 @@ def test_cancelled_run_for_programs_is_a_result(shell: Shell, fleet: Path) -> No
 
     assert process.returncode == 130
     assert b'"status":"cancelled"' in out
+
+
+def test_second_signal_leaves_at_once_and_takes_the_agents_processes_along(
+    shell: Shell, cli: Cli, fleet: Path
+) -> None:
+    process = shell.start("run", "stubborn", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(fleet / "started", process)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith(b"job ")
+
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == b"stopping; once more to leave at once\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+
+    assert process.returncode == 130
+    assert not is_alive(int((fleet / "started").read_text()))
+    assert cli("jobs", "show", "@last", "--json").data["status"] == "running"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be taken note of does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:

@@ -126,9 +126,12 @@ class Screen:
         self._out.write(text + "\n")
 
     def say(self, text: str = "") -> None:
-        """One line or several of talk; written at once."""
-        self._err.write(text + "\n")
-        self._err.flush()
+        """One line or several of talk; written at once, dropped when nobody listens any more."""
+        try:
+            self._err.write(text + "\n")
+            self._err.flush()
+        except BrokenPipeError:
+            pass
 
     def document(self, noun: str, data: object, as_of: datetime, **beside: object) -> None:
         """`data` for programs: one line, in the envelope every command shares, `beside` next to it."""

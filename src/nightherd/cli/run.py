@@ -14,7 +14,7 @@ import anyio
 import click
 
 from nightherd.cli.complete import complete_agents
-from nightherd.cli.edge import INTERRUPTED
+from nightherd.cli.edge import INTERRUPTED, abandon_output
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
@@ -102,7 +102,11 @@ def run(
         inputs=values,
     )
     finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
-    tell_result(finished, screen, is_quiet=quiet)
+    try:
+        tell_result(finished, screen, is_quiet=quiet)
+    except BrokenPipeError:
+        # Nobody reads on; the exit code still says how the job ended.
+        abandon_output()
     ctx.exit(exit_code_of(finished.job))
 
 
@@ -131,20 +135,20 @@ def perform(errand: Errand, screen: Screen, *, is_shown: bool) -> Finished:
 
 
 async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
-    async with (
-        open_workshop(errand.state, errand.fleet, errand.environ) as workshop,
-        anyio.create_task_group() as tasks,
-    ):
-        stopper = Stopper()
-        await tasks.start(partial(stop_on_signals, stopper, screen.say))
-        submitted = await submit(errand.request, workshop)
-        job_id = submitted.job.id
-        if is_shown:
-            screen.say(f"{screen.err.dim('job')} {job_id}")
-        with watching(screen, errand.agent.name, is_shown=is_shown) as watcher:
+    with watching(screen, errand.agent.name, is_shown=is_shown) as watcher:
+        async with (
+            open_workshop(errand.state, errand.fleet, errand.environ) as workshop,
+            anyio.create_task_group() as tasks,
+        ):
+            stopper = Stopper()
+            await tasks.start(partial(stop_on_signals, stopper, watcher.say))
+            submitted = await submit(errand.request, workshop)
+            job_id = submitted.job.id
+            if is_shown:
+                watcher.say(f"{screen.err.dim('job')} {job_id}")
             job = await execute(job_id, errand.agent, workshop, on_event=watcher, stopper=stopper)
-        texts = workshop.reader.find_texts(job_id)
-        tasks.cancel_scope.cancel()
+            texts = workshop.reader.find_texts(job_id)
+            tasks.cancel_scope.cancel()
     return Finished(job=job, texts=texts)
 
 

@@ -19,6 +19,10 @@ from nightherd.engine.execution import Stopper
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.job import ExitReason
 from nightherd.model.system import SystemSubtype
+from nightherd.runtimes.tools.processes import stop_processes
+
+WORKER_MARK = "NIGHTHERD_WORKER_PID"
+"""In the environment of every process that an agent of this process has started."""
 
 KNOWN = frozenset({SystemSubtype.USER_INPUT, SystemSubtype.END})
 """What the person who runs the job knows, or is told in other words."""
@@ -48,13 +52,22 @@ class Watcher:
         text = event_text(event, self._screen.out)
         if text is None:
             return
-        with self._progress.aside() if self._progress is not None else nullcontext():
+        # What goes into a pipe is not on the terminal that the progress is redrawn on.
+        with self._aside() if self._screen.is_terminal else nullcontext():
             try:
                 self._screen.show(text)
                 self._screen.flush()
             except BrokenPipeError:
                 abandon_output()
                 self._is_shown = False
+
+    def say(self, text: str) -> None:
+        """A line of talk."""
+        with self._aside():
+            self._screen.say(text)
+
+    def _aside(self) -> AbstractContextManager[None]:
+        return self._progress.aside() if self._progress is not None else nullcontext()
 
 
 @contextmanager
@@ -81,7 +94,8 @@ async def stop_on_signals(
         task_status.started()
         async for _ in signals:
             if stopper.reason is not None:
-                # Its processes end with this one; the record holds everything up to here.
+                # The record holds everything up to here. What the agent has started would outlive us.
+                await stop_processes({WORKER_MARK: str(os.getpid())}, grace_s=0)
                 os._exit(INTERRUPTED)
             say("stopping; once more to leave at once")
             stopper.stop(ExitReason.CANCELLED)
