@@ -24,7 +24,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import SessionId
-from nightherd.model.job import ExitReason, JobStatus
+from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import SessionMode, SessionStatus
@@ -58,10 +58,10 @@ async def check_submitted_job_reads_back_whole(state: OpenState) -> None:
     )
     texts = replace(change.texts, prompt="a\x1f\u2028 b\r\n\ufeff🐄", inputs={"b": "2", "a": "ä"})
 
-    answer = await _applied(state, replace(change, job=full, texts=texts))
+    job = await _applied(state, replace(change, job=full, texts=texts))
 
-    assert answer.job == replace(full, number=1, session_id=change.session.id)
-    assert state.reader.find_job(full.id) == answer.job
+    assert job == replace(full, number=1, session_id=change.session.id)
+    assert state.reader.find_job(full.id) == job
     assert state.reader.find_texts(full.id) == texts
     assert state.reader.find_session(change.session.id) == replace(change.session, number=1)
     assert tuple(state.reader.list_executions(full.id)) == ()
@@ -86,11 +86,10 @@ async def check_execution_is_recorded_from_start_to_end(state: OpenState) -> Non
     settled = await _applied(state, settle(1, minute=3, totals=totals, answer="Done."))
 
     (execution,) = state.reader.list_executions(job_id(1))
-    assert started.job.status is JobStatus.RUNNING
-    assert started.job.epoch == 1
-    assert settled.job == state.reader.find_job(job_id(1))
-    assert settled.job.status is JobStatus.COMPLETED
-    assert (settled.job.cost_microusd, settled.job.turns, settled.job.messages) == (1_234_567, 2, 5)
+    assert (started.status, started.epoch) == (JobStatus.RUNNING, 1)
+    assert settled == state.reader.find_job(job_id(1))
+    assert settled.status is JobStatus.COMPLETED
+    assert (settled.cost_microusd, settled.turns, settled.messages) == (1_234_567, 2, 5)
     assert (execution.status, execution.success) == (ExecutionStatus.FINISHED, True)
     assert (execution.repo, execution.runtime_session_id) == ("git@example.org:herd", "3f0c")
     assert execution.duration_ms == 120_000
@@ -151,7 +150,7 @@ async def check_dedupe_key_takes_effect_once(state: OpenState) -> None:
     taken = await _applied(state, first)
     refused = await _refused(state, second)
 
-    assert (refused.why, refused.job) == (Why.DUPLICATE, taken.job)
+    assert (refused.why, refused.job) == (Why.DUPLICATE, taken)
     assert state.reader.find_job(job_id(2)) is None
     assert state.reader.find_session(second.session.id) is None
 
@@ -171,7 +170,7 @@ async def check_jobs_of_one_key_share_a_session(state: OpenState) -> None:
 
     first, second = await _applied(state, one), await _applied(state, two)
 
-    assert first.job.session_id == second.job.session_id == one.session.id
+    assert first.session_id == second.session_id == one.session.id
     assert state.reader.find_session(two.session.id) is None
 
 
@@ -184,9 +183,9 @@ async def check_channels_and_fresh_jobs_share_nothing(state: OpenState) -> None:
         submit(5, mode=SessionMode.PERSISTENT),
     ]
 
-    answers = await state.writer.apply(changes)
+    jobs = [await _applied(state, change) for change in changes]
 
-    sessions = {answer.job.session_id for answer in answers if isinstance(answer, Applied)}
+    sessions = {job.session_id for job in jobs}
     assert len(sessions) == 5
 
 
@@ -213,9 +212,9 @@ async def check_session_that_does_not_fit_is_followed_by_a_new_one(state: OpenSt
     later = submit(3, mode=SessionMode.PERSISTENT)
     later = replace(later, session=replace(later.session, working_directory="/elsewhere"))
 
-    answers = [await _applied(state, change) for change in (old, moved, later)]
+    jobs = [await _applied(state, change) for change in (old, moved, later)]
 
-    sessions = [answer.job.session_id for answer in answers]
+    sessions = [job.session_id for job in jobs]
     assert sessions == [old.session.id, moved.session.id, moved.session.id]
 
 
@@ -306,10 +305,11 @@ CHECKS: tuple[Check, ...] = (
 """Every check there is."""
 
 
-async def _applied(state: OpenState, *changes: Change) -> Applied:
+async def _applied(state: OpenState, *changes: Change) -> Job:
     answer = await _answer(state, *changes)
     assert isinstance(answer, Applied), answer
-    return answer
+    assert answer.job is not None
+    return answer.job
 
 
 async def _refused(state: OpenState, *changes: Change) -> Refused:
