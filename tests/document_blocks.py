@@ -23,11 +23,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of a `console` block and the output shown below it; empty means that none is shown."""
+    """A command of a `console` block and the output shown below it; empty means that none is shown.
+
+    A whole `sh` block is one command, and `is_script`.
+    """
 
     line: int
     text: str
     expected: str
+    is_script: bool = False
 
 
 def blocks(document: Path) -> Iterator[Block]:
@@ -60,7 +64,7 @@ def blocks(document: Path) -> Iterator[Block]:
 def commands(block: Block) -> Iterator[Command]:
     """The commands of a block: lines after `$ ` with their output, or in `sh` the whole block as one."""
     if block.language == "sh":
-        yield Command(line=block.line, text=block.text, expected="")
+        yield Command(line=block.line, text=block.text, expected="", is_script=True)
         return
     lines = block.text.splitlines()
     starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]

@@ -55,7 +55,9 @@ class Reader:
             self.directory = (self.directory / command.text.removeprefix("cd ")).resolve()
             assert self.directory.is_dir(), f"{page.name}:{command.line}: {command.text}"
         else:
-            self.check(command, page, ["sh", "-e", "-c", command.text], self.directory)
+            # A line someone types ends as its last command does; a script stops where one fails.
+            shell = ["sh", "-e", "-c"] if command.is_script else ["sh", "-c"]
+            self.check(command, page, [*shell, command.text], self.directory)
 
     def check(self, command: Command, page: Path, arguments: list[str], directory: Path) -> None:
         done = subprocess.run(

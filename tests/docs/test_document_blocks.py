@@ -61,7 +61,7 @@ def test_commands_come_with_the_output_shown_below_them(tmp_path: Path) -> None:
         Command(line=10, text="echo one; \\\necho two", expected="one\ntwo\n"),
         Command(line=14, text="true", expected=""),
         Command(line=16, text="echo three", expected="three\n"),
-        Command(line=22, text="echo four\n", expected=""),
+        Command(line=22, text="echo four\n", expected="", is_script=True),
     ]
 
 
