@@ -162,6 +162,32 @@ class Findings:
     bad_lines: tuple[BadLine, ...] = ()
 
 
+class Mirror(Protocol):
+    """The readable files, kept up with state and journals."""
+
+    def start(self) -> None:
+        """Follow from now on, in a thread of its own."""
+
+    def stop(self) -> object:
+        """Stop following, after everything committed before this call is in the files."""
+
+    def catch_up(self) -> object:
+        """Bring the files up to everything committed before this call."""
+
+    def rebuild(self) -> object:
+        """Delete the files and make them again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process of one boot of one machine, and of no other."""
+
+    host: str
+    pid: int
+    started: str
+    boot_id: str
+
+
 class Journal(Protocol):
     """One job's log, open for appending by one execution."""
 

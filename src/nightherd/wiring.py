@@ -7,7 +7,7 @@ writing, running or serving needs.
 from __future__ import annotations
 
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
-    from nightherd.ports import Clock, Journals, Runtime, StateReader
+    from nightherd.ports import (
+        ChangeFeed,
+        Clock,
+        Journals,
+        Mirror,
+        Runtime,
+        StateReader,
+        StateWriter,
+    )
 
 RUNTIMES = {"scripted": "nightherd.runtimes.scripted:ScriptedRuntime"}
 """Which class runs which runtime; a runtime that is not here is not available yet."""
@@ -73,21 +81,51 @@ def runtime_for(name: RuntimeName) -> Runtime:
     return cast("Runtime", load(RUNTIMES[name.value])())
 
 
+def open_feed(state_dir: Path) -> ChangeFeed:
+    """Every committed change of the state in `state_dir`, for those who follow it."""
+    return cast("ChangeFeed", load("nightherd.state.feed:LedgerFeed")(state_dir / "ledger"))
+
+
+def open_mirror(state_dir: Path, fleet: Fleet | None = None) -> Mirror:
+    """The readable files of `state_dir`; a fleet's agents are in them before their first job."""
+    return cast(
+        "Mirror",
+        load("nightherd.mirror.follower:MirrorFollower")(
+            state_dir,
+            open_feed(state_dir),
+            open_journals(state_dir),
+            clock=system_clock(),
+            agents=tuple(fleet.agents) if fleet is not None else None,
+        ),
+    )
+
+
 @asynccontextmanager
 async def open_workshop(
     state_dir: Path, fleet: Fleet, environ: Mapping[str, str]
 ) -> AsyncIterator[Workshop]:
-    """Everything running jobs needs, on `state_dir`; what it opened is closed when the context ends."""
+    """Everything running jobs needs, on `state_dir`; what it opened is closed when the context ends.
+
+    The worker is on record while the context lasts, and the mirror follows it.
+    """
     if sys.platform == "win32":
         raise RefusedError("Windows is not supported; run nightherd under WSL")
     environment = {**fleet.environment, **environ}
     clock = system_clock()
     random_text = load("nightherd.host.randomness:random_text")
     load("nightherd.state.directory:init_state_directory")(state_dir)
-    state = load("nightherd.state.store:SqliteStore")(state_dir, clock=clock, probe=no_probe)
+    state: StateWriter = load("nightherd.state.store:SqliteStore")(
+        state_dir, clock=clock, probe=no_probe
+    )
     reader = open_reader(state_dir)
-    try:
-        yield load("nightherd.engine.workshop:Workshop")(
+    mirror = open_mirror(state_dir, fleet) if fleet.mirror else None
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(state.close)
+        opened.callback(reader.close)
+        if mirror is not None:
+            mirror.start()
+            opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
+        workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             state=state,
             reader=reader,
             journals=open_journals(state_dir),
@@ -99,6 +137,8 @@ async def open_workshop(
             secrets=load("nightherd.model.secret:find_secrets")(environment),
             version=__version__,
         )
-    finally:
-        reader.close()
-        await state.close()
+        process = load("nightherd.host.process:this_process")()
+        await opened.enter_async_context(
+            load("nightherd.engine.presence:presence")(workshop, process)
+        )
+        yield workshop

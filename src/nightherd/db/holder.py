@@ -10,9 +10,9 @@ import json
 import os
 import signal
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-PROC = Path("/proc")
+from nightherd.host.process import PROC, boot_id, pid_namespace, start_time, stat_fields
+
 RECORD_BYTES = 256
 """The record has a fixed size, so that a shorter one leaves nothing of a longer one behind."""
 
@@ -38,8 +38,8 @@ def this_process(hold: int) -> Holder:
     return Holder(
         pid=os.getpid(),
         start=start_time(os.getpid()) or 0,
-        boot=_boot(),
-        namespace=_namespace(),
+        boot=boot_id(),
+        namespace=pid_namespace(),
         hold=hold,
     )
 
@@ -53,15 +53,9 @@ def read_holder(descriptor: int) -> Holder | None:
         return None
 
 
-def start_time(pid: int) -> int | None:
-    """When `pid` started, in clock ticks since boot; None when there is no such process."""
-    fields = _stat_fields(pid)
-    return int(fields[19]) if fields is not None else None
-
-
 def is_stopped(holder: Holder) -> bool:
     """Whether the holder is there, is that very process, and is stopped (by a signal or a debugger)."""
-    fields = _stat_fields(holder.pid)
+    fields = stat_fields(holder.pid)
     return fields is not None and int(fields[19]) == holder.start and fields[0] in ("T", "t")
 
 
@@ -83,7 +77,7 @@ def has_lock(holder: Holder, descriptor: int) -> bool:
 
 def kill(holder: Holder) -> bool:
     """Kill exactly this process, or nobody: another boot, namespace or start time is another process."""
-    if holder.boot != _boot() or holder.namespace != _namespace() or holder.pid == os.getpid():
+    if holder.boot != boot_id() or holder.namespace != pid_namespace() or holder.pid == os.getpid():
         return False
     try:
         # The descriptor pins the process, so the start time is checked on what is then killed.
@@ -99,26 +93,3 @@ def kill(holder: Holder) -> bool:
     finally:
         os.close(descriptor)
     return True
-
-
-def _stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/<pid>/stat after the name, which may itself hold spaces and brackets."""
-    try:
-        text = (PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return None
-    return text[text.rindex(")") + 1 :].split()
-
-
-def _boot() -> str:
-    try:
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _namespace() -> str:
-    try:
-        return str((PROC / "self/ns/pid").readlink())
-    except OSError:
-        return ""

@@ -47,3 +47,5 @@ class Fleet:
     description: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """What `.env` adds to the environment of agents; the process's own variables win."""
+    mirror: bool = True
+    """Whether the readable files are kept."""
