@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def read(file: Path) -> Any:
     return data(node)
 
 
+@functools.cache
 def validator(kind: str) -> jsonschema.Draft202012Validator:
     schema = json_schema("agent" if kind == "agent" else "fleet")
     jsonschema.Draft202012Validator.check_schema(schema)

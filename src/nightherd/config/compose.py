@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import yaml
 from yaml import events
 
+from nightherd.config.findings import MOST_PROBLEMS
 from nightherd.config.node import (
     Entry,
     MappingNode,
@@ -26,7 +27,7 @@ from nightherd.config.wording import quote
 from nightherd.model.problem import Problem
 
 DEEPEST = 100
-MOST_VALUES = 200_000
+MOST_VALUES = 100_000
 """How many values one file may have, aliases counted with all they stand for."""
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -76,6 +77,12 @@ class Composer:
         """The error that ends this file."""
         return StopComposingError(problem_at(spot, message, hint=hint))
 
+    def complain(self, problem: Problem) -> None:
+        """Keep a problem that does not end the file, unless it has had too many."""
+        self.problems.append(problem)
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise StopComposingError(problem)
+
     def count(self, event: events.Event, values: int = 1) -> None:
         """Count values against the bound."""
         self.values += values
@@ -104,7 +111,8 @@ class Composer:
         """The node that begins with `event`."""
         if isinstance(event, events.AliasEvent):
             return self.alias(event, depth)
-        self.reach(event, depth)
+        if depth > self.reached:
+            self.reach(event, depth)
         assert isinstance(  # noqa: S101 (the parser's grammar: nothing else begins a node)
             event, events.ScalarEvent | events.SequenceStartEvent | events.MappingStartEvent
         )
@@ -138,7 +146,7 @@ class Composer:
     ) -> None:
         """Report a tag; the value is read as if it had none."""
         tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
-        self.problems.append(
+        self.complain(
             problem_at(
                 self.spot(event), f"the tag {quote(tag)} is not allowed", hint="remove the tag"
             )
@@ -176,13 +184,13 @@ class Composer:
             key = self.node(event, depth + 1)
             value = self.node(next(self.stream), depth + 1)
             if not isinstance(key, ScalarNode):
-                self.problems.append(problem_at(key, "a key must be a text, not a list or mapping"))
+                self.complain(problem_at(key, "a key must be a text, not a list or mapping"))
             elif key.plain and key.text == "<<":
                 merged.append(value)
             elif key.text in entries:
                 first = entries[key.text].key.spot.line
                 message = f"the key {quote(key.text)} is here twice"
-                self.problems.append(problem_at(key, message, hint=f"the first is in line {first}"))
+                self.complain(problem_at(key, message, hint=f"the first is in line {first}"))
             else:
                 entries[key.text] = Entry(key, value)
         for value in merged:
@@ -193,7 +201,7 @@ class Composer:
         """Add what `<<` names: a mapping, or a list of mappings of which the first wins."""
         for part in value.items if isinstance(value, SequenceNode) else (value,):
             if not isinstance(part, MappingNode):
-                self.problems.append(problem_at(part, "'<<' takes a mapping or a list of mappings"))
+                self.complain(problem_at(part, "'<<' takes a mapping or a list of mappings"))
                 continue
             self.count(start, len(part.entries))
             for key, entry in part.entries.items():

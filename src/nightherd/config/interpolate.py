@@ -24,7 +24,7 @@ from nightherd.model.template import RUN_TIME_NAMES
 
 VARIABLE = re.compile(
     r"(?P<escape>\$\$\{)"
-    r"|\$\{(?:(?P<input>inputs\.[A-Za-z0-9_-]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?)\}"
+    r"|\$\{(?:(?P<input>inputs\.[A-Za-z0-9_-]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^{}]*)?)\}"
 )
 TEMPLATE_KEYS = frozenset({"prompt", "default_prompt", "system_prompt", "script"})
 """Below these keys a text may have places that the job fills in."""
@@ -64,17 +64,23 @@ class Interpolation:
     def scalar(self, node: ScalarNode, path: Path, *, template: bool) -> ScalarNode:
         """A text with its variables filled in."""
         filled = secret = False
+        told: set[str] = set()
 
         def replace(match: re.Match[str]) -> str:
             nonlocal filled, secret
             if match["escape"]:
                 return "${"
             if match["input"] or match["name"] in RUN_TIME_NAMES:
-                self.check_place(node, match, path, template=template)
+                if match[0] not in told and not self.findings.full:
+                    told.add(match[0])
+                    self.check_place(node, match, path, template=template)
                 return match[0]
             value = self.environ.get(match["name"])
             if value is None and match["default"] is None:
-                self.report_unset(node, match, path)
+                # Once for each text: a variable that is used a thousand times is still one mistake.
+                if match[0] not in told and not self.findings.full:
+                    told.add(match[0])
+                    self.report_unset(node, match, path)
                 return match[0]
             filled = True
             secret = secret or value is not None

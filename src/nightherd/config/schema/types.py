@@ -67,8 +67,8 @@ def reading(
             raise refuse(f"wants_{kind}", "")
         try:
             return parse(value)
-        except (ValueError, ArithmeticError) as error:
-            raise refuse(f"bad_{kind}", str(error) or "the number is out of range") from error
+        except InvalidValueError as error:
+            raise refuse(f"bad_{kind}", error.message) from error
 
     return read
 
