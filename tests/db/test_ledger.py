@@ -105,6 +105,24 @@ def test_files_before_the_wanted_change_are_not_read(tmp_path: Path) -> None:
     assert changes(tmp_path, after=1) == [2]
 
 
+def test_reading_on_from_anywhere_in_a_long_file_misses_nothing(tmp_path: Path) -> None:
+    Ledger(tmp_path, no_probe).append([entry(change) for change in range(1, 3001)])
+
+    for after in (0, 1, 777, 1500, 2998, 2999, 3000, 9000):
+        assert changes(tmp_path, after=after) == list(range(after + 1, 3001))
+
+
+def test_damage_far_before_what_is_new_is_still_found_when_it_is_met(tmp_path: Path) -> None:
+    Ledger(tmp_path, no_probe).append([entry(change) for change in range(1, 3001)])
+    path = tmp_path / "2026-03.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2_000:] = [b"x" * len(line.rstrip()) + b"\n" for line in lines[2_000:]]
+    path.write_bytes(b"".join(lines))
+
+    with pytest.raises(StateFileError, match=r"2026-03\.jsonl:2001"):
+        changes(tmp_path, after=2_500)
+
+
 def test_gap_is_refused_and_writes_nothing(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, no_probe)
     ledger.append([entry(1)])

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -177,16 +177,18 @@ def ledger_files(directory: Path) -> list[Path]:
 def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:
     """Every change after `after`, in order, without gaps. A fragment at the very end is not a change yet.
 
-    Files that hold only earlier changes are not read, and earlier lines of a file not decoded whole. A line
-    that cannot be read, or a gap, is a `StateFileError` that says where.
+    Files that hold only earlier changes are not read, and earlier lines of a file are leapt over: asking what
+    is new costs the same after a million changes. A line that cannot be read, or a gap, among those that
+    are read is a `StateFileError` that says where.
     """
     decoder = msgspec.json.Decoder(LedgerLine)
     numbers = msgspec.json.Decoder(_Number)
     expected: int | None = None
     for path in _from(ledger_files(directory), after + 1, numbers):
         with path.open("rb") as file:
+            start = file.seek(_leap(file, after, numbers))
             for place, raw in enumerate(file, 1):
-                where = f"{path}:{place}"
+                where = f"{path}:{place}" + (f" after byte {start}" if start else "")
                 if not raw.endswith(b"\n"):
                     break
                 change = _decode(numbers, raw, where).change
@@ -205,6 +207,32 @@ def _from(files: list[Path], change: int, numbers: msgspec.json.Decoder[_Number]
         if first.endswith(b"\n") and _decode(numbers, first, f"{files[place]}:1").change <= change:
             return files[place:]
     return files
+
+
+def _leap(file: BinaryIO, after: int, numbers: msgspec.json.Decoder[_Number]) -> int:
+    """Where a line begins from which everything after `after` follows, found by halving.
+
+    0 when a line in between cannot be read: whoever reads from the beginning finds it and says where.
+    """
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while high - low > TAIL_BYTES:
+        middle = (low + high) // 2
+        file.seek(middle)
+        file.readline()
+        start = file.tell()
+        raw = file.readline()
+        if start >= high or not raw.endswith(b"\n"):
+            high = middle
+            continue
+        try:
+            change = numbers.decode(raw).change
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return 0
+        if change <= after:
+            low = start
+        else:
+            high = middle
+    return low
 
 
 def _decode(decoder: msgspec.json.Decoder[LineT], raw: bytes, where: str) -> LineT:
