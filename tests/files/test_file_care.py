@@ -13,7 +13,7 @@ from nightherd.errors import InvalidValueError, StateFileError
 from nightherd.files.append import append_jsonl
 from nightherd.files.calls import FileCalls
 from nightherd.files.corrupt import keep_aside
-from nightherd.files.path_safety import safe_child
+from nightherd.files.path_safety import safe_child, safe_name
 from nightherd.files.permission import permission_error_message
 from nightherd.files.reading import ReadOk, safe_read_jsonl
 from nightherd.files.temp_files import (
@@ -127,6 +127,14 @@ def test_names_that_stay_inside_are_paths_below_the_root(tmp_path: Path, name: s
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidValueError):
         safe_child(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/a", "..", "", "a\0b"])
+def test_a_name_that_is_a_path_is_no_file_name(name: str) -> None:
+    with pytest.raises(InvalidValueError):
+        safe_name(name)
+
+    assert safe_name("fleet.agent.json") == "fleet.agent.json"
 
 
 def test_a_symbolic_link_out_of_the_root_is_refused(tmp_path: Path) -> None:

@@ -18,13 +18,21 @@ def safe_child(root: Path, name: str) -> Path:
         raise InvalidValueError(f"{name!r} cannot be a file name here: {reason}")
     path = root / name
     try:
-        home = root.resolve()
-        inside = path.resolve().is_relative_to(home) and path.resolve() != home
+        home, found = root.resolve(), path.resolve()
+        inside = found != home and found.is_relative_to(home)
     except (OSError, RuntimeError) as error:
         raise InvalidValueError(f"{name!r} cannot be a file name here: {error}") from error
     if not inside:
         raise InvalidValueError(f"{name!r} leads out of {str(root)!r}")
     return path
+
+
+def safe_name(name: str) -> str:
+    """`name` if it can be one file's name, whatever directory it is in; else `InvalidValueError`."""
+    reason = _fault(name) or ("it is a path" if "/" in name else None)
+    if reason is not None:
+        raise InvalidValueError(f"{name!r} cannot be a file name here: {reason}")
+    return name
 
 
 def _fault(name: str) -> str | None:

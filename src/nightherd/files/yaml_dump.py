@@ -61,6 +61,12 @@ def _field(key: Any, value: Any, indent: str) -> list[str]:
 
 def _after(head: str, value: Any, indent: str) -> list[str]:
     """`value` after a key: on its line, or as a block below it."""
+    if value is None:
+        return [f"{head} null"]
+    if type(value) is str and "\n" not in value:
+        return [f"{head} {_text(value)}"]
+    if type(value) is int:
+        return [f"{head} {value}"]
     if (isinstance(value, Mapping) or _is_list(value)) and value:
         return [head, *_block(value, indent + "  ")]
     text, rest = _inline(value, indent)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightherd.errors import AtomicWriteError
-from nightherd.files.path_safety import safe_child
+from nightherd.files.path_safety import safe_child, safe_name
 from nightherd.files.permission import error_code, permission_error_message
 
 OTHER = re.compile(r"[^A-Za-z0-9]")
@@ -54,7 +54,7 @@ class MirrorLayout:
 
     def job(self, job_id: str) -> Path:
         """A job's file."""
-        return safe_child(self.jobs, f"{job_id}.yaml")
+        return self.jobs / safe_name(f"{job_id}.yaml")
 
     def output_log(self, job_id: str) -> Path:
         """A job's record as text."""
@@ -62,7 +62,7 @@ class MirrorLayout:
 
     def session(self, name: str) -> Path:
         """The file of a session id, or of an agent's name."""
-        return safe_child(self.sessions, f"{name}.json")
+        return self.sessions / safe_name(f"{name}.json")
 
     def transcript(self, working_directory: str, session: str) -> Path:
         """What was said in a session of a working directory."""
@@ -83,6 +83,8 @@ def slug(working_directory: str) -> str:
 
 def make_directory(path: Path) -> None:
     """`path` is a directory from here on, open to its owner only when it had to be made."""
+    if path.is_dir():
+        return
     try:
         for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
             missing.mkdir(mode=PRIVATE, exist_ok=True)

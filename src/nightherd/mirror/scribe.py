@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from nightherd.errors import NightherdError
-from nightherd.files.atomic import atomic_write_file, atomic_write_json
+from nightherd.files.atomic import atomic_write_file
 from nightherd.files.calls import SYSTEM_CALLS, FileCalls
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.agent_state import StateText
@@ -129,9 +131,8 @@ class Scribe:
 
     def _write_json(self, name: str, document: dict[str, object]) -> bool:
         def replace() -> None:
-            path = self._layout.session(name)
-            make_directory(path.parent)
-            atomic_write_json(path, document, durable=False, calls=self._calls)
+            text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+            self._replace(self._layout.session(name), text)
 
         return self._attempt(self._layout.sessions / f"{name}.json", replace)
 
@@ -160,7 +161,7 @@ class Scribe:
         pending.agents.clear()
         pending.is_state_due = False
 
-    def _replace(self, path: Path, text: str) -> None:
+    def _replace(self, path: Path, text: str | bytes) -> None:
         make_directory(path.parent)
         atomic_write_file(path, text, durable=False, calls=self._calls)
 
