@@ -246,6 +246,9 @@ class Journals(Protocol):
         The journal need not exist yet. Events come once each and in order, whoever writes them.
         """
 
+    def job_ids(self) -> Iterator[JobId]:
+        """Every job that has a journal, in no particular order."""
+
     def examine(self, job_id: JobId) -> Findings:
         """What a reading of the whole journal comes across: lines ignored, lines damaged."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from nightherd.journal.follow import Follower, follow
 from nightherd.journal.reader import examine, last, read
 from nightherd.journal.writer import Durability, JournalFile
 from nightherd.model.event import Event
-from nightherd.model.ids import ExecutionId, JobId, parse_job_id
+from nightherd.model.ids import JOB_ID, ExecutionId, JobId, parse_job_id
 from nightherd.ports import Clock, Findings, Probe, Wait
 
 
@@ -65,6 +66,18 @@ class JournalFiles:
     def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> Follower:
         """The same without the waiting, for callers with a loop of their own."""
         return Follower(self.path(job_id), after=after, blobs=self._blobs if load_blobs else None)
+
+    def job_ids(self) -> Iterator[JobId]:
+        """Every job that has a journal, in no particular order; files of other names are not looked at."""
+        try:
+            found = os.scandir(self._jobs_dir)
+        except FileNotFoundError:
+            return
+        with found:
+            for entry in found:
+                name, suffix = os.path.splitext(entry.name)  # noqa: PTH122 - a path object per entry costs more than the scan
+                if suffix == ".jsonl" and JOB_ID.fullmatch(name):
+                    yield JobId(name)
 
     def examine(self, job_id: JobId) -> Findings:
         """What a reading of the whole journal comes across."""

@@ -161,6 +161,10 @@ class MemoryJournals:
             if wait(INTERVAL):
                 return
 
+    def job_ids(self) -> Iterator[JobId]:
+        """Every job that has a journal."""
+        yield from list(self._logs)
+
     def examine(self, job_id: JobId) -> Findings:
         """What a reading of the whole journal comes across."""
         log = self._logs.get(parse_job_id(job_id))

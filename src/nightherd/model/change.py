@@ -156,6 +156,15 @@ class SaveCheckpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectJob:
+    """The journal knows better than the row: the row becomes `job`, if it still is what was looked at."""
+
+    expected: Job
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptRows:
     """Take over rows that something else made. Those whose key is known already are left as they are."""
 
@@ -177,6 +186,7 @@ Change = (
     | FireSlot
     | SetScheduleStatus
     | SaveCheckpoint
+    | CorrectJob
     | AdoptRows
 )
 

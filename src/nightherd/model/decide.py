@@ -29,6 +29,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.FireSlot: schedules.fire,
     changes.SetScheduleStatus: schedules.set_status,
     changes.SaveCheckpoint: records.save_checkpoint,
+    changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,
 }
 """Who decides which change."""

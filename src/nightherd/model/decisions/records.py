@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from nightherd.model.change import AdoptRows, Answer, Applied, Refused, Row, SaveCheckpoint, Why
+from nightherd.model.change import (
+    AdoptRows,
+    Answer,
+    Applied,
+    CorrectJob,
+    Refused,
+    Row,
+    SaveCheckpoint,
+    Why,
+)
 from nightherd.model.checkpoint import HEADER_LIMIT, checkpoint_id
 from nightherd.model.decisions.jobs import owned
 from nightherd.model.decisions.rows import Rows
@@ -26,6 +35,19 @@ def save_checkpoint(change: SaveCheckpoint, rows: Rows) -> Answer:
     number = rows.next_checkpoint_number(job.id)
     saved = replace(checkpoint, id=checkpoint_id(job.id, number), number=number, epoch=job.epoch)
     return Applied(rows=(saved,), job=job)
+
+
+def correct(change: CorrectJob, rows: Rows) -> Answer:
+    """The job's row as its journal has it; epochs only grow, and what has ended stays ended."""
+    found = rows.get(Job, change.expected.id)
+    if found is None:
+        return Refused(why=Why.MISSING, message=f"there is no job {change.expected.id}")
+    if found != change.expected:
+        return Refused(why=Why.STATUS, message=f"job {found.id} moved meanwhile", job=found)
+    if change.job.epoch < found.epoch or (found.is_terminal and change.job.status != found.status):
+        refusal = f"job {found.id} is {found.status} at epoch {found.epoch}"
+        return Refused(why=Why.STATUS, message=refusal, job=found)
+    return Applied(rows=(change.job,), job=change.job)
 
 
 def adopt(change: AdoptRows, rows: Rows) -> Answer:

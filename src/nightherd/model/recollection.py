@@ -1,0 +1,241 @@
+"""Recollection: what a journal alone says about its job.
+
+The journal is the truth of what happened. When the rows were lost or are behind, this is what they are
+made again from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from nightherd.model.event import Event, SystemEvent, payload_of
+from nightherd.model.execution import Execution, ExecutionStatus
+from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, shorten
+from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.system import End, ExecutionStarted, Header, Init, SystemSubtype
+from nightherd.model.trigger import EXECUTION_WORD, TriggerType
+from nightherd.model.usage import Totals
+
+UNTOLD = Tally()
+"""Before the first event."""
+
+LOST = Outcome(
+    exit_reason=ExitReason.ERROR,
+    error="interrupted: its worker is gone",
+    error_code="interrupted",
+)
+"""How a job ended whose record just stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """One execution, by its first line."""
+
+    epoch: int
+    worker: str
+    at: datetime
+    before: Totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """A job as its journal tells it."""
+
+    header: Header | None = None
+    prompt: str | None = None
+    runtime: str | None = None
+    working_directory: str | None = None
+    owners: tuple[Owner, ...] = ()
+    tally: Tally = UNTOLD
+    epoch: int = 0
+    last_seq: int = 0
+    last_at: datetime | None = None
+    end: End | None = None
+
+    def add(self, event: Event) -> Recollection:
+        """What is known after one more event."""
+        tally = self.tally.add(event)
+        after = replace(
+            self,
+            tally=tally,
+            epoch=max(self.epoch, event.epoch),
+            last_seq=event.seq,
+            last_at=event.timestamp or self.last_at,
+        )
+        if not isinstance(event, SystemEvent):
+            return after
+        if event.subtype is SystemSubtype.USER_INPUT and self.prompt is None:
+            return replace(after, prompt=event.content or "")
+        match payload_of(event):
+            case Header() as header:
+                return replace(after, header=header)
+            case ExecutionStarted(worker=worker) if event.timestamp is not None:
+                owner = Owner(
+                    epoch=event.epoch, worker=worker, at=event.timestamp, before=self.tally.totals
+                )
+                return replace(
+                    after,
+                    owners=(*self.owners, owner),
+                    end=None,
+                    tally=replace(tally, outcome=None),
+                )
+            case Init(runtime=runtime, working_directory=directory):
+                return replace(
+                    after,
+                    runtime=runtime,
+                    working_directory=directory or self.working_directory,
+                )
+            case End() as end:
+                return replace(after, end=end)
+            case _:
+                return after
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the job ended by its own record; None when the record just stops."""
+        if self.end is None:
+            return None
+        reason = ExitReason(self.end.exit_reason)
+        said = self.tally.outcome
+        if said is not None and said.exit_reason is reason:
+            return said
+        return Outcome(exit_reason=reason)
+
+    @property
+    def own(self) -> Totals:
+        """What the last execution did."""
+        before = self.owners[-1].before if self.owners else Totals()
+        return self.tally.totals - before
+
+
+def recollect(events: Iterable[Event]) -> Recollection:
+    """What a journal says, first line to last."""
+    known = Recollection()
+    for event in events:
+        known = known.add(event)
+    return known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltRows:
+    """The rows of a job that only its journal remembers."""
+
+    session: Session | None
+    job: Job
+    texts: JobTexts
+    executions: tuple[Execution, ...]
+
+
+def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
+    """Rows for a job that has none; None when the journal does not even say whose it is.
+
+    A record that just stops was a job whose worker is gone by now.
+    """
+    header = known.header
+    if header is None:
+        return None
+    outcome = known.outcome or LOST
+    job = Job(
+        id=JobId(header.id),
+        agent=header.agent,
+        trigger_type=TriggerType(header.trigger_type),
+        trigger_id=header.trigger_id,
+        schedule=header.schedule,
+        status=outcome.status,
+        exit_reason=outcome.exit_reason,
+        created_at=header.created_at,
+        started_at=known.owners[0].at if known.owners else None,
+        finished_at=known.last_at,
+        session_id=SessionId(header.session_id) if header.session_id is not None else None,
+        runtime_session_id=known.tally.runtime_session_id,
+        forked_from=JobId(header.forked_from) if header.forked_from else None,
+        resumed_from=JobId(header.resumed_from) if header.resumed_from else None,
+        parent_job_id=JobId(header.parent_job_id) if header.parent_job_id else None,
+        priority=header.priority,
+        dedupe_key=header.dedupe_key,
+        epoch=known.epoch,
+        worker=known.owners[-1].worker if known.owners else None,
+        turns=known.tally.turns,
+        messages=known.tally.messages,
+        input_tokens=known.tally.usage.input_tokens,
+        output_tokens=known.tally.usage.output_tokens,
+        cache_creation_input_tokens=known.tally.usage.cache_creation_input_tokens,
+        cache_read_input_tokens=known.tally.usage.cache_read_input_tokens,
+        cost_microusd=known.tally.usage.cost_microusd,
+        summary=shorten(known.tally.answer) if known.tally.answer else None,
+        error=shorten(outcome.error) if outcome.error else None,
+        error_code=outcome.error_code,
+        last_seq=known.last_seq,
+    )
+    texts = JobTexts(
+        job_id=job.id,
+        prompt=known.prompt or "",
+        inputs=header.inputs or {},
+        summary=known.tally.answer,
+    )
+    return RebuiltRows(
+        session=_session(known, job),
+        job=job,
+        texts=texts,
+        executions=_executions(known, job, outcome),
+    )
+
+
+def _session(known: Recollection, job: Job) -> Session | None:
+    """The job's session, as far as one job's journal can tell: its own, over with the job."""
+    if job.session_id is None:
+        return None
+    return Session(
+        id=job.session_id,
+        agent=job.agent,
+        mode=SessionMode.FRESH_PER_JOB,
+        status=SessionStatus.COMPLETED,
+        runtime_type=known.runtime or "unknown",
+        working_directory=known.working_directory or "",
+        created_at=job.created_at,
+        last_active_at=known.last_at or job.created_at,
+        runtime_session_id=job.runtime_session_id,
+        job_count=1,
+        turn_count=job.turns,
+        message_count=job.messages,
+        cost_microusd=job.cost_microusd,
+    )
+
+
+def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execution, ...]:
+    rows = []
+    for place, owner in enumerate(known.owners):
+        is_last = place == len(known.owners) - 1
+        until = known.tally.totals if is_last else known.owners[place + 1].before
+        part = until - owner.before
+        ended = is_last and known.end is not None
+        rows.append(
+            Execution(
+                id=generate_execution_id(job.id, owner.epoch),
+                job_id=job.id,
+                epoch=owner.epoch,
+                worker=WorkerId(owner.worker),
+                status=ExecutionStatus.FINISHED if ended else ExecutionStatus.LOST,
+                trigger_type=EXECUTION_WORD[job.trigger_type],
+                trigger_id=job.trigger_id or job.id,
+                skill=job.agent,
+                started_at=owner.at,
+                finished_at=known.last_at if is_last else known.owners[place + 1].at,
+                success=ended and outcome.status is JobStatus.COMPLETED,
+                error=shorten(outcome.error) if is_last and outcome.error else None,
+                turns=part.turns,
+                session_id=job.session_id,
+                runtime_session_id=job.runtime_session_id,
+                cost_microusd=part.usage.cost_microusd,
+                input_tokens=part.usage.input_tokens,
+                cache_creation_input_tokens=part.usage.cache_creation_input_tokens,
+                cache_read_input_tokens=part.usage.cache_read_input_tokens,
+                output_tokens=part.usage.output_tokens,
+                stop_reason=outcome.stop_reason if ended else None,
+            )
+        )
+    return tuple(rows)
