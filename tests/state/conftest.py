@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,17 +27,31 @@ class CrashServer:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self._begun: list[int] = []
 
     def begin(self, *orders: dict[str, Any]) -> list[int]:
         """Start them all at once; their pids."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(orders) + "\n")
         self._process.stdin.flush()
-        return list(self._answer()["pids"])
+        self._begun = list(self._answer()["pids"])
+        return self._begun
 
     def finish(self) -> list[dict[str, Any]]:
         """Wait for all that were begun."""
-        return list(self._answer())
+        ended = list(self._answer())
+        self._begun = []
+        return ended
+
+    def end(self) -> None:
+        """Leave nothing behind, also of a trial that failed half-way."""
+        for pid in self._begun:
+            os.kill(pid, signal.SIGKILL)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
 
     def run(self, *orders: dict[str, Any]) -> list[dict[str, Any]]:
         """Start them all at once and wait for all."""
@@ -56,9 +72,6 @@ def crash_server() -> Iterator[CrashServer]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    yield CrashServer(process)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.close()
-    process.wait()
-    process.stdout.close()
+    server = CrashServer(process)
+    yield server
+    server.end()

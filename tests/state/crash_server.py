@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +40,8 @@ class Ending:
         if point == self._point:
             self._left -= 1
             if self._left == 0:
-                os.kill(os.getpid(), self._ending)
+                # To this thread, so that it does not run on until another has taken the signal.
+                signal.pthread_kill(threading.get_ident(), self._ending)
 
 
 async def lane(store: SqliteStore, numbers: list[int], say: Say, keys: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from nightherd.db.connection import open_for_writing
+from nightherd.db.connection import open_for_writing, set_synchronous
 from nightherd.db.ledger import read_ledger
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
@@ -29,6 +29,8 @@ def replay(ledger: Path, database: Path, *, at: datetime) -> int:
     try:
         migrate(made, queries, load_migrations(), time_text(at))
         tables = StateTables(made, queries)
+        # Closing syncs it whole; until then it is only a copy.
+        set_synchronous(made, is_durable=False)
         last = 0
         made.execute("BEGIN IMMEDIATE")
         for line in read_ledger(ledger):
