@@ -14,7 +14,6 @@ from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
 from nightherd.errors import ConfigInvalidError, NightherdError
-from nightherd.wiring import system_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +103,8 @@ def _say(screen: Screen, message: str, hint: str | None) -> None:
 def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> int:
     """The error as the one document on standard output, so that a pipe always gets something to parse."""
     try:
-        screen.document("error", data, system_clock().now())
+        clock = load("nightherd.wiring:system_clock")()
+        screen.document("error", data, clock.now())
     except BrokenPipeError:
         abandon_output()
     return exit_code
