@@ -120,6 +120,20 @@ def test_each_unset_variable_is_found_at_its_own_place(folder: Folder) -> None:
     ]
 
 
+def test_a_variable_used_many_times_in_a_text_is_found_once(folder: Folder) -> None:
+    folder.fleet("agents: [{name: a, description: '${X} ${X} ${X}'}]\n")
+
+    assert folder.errors() == ["nightherd.yaml:1:34 the variable X is not set"]
+
+
+def test_a_variable_that_is_not_text_is_refused(folder: Folder) -> None:
+    folder.fleet("agents:\n  - name: a\n    description: ${X}\n")
+
+    assert folder.errors(X=b"\xff".decode(errors="surrogateescape")) == [
+        "nightherd.yaml:3:18 the variable X does not hold UTF-8 text"
+    ]
+
+
 def test_places_of_the_job_are_left_for_the_job(folder: Folder) -> None:
     folder.fleet("""\
         agents:

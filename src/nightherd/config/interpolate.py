@@ -76,11 +76,14 @@ class Interpolation:
                     self.check_place(node, match, path, template=template)
                 return match[0]
             value = self.environ.get(match["name"])
-            if value is None and match["default"] is None:
+            trouble = trouble_with(match["name"], value, has_default=match["default"] is not None)
+            if trouble is not None:
                 # Once for each text: a variable that is used a thousand times is still one mistake.
                 if match[0] not in told and not self.findings.full:
                     told.add(match[0])
-                    self.report_unset(node, match, path)
+                    where = spot_of(node, match[0])
+                    message, hint = trouble
+                    self.findings.add(problem_at(where, message, path=".".join(path), hint=hint))
                 return match[0]
             filled = True
             secret = secret or value is not None
@@ -105,16 +108,18 @@ class Interpolation:
         spot = spot_of(node, match[0])
         self.findings.add(problem_at(spot, message, path=".".join(path)))
 
-    def report_unset(self, node: ScalarNode, match: re.Match[str], path: Path) -> None:
-        """A variable without a value or a default."""
-        name = match["name"]
-        problem = problem_at(
-            spot_of(node, match[0]),
-            f"the variable {name} is not set",
-            path=".".join(path),
-            hint=f"set {name}, write it into .env, or give a default: ${{{name}:-default}}",
-        )
-        self.findings.add(problem)
+
+def trouble_with(
+    name: str, value: str | None, *, has_default: bool
+) -> tuple[str, str | None] | None:
+    """Why a variable cannot be filled in, and what to do about it; None when it can."""
+    if value is None:
+        hint = f"set {name}, write it into .env, or give a default: ${{{name}:-default}}"
+        return None if has_default else (f"the variable {name} is not set", hint)
+    # The environment may hold any bytes; what is not text there arrives as lone surrogates.
+    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+        return f"the variable {name} does not hold UTF-8 text", None
+    return None
 
 
 def item_name(item: Node, index: int) -> str:
