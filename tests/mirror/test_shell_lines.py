@@ -38,6 +38,8 @@ agents:
       - sleep: 10m
 """
 
+AGENTS = ["bragdoc-coder", "clumsy", "sleeper"]
+
 JOBS_WITH_STATUS = """\
 for f in .nightherd/jobs/*.yaml; do
   echo "$(basename "$f"): $(grep 'status:' "$f" | head -1)"
@@ -62,7 +64,7 @@ class Fleet:
     def follower(self) -> MirrorFollower:
         feed = LedgerFeed(self.state / "ledger")
         journals = open_journals(self.state)
-        return MirrorFollower(self.state, feed, journals, clock=system_clock())
+        return MirrorFollower(self.state, feed, journals, clock=system_clock(), agents=AGENTS)
 
     def sh(self, script: str) -> str:
         """What /bin/sh prints for `script`."""
@@ -99,8 +101,9 @@ def mirrored(fleet: Fleet, good: str, bad: str) -> Fleet:
 def test_the_fleet_state_can_be_viewed(mirrored: Fleet, good: str, bad: str) -> None:
     lines = mirrored.sh("cat .nightherd/state.yaml").splitlines()
 
-    assert lines[0] == "fleet: {}"
+    assert lines[0].startswith("fleet:")
     assert "agents:" in lines
+    assert lines[lines.index("  sleeper:") + 1] == "    status: idle"
     at = lines.index("  bragdoc-coder:")
     assert lines[at + 1 : at + 4] == [
         "    status: idle",
@@ -221,7 +224,12 @@ def rename(source, target):
 
 feed, journals = LedgerFeed(root / "ledger"), open_journals(root)
 MirrorFollower(
-    root, feed, journals, clock=system_clock(), calls=FileCalls(rename=rename)
+    root,
+    feed,
+    journals,
+    clock=system_clock(),
+    agents=sys.argv[3:],
+    calls=FileCalls(rename=rename),
 ).catch_up()
 """
 
@@ -243,7 +251,7 @@ def test_a_follower_killed_at_any_file_leaves_whole_files_and_the_next_goes_on(
         (state / name).unlink()
     again = Fleet(tmp_path)
 
-    command = [sys.executable, "-c", KILLED_FOLLOWER, str(state), str(renames)]
+    command = [sys.executable, "-c", KILLED_FOLLOWER, str(state), str(renames), *AGENTS]
     killed = subprocess.run(command, capture_output=True, timeout=60)
     left = contents(state)
 

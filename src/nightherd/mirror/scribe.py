@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,9 @@ from nightherd.mirror.session_files import agent_session_document, session_docum
 from nightherd.mirror.transcripts import Ended, Transcripts
 from nightherd.ports import ChangeFeed, Clock, Journals
 
+NOTICES = 100
+"""The newest of them are kept; a follower may live for years."""
+
 
 class Scribe:
     """Writes the mirror's files: each at most once a round, the newest image of everything."""
@@ -37,7 +41,7 @@ class Scribe:
     ) -> None:
         self.unwritten: dict[str, str] = {}
         """Files that are behind, and why."""
-        self.notices: list[str] = []
+        self.notices: deque[str] = deque(maxlen=NOTICES)
         self._layout = layout
         self._feed = feed
         self._clock = clock
