@@ -303,6 +303,17 @@ def test_problems_carry_their_line_and_the_path_in_the_document(folder: Folder) 
     ]
 
 
+def test_an_older_name_is_shown_as_it_was_written(folder: Folder) -> None:
+    folder.fleet(
+        "agents: [{name: a, workspace: 'x'}, {name: b, workspace: {root: ., clone_depth: x}}]\n"
+    )
+
+    assert [one.path for one in folder.found()] == [
+        "agents.a.workspace",
+        "agents.b.workspace.clone_depth",
+    ]
+
+
 def test_no_message_speaks_of_the_library_underneath(folder: Folder) -> None:
     folder.fleet(TEN_MISTAKES)
 

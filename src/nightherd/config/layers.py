@@ -96,14 +96,17 @@ class Setting:
 
     def check_directory(self, draft: Draft) -> None:
         """A working directory that is named must be there."""
-        named: Node | None = draft.node.get("working_directory")
+        entry = draft.node.entries.get("working_directory")
+        if entry is None:
+            return
+        named: Node | None = entry.value
         if isinstance(named, MappingNode):
             named = named.get("root")
         if not isinstance(named, ScalarNode) or named.plain or "\0" in named.text:
             return
         if not os.path.isdir(named.text):  # noqa: PTH112 (any text is a question, never an exception)
             message = f"the directory {quote(named.shown, limit=SHOWN_PATH_LIMIT)} does not exist"
-            path = f"{draft.path}.working_directory"
+            path = f"{draft.path}.{entry.key.text}"
             self.findings.add(problem_at(named, message, path=path))
 
 

@@ -47,7 +47,7 @@ class Target:
                 self.missing = str(step)
                 return False
             self.parent, self.key, self.node = self.node, entry.key, entry.value
-            self.path.append(entry.key.text if entry.key.text == step else str(step))
+            self.path.append(entry.key.text)  # an older name as it was written
             self.steps.append(str(step))
             return True
         if isinstance(self.node, SequenceNode) and isinstance(step, int):
