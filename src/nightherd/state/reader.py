@@ -122,10 +122,10 @@ class SqliteReader:
             if database is None:
                 return None
             found = schema_number(database, self._queries)
-            if found == 0:
+            if found == 0 or found > known_schema():
                 database.close()
+                refuse_newer(found, known_schema(), self._path)
                 return None
-            refuse_newer(found, known_schema(), self._path)
             self._database = database
             self._found = SqliteRows(database, self._queries)
         return self._found

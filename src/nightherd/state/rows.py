@@ -69,12 +69,12 @@ class SqliteRows:
         return self._number("last_checkpoint_number", job_id) + 1
 
     def list(self, row_type: type[RowT], query: str, values: Values) -> Sequence[RowT]:
-        """The rows that the named query finds, in its order."""
-        found = self._database.execute(self._queries[query], values)
-        if not found:
-            return ()
+        """The rows that the named query finds, in its order; none of a table an older database lacks."""
         table = self.table(row_type)
         columns = self._columns_of(table.name)
+        if not columns:
+            return ()
+        found = self._database.execute(self._queries[query], values)
         return [table.row(columns, row) for row in found]
 
     def table(self, row_type: type[RowT]) -> Table[RowT]:

@@ -1,0 +1,130 @@
+"""Whatever happened, memory and SQLite answer the same, and the ledger alone gives the database again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nightherd.errors import NightherdError, StateFileError
+from nightherd.model.change import Answer, Change, RecordRuntimeSession
+from nightherd.model.job import ExitReason
+from nightherd.model.outcome import Outcome
+from nightherd.model.session import SessionMode
+from nightherd.ports import JobQuery, StateWriter
+from nightherd.state.directory import StateDirectory, init_state_directory
+from nightherd.state.memory import MemoryStore
+from nightherd.state.reader import SqliteReader
+from nightherd.state.replay import replay
+from nightherd.testing.clock import START
+from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+from state.stores import contents, open_store, replayed
+
+NUMBERS = st.integers(1, 6)
+SUBMITS = st.builds(
+    submit,
+    NUMBERS,
+    agent=st.sampled_from(["grazer", "drover"]),
+    mode=st.sampled_from(SessionMode),
+    channel=st.sampled_from([None, "C1"]),
+    prompt=st.text(max_size=5),
+)
+STARTS = st.builds(start, NUMBERS, minute=st.integers(0, 5))
+SETTLES = st.builds(
+    settle,
+    NUMBERS,
+    epoch=st.integers(0, 2),
+    minute=st.integers(5, 9),
+    outcome=st.builds(Outcome, exit_reason=st.sampled_from(ExitReason)),
+    answer=st.none() | st.text(max_size=700),
+)
+RECORDS = st.builds(
+    lambda number, name: RecordRuntimeSession(
+        job_id=job_id(number), epoch=1, runtime_session_id=name, at=BEGINNING
+    ),
+    NUMBERS,
+    st.text(max_size=5),
+)
+OPERATIONS = st.lists(SUBMITS | STARTS | SETTLES | RECORDS, max_size=25)
+
+
+async def answers(writer: StateWriter, changes: list[Change]) -> list[Answer | str]:
+    """What became of each change; texts that cannot be stored are an answer of their own here."""
+    found: list[Answer | str] = []
+    for change in changes:
+        try:
+            found.extend(await writer.apply([change]))
+        except NightherdError as error:
+            found.append(repr(error))
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(changes=OPERATIONS)
+def test_every_history_replays_and_every_store_agrees(changes: list[Change]) -> None:
+    async def main(root: Path) -> None:
+        directory = init_state_directory(root / ".nightherd")
+        memory = MemoryStore()
+        async with open_store(directory, outbox_limit=3) as store:
+            assert await answers(store, changes) == await answers(memory, changes)
+            await store.apply([submit(99)])
+            await memory.apply([submit(99)])
+        reader = SqliteReader(directory.root)
+        query = JobQuery(limit=100)
+        assert list(reader.list_jobs(query)) == list(memory.reader().list_jobs(query))
+        assert list(reader.list_agents()) == list(memory.reader().list_agents())
+        assert list(reader.list_sessions(limit=99)) == list(memory.reader().list_sessions(limit=99))
+        reader.close()
+        assert replayed(directory, root / "replayed.db") == contents(directory.database)
+
+    with tempfile.TemporaryDirectory() as root:
+        anyio.run(main, Path(root))
+
+
+def test_replayed_database_goes_on_where_the_ledger_ends(directory: StateDirectory) -> None:
+    async def write(number: int) -> None:
+        async with open_store(directory) as store:
+            await store.apply([submit(number)])
+
+    anyio.run(write, 1)
+    rebuilt = directory.root / "rebuilt.db"
+    assert replay(directory.ledger, rebuilt, at=START) == 1
+    for path in directory.root.glob("nightherd.db*"):
+        path.unlink()
+    rebuilt.rename(directory.database)
+    anyio.run(write, 2)
+
+    assert [row[0] for row in contents(directory.database)["jobs"]] == [1, 2]
+    again = directory.root / "again.db"
+    assert replayed(directory, again) == contents(directory.database)
+
+
+def test_replay_overwrites_nothing(directory: StateDirectory, tmp_path: Path) -> None:
+    (tmp_path / "precious.db").write_text("precious")
+
+    with pytest.raises(StateFileError, match="exists already"):
+        replay(directory.ledger, tmp_path / "precious.db", at=START)
+
+    assert (tmp_path / "precious.db").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json\n",
+        b'{"v":1,"change":1,"at":"x","kind":"x","rows":[{"table":"cows","row":{}}]}\n',
+    ],
+)
+def test_replay_of_a_damaged_ledger_leaves_no_half_database(
+    line: bytes, directory: StateDirectory, tmp_path: Path
+) -> None:
+    (directory.ledger / "2026-03.jsonl").write_bytes(line)
+
+    with pytest.raises(StateFileError):
+        replay(directory.ledger, tmp_path / "made.db", at=START)
+
+    assert list(tmp_path.glob("made.db*")) == []
