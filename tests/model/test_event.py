@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
@@ -127,6 +127,7 @@ def test_every_subtype_has_a_payload_of_its_own(subtype: SystemSubtype) -> None:
 
 
 @every_subtype
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_payload_described_and_read_back_is_the_same(
     subtype: SystemSubtype, data: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightherd.errors import TransitionError
+from nightherd.model.agent_state import AGENT_LIFECYCLE, AgentStatus
 from nightherd.model.execution import EXECUTION_LIFECYCLE, ExecutionStatus
 from nightherd.model.job import JOB_LIFECYCLE, STATUS_OF_EXIT, ExitReason, JobStatus
 from nightherd.model.lifecycle import Lifecycle
@@ -19,12 +20,15 @@ from nightherd.model.session import (
     SessionStatus,
     status_between_jobs,
 )
+from nightherd.model.worker import WORKER_LIFECYCLE, WorkerStatus
 
 LIFECYCLES: list[tuple[Lifecycle[StrEnum], type[StrEnum]]] = [
     (JOB_LIFECYCLE, JobStatus),  # type: ignore[list-item]  # each table has its own statuses
     (SESSION_LIFECYCLE, SessionStatus),  # type: ignore[list-item]
     (EXECUTION_LIFECYCLE, ExecutionStatus),  # type: ignore[list-item]
     (SCHEDULE_LIFECYCLE, ScheduleStatus),  # type: ignore[list-item]
+    (WORKER_LIFECYCLE, WorkerStatus),  # type: ignore[list-item]
+    (AGENT_LIFECYCLE, AgentStatus),  # type: ignore[list-item]
 ]
 every_lifecycle = pytest.mark.parametrize(
     ("lifecycle", "statuses"), LIFECYCLES, ids=[lifecycle.noun for lifecycle, _ in LIFECYCLES]
@@ -80,9 +84,11 @@ def test_no_sequence_of_wishes_leaves_the_table(
         (JOB_LIFECYCLE, {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED}),
         (SESSION_LIFECYCLE, {SessionStatus.COMPLETED, SessionStatus.EXPIRED}),
         (EXECUTION_LIFECYCLE, {ExecutionStatus.FINISHED, ExecutionStatus.LOST}),
+        (WORKER_LIFECYCLE, {WorkerStatus.LEFT, WorkerStatus.LOST}),
         (SCHEDULE_LIFECYCLE, set()),
+        (AGENT_LIFECYCLE, set()),
     ],
-    ids=["job", "session", "execution", "schedule"],
+    ids=["job", "session", "execution", "worker", "schedule", "agent"],
 )
 def test_these_statuses_are_final(lifecycle: Lifecycle[StrEnum], terminal: set[StrEnum]) -> None:
     assert lifecycle.terminal == terminal

@@ -1,0 +1,125 @@
+"""Rows in a dictionary, for deciding changes without a store, and what every step of a row has to keep to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from nightherd.model.agent_state import AGENT_LIFECYCLE, AgentState
+from nightherd.model.change import Answer, Applied, Change
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.decide import decide
+from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
+from nightherd.model.ids import JobId
+from nightherd.model.job import JOB_LIFECYCLE, Job, JobStatus
+from nightherd.model.lifecycle import Lifecycle
+from nightherd.model.schedule import SCHEDULE_LIFECYCLE, ScheduleState, Slot
+from nightherd.model.session import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionKey,
+    SessionMode,
+    SessionStatus,
+)
+from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
+
+RowT = TypeVar("RowT")
+
+LIFECYCLES: dict[type, Lifecycle[Any]] = {
+    Job: JOB_LIFECYCLE,
+    Session: SESSION_LIFECYCLE,
+    Execution: EXECUTION_LIFECYCLE,
+    Worker: WORKER_LIFECYCLE,
+    ScheduleState: SCHEDULE_LIFECYCLE,
+    AgentState: AGENT_LIFECYCLE,
+}
+FIRST: dict[type, Any] = {
+    Job: JobStatus.PENDING,
+    Session: SessionStatus.CREATED,
+    Execution: ExecutionStatus.STARTED,
+    Worker: WorkerStatus.ALIVE,
+}
+"""Where a new row begins; agents and schedules have no row before something happens to them."""
+WRITTEN_ONCE = (Slot, Checkpoint)
+
+
+class DictRows:
+    """Rows by kind and key."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[type, str], Any] = {}
+
+    def apply(self, change: Change) -> Answer:
+        """Decide `change` and write what was decided, after looking at every row it touches."""
+        before = dict(self.rows)
+        answer = decide(change, self)
+        assert self.rows == before, "deciding writes nothing"
+        if isinstance(answer, Applied):
+            touched = Counter((type(row), key_of(row)) for row in answer.rows)
+            assert set(touched.values()) <= {1}, "a row is written once"
+            for row in answer.rows:
+                check_step(before.get((type(row), key_of(row))), row)
+                self.rows[type(row), key_of(row)] = row
+        return answer
+
+    def all(self, kind: type[RowT]) -> list[RowT]:
+        return [row for row in self.rows.values() if isinstance(row, kind)]
+
+    def get(self, kind: type[RowT], key: str) -> RowT | None:
+        row = self.rows.get((kind, key))
+        return row if isinstance(row, kind) else None
+
+    def job_with_dedupe_key(self, key: str) -> Job | None:
+        return next((job for job in self.all(Job) if job.dedupe_key == key), None)
+
+    def current_session(self, key: SessionKey) -> Session | None:
+        current = [
+            session
+            for session in self.all(Session)
+            if key.mode is not SessionMode.FRESH_PER_JOB
+            and session.key == key
+            and session.status not in SESSION_LIFECYCLE.terminal
+        ]
+        return max(current, key=lambda session: session.number, default=None)
+
+    def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
+        running = [
+            job
+            for job in self.all(Job)
+            if job.agent == agent and job.status is JobStatus.RUNNING and job.id != besides
+        ]
+        return min(running, key=lambda job: job.number).id if running else None
+
+    def next_job_number(self) -> int:
+        return len(self.all(Job)) + 1
+
+    def next_session_number(self) -> int:
+        return len(self.all(Session)) + 1
+
+    def next_checkpoint_number(self, job_id: JobId) -> int:
+        return 1 + sum(row.job_id == job_id for row in self.all(Checkpoint))
+
+
+def key_of(row: Any) -> str:
+    """The row's key: its first field."""
+    return str(getattr(row, fields(row)[0].name))
+
+
+def check_step(old: Any, new: Any) -> None:
+    """A row begins at its first status, takes only steps of its table, and is never touched once it ended."""
+    kind = type(new)
+    if old is None:
+        assert kind not in FIRST or new.status is FIRST[kind]
+        assert not isinstance(new, Job) or new.epoch == 0
+        return
+    assert kind not in WRITTEN_ONCE
+    if kind in LIFECYCLES:
+        lifecycle = LIFECYCLES[kind]
+        assert old.status not in lifecycle.terminal
+        assert old.status is new.status or lifecycle.allows(old.status, new.status)
+    if isinstance(new, Job):
+        assert isinstance(old, Job)
+        is_start = new.status is JobStatus.RUNNING and old.status is not JobStatus.RUNNING
+        assert new.epoch == old.epoch + is_start
+        assert (new.number, new.session_id) == (old.number, old.session_id)

@@ -1,0 +1,402 @@
+"""Jobs: no sequence of changes, right or wrong, leaves the tables (INV-TERMINAL, INV-FENCE, INV-ONCE)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from model.dict_rows import DictRows
+from nightherd.model.agent_state import AgentState, AgentStatus
+from nightherd.model.change import (
+    Answer,
+    Applied,
+    CancelJob,
+    Change,
+    LoseExecution,
+    RecordRuntimeSession,
+    Refused,
+    SaveCheckpoint,
+    SettleExecution,
+    StartExecution,
+    SubmitJob,
+    Why,
+)
+from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint
+from nightherd.model.execution import Execution, ExecutionStatus
+from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.job import (
+    STATUS_OF_EXIT,
+    SUMMARY_LIMIT,
+    ExitReason,
+    Job,
+    JobStatus,
+    JobTexts,
+)
+from nightherd.model.money import MicroUsd
+from nightherd.model.outcome import Outcome
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.trigger import TriggerType
+from nightherd.model.usage import Totals, Usage
+
+# Few of each, so that wishes collide.
+JOBS = [JobId(f"job-2025-01-01-{letter * 6}") for letter in "abcdefghij"]
+SESSIONS = [SessionId(f"sess-{letter * 8}") for letter in "abcdefgh"]
+MAX_RESTARTS = 2
+
+jobs = st.sampled_from([*JOBS, JobId("job-2025-01-01-nobody")])
+likely = st.integers(0, 7)
+"""Which of the jobs that a wish fits; the last two mean any job at all."""
+stale = st.sampled_from([0, 0, 0, 0, -1, 1])
+texts = st.sampled_from([None, "short", "long " * 200])
+totals = st.builds(
+    Totals,
+    turns=st.integers(0, 5),
+    messages=st.integers(0, 9),
+    usage=st.builds(
+        Usage,
+        input_tokens=st.integers(0, 50),
+        output_tokens=st.integers(0, 50),
+        cache_creation_input_tokens=st.integers(0, 50),
+        cache_read_input_tokens=st.integers(0, 50),
+        cost_microusd=st.integers(0, 10**6).map(MicroUsd),
+    ),
+)
+
+
+def plus(one: Totals, other: Totals) -> Totals:
+    return Totals(
+        turns=one.turns + other.turns,
+        messages=one.messages + other.messages,
+        usage=one.usage + other.usage,
+    )
+
+
+class JobsMachine(RuleBasedStateMachine):
+    """Wishes of several workers, some of them out of date, against one state."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.rows = DictRows()
+        self.now = datetime(2025, 1, 1, tzinfo=UTC)
+        self.unsettled: dict[JobId, Totals] = {}
+        """What the lost executions of a job had come to: in its record, not in its rows."""
+        for id in JOBS[:3]:
+            self.submit(id, SESSIONS[0], "one", SessionMode.PERSISTENT, "/here", None)
+
+    @rule(
+        id=jobs,
+        session_id=st.sampled_from(SESSIONS),
+        agent=st.sampled_from(["one", "two"]),
+        mode=st.sampled_from(SessionMode),
+        directory=st.sampled_from(["/here", "/here", "/there"]),
+        dedupe_key=st.sampled_from([None, None, None, "k1", "k2"]),
+    )
+    def submit(
+        self,
+        id: JobId,
+        session_id: SessionId,
+        agent: str,
+        mode: SessionMode,
+        directory: str,
+        dedupe_key: str | None,
+    ) -> None:
+        session = Session(
+            id=session_id,
+            agent=agent,
+            mode=mode,
+            status=SessionStatus.CREATED,
+            runtime_type="scripted",
+            working_directory=directory,
+            created_at=self.now,
+            last_active_at=self.now,
+            channel_id="c1" if mode is SessionMode.PER_CHANNEL else None,
+        )
+        job = Job(
+            id=id,
+            agent=agent,
+            trigger_type=TriggerType.MANUAL,
+            status=JobStatus.PENDING,
+            created_at=self.now,
+            dedupe_key=dedupe_key,
+        )
+        every = self.rows.all(Job)
+        same_work = [row for row in every if dedupe_key and row.dedupe_key == dedupe_key]
+        is_taken = any(row.id == id for row in every)
+
+        answer = self.apply(
+            SubmitJob(job=job, texts=JobTexts(job_id=id, prompt="do"), session=session)
+        )
+
+        match answer:
+            case Refused(why=Why.DUPLICATE, job=known):
+                assert [known] == same_work
+            case Refused(why=why):
+                assert why is Why.ID_TAKEN
+                assert not same_work
+                assert is_taken or self.rows.get(Session, session_id) is not None
+            case Applied(job=submitted):
+                assert not same_work
+                assert not is_taken
+                assert submitted is not None
+                home = self.rows.get(Session, submitted.session_id or "")
+                assert home is not None
+                assert (home.key, home.working_directory) == (session.key, directory)
+
+    @precondition(lambda self: self.has(JobStatus.PENDING))
+    @rule(which=likely, any_job=jobs, worker=st.sampled_from(["worker-1", "worker-2"]))
+    def start(self, which: int, any_job: JobId, worker: str) -> None:
+        id = self.pick(JobStatus.PENDING, which, any_job)
+        job = self.rows.get(Job, id)
+        is_busy = job is not None and any(
+            other.session_id == job.session_id and other.status is JobStatus.RUNNING
+            for other in self.rows.all(Job)
+        )
+
+        answer = self.apply(StartExecution(job_id=id, worker=WorkerId(worker), at=self.now))
+
+        if job is None:
+            expect(answer, Why.MISSING)
+        elif job.status is not JobStatus.PENDING:
+            expect(answer, Why.STATUS)
+        elif is_busy:
+            expect(answer, Why.SESSION_BUSY)
+        else:
+            assert isinstance(answer, Applied)
+            assert answer.job is not None
+            assert (answer.job.epoch, answer.job.worker) == (job.epoch + 1, worker)
+
+    @precondition(lambda self: self.has(JobStatus.RUNNING))
+    @rule(which=likely, any_job=jobs, epoch_off=stale, name=st.sampled_from(["r1", "r2"]))
+    def record_runtime_session(self, which: int, any_job: JobId, epoch_off: int, name: str) -> None:
+        id = self.pick(JobStatus.RUNNING, which, any_job)
+        epoch = self.epoch_of(id) + epoch_off
+
+        answer = self.apply_owned(
+            RecordRuntimeSession(job_id=id, epoch=epoch, runtime_session_id=name, at=self.now),
+            id,
+            epoch,
+        )
+
+        if isinstance(answer, Applied):
+            for row in answer.rows:
+                assert isinstance(row, Job | Execution | Session)
+                assert row.runtime_session_id == name
+
+    @precondition(lambda self: self.has(JobStatus.RUNNING))
+    @rule(
+        which=likely,
+        any_job=jobs,
+        epoch_off=stale,
+        exit_reason=st.sampled_from(ExitReason),
+        own=totals,
+        text=texts,
+    )
+    def settle(
+        self,
+        which: int,
+        any_job: JobId,
+        epoch_off: int,
+        exit_reason: ExitReason,
+        own: Totals,
+        text: str | None,
+    ) -> None:
+        id = self.pick(JobStatus.RUNNING, which, any_job)
+        epoch = self.epoch_of(id) + epoch_off
+        total = plus(own, self.unsettled.get(id, Totals()))
+        wish = SettleExecution(
+            job_id=id,
+            epoch=epoch,
+            at=self.now,
+            outcome=Outcome(exit_reason=exit_reason, error=text),
+            last_seq=7,
+            total=total,
+            own=own,
+            answer=text,
+        )
+
+        answer = self.apply_owned(wish, id, epoch)
+
+        if isinstance(answer, Applied):
+            ended, kept = answer.job, self.rows.get(JobTexts, id)
+            assert ended is not None
+            assert ended.status is STATUS_OF_EXIT[exit_reason]
+            assert (ended.turns, ended.messages) == (total.turns, total.messages)
+            assert ended.cost_microusd == total.usage.cost_microusd
+            assert kept is not None
+            assert kept.summary == text
+
+    @precondition(lambda self: self.has(JobStatus.RUNNING))
+    @rule(which=likely, any_job=jobs, epoch_off=stale, spent=totals)
+    def lose(self, which: int, any_job: JobId, epoch_off: int, spent: Totals) -> None:
+        id = self.pick(JobStatus.RUNNING, which, any_job)
+        epoch = self.epoch_of(id) + epoch_off
+        before = self.rows.get(Job, id)
+        wish = LoseExecution(
+            job_id=id, epoch=epoch, at=self.now, reason="gone", max_restarts=MAX_RESTARTS
+        )
+
+        answer = self.apply_owned(wish, id, epoch)
+
+        if isinstance(answer, Applied):
+            self.unsettled[id] = plus(spent, self.unsettled.get(id, Totals()))
+            assert before is not None
+            assert answer.job is not None
+            is_last = before.restart_count == MAX_RESTARTS
+            assert answer.job.status is (JobStatus.FAILED if is_last else JobStatus.PENDING)
+
+    @rule(id=jobs)
+    def cancel(self, id: JobId) -> None:
+        job = self.rows.get(Job, id)
+
+        answer = self.apply(CancelJob(job_id=id, at=self.now))
+
+        if job is None:
+            expect(answer, Why.MISSING)
+        elif job.status is not JobStatus.PENDING:
+            expect(answer, Why.STATUS)
+        else:
+            assert isinstance(answer, Applied)
+            assert answer.job is not None
+            assert answer.job.exit_reason is ExitReason.CANCELLED
+
+    @precondition(lambda self: self.has(JobStatus.RUNNING))
+    @rule(
+        which=likely,
+        any_job=jobs,
+        epoch_off=stale,
+        size=st.sampled_from([10, HEADER_LIMIT + 1]),
+    )
+    def save_checkpoint(self, which: int, any_job: JobId, epoch_off: int, size: int) -> None:
+        id = self.pick(JobStatus.RUNNING, which, any_job)
+        epoch = self.epoch_of(id) + epoch_off
+        checkpoint = Checkpoint(
+            id="",
+            job_id=id,
+            number=0,
+            epoch=epoch,
+            seq=3,
+            trigger="after_tool",
+            status="running",
+            created_at=self.now,
+            header={"x": "x" * size},
+        )
+        wish = SaveCheckpoint(epoch=epoch, checkpoint=checkpoint)
+
+        answer = self.apply(wish) if size > HEADER_LIMIT else self.apply_owned(wish, id, epoch)
+
+        if isinstance(answer, Applied):
+            assert size <= HEADER_LIMIT
+            numbers = [row.number for row in self.rows.all(Checkpoint) if row.job_id == id]
+            assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+    def apply_owned(self, wish: Change, id: JobId, epoch: int) -> Answer:
+        """Apply what only the owner of a running job may ask."""
+        job = self.rows.get(Job, id)
+
+        answer = self.apply(wish)
+
+        if job is None:
+            expect(answer, Why.MISSING)
+        elif epoch != job.epoch:
+            expect(answer, Why.FENCED)
+        elif job.status is not JobStatus.RUNNING:
+            expect(answer, Why.STATUS)
+        else:
+            assert isinstance(answer, Applied)
+        return answer
+
+    def apply(self, change: Change) -> Answer:
+        self.now += timedelta(seconds=1)
+        answer = self.rows.apply(change)
+        if isinstance(answer, Applied):
+            assert answer.job is not None
+            assert self.rows.get(Job, answer.job.id) == answer.job
+        return answer
+
+    def has(self, status: JobStatus) -> bool:
+        return any(job.status is status for job in self.rows.all(Job))
+
+    def pick(self, status: JobStatus, which: int, any_job: JobId) -> JobId:
+        """Mostly a job that the wish fits, so that long lives are lived; sometimes any other."""
+        fitting = [job.id for job in self.rows.all(Job) if job.status is status]
+        return fitting[which % len(fitting)] if fitting and which < 6 else any_job
+
+    def epoch_of(self, id: JobId) -> int:
+        job = self.rows.get(Job, id)
+        return job.epoch if job is not None else 1
+
+    @invariant()
+    def a_session_has_at_most_one_running_job_and_is_active_just_then(self) -> None:
+        running = Counter(
+            job.session_id for job in self.rows.all(Job) if job.status is JobStatus.RUNNING
+        )
+        for session in self.rows.all(Session):
+            assert running[session.id] == (session.status is SessionStatus.ACTIVE)
+
+    @invariant()
+    def a_running_job_has_one_open_execution_and_no_other_job_has_any(self) -> None:
+        for job in self.rows.all(Job):
+            mine = [row for row in self.rows.all(Execution) if row.job_id == job.id]
+            assert sorted(row.epoch for row in mine) == list(range(1, job.epoch + 1))
+            still_open = [row.epoch for row in mine if row.status is ExecutionStatus.STARTED]
+            assert still_open == ([job.epoch] if job.status is JobStatus.RUNNING else [])
+            lost = sum(row.status is ExecutionStatus.LOST for row in mine)
+            assert job.restart_count == min(lost, MAX_RESTARTS)
+
+    @invariant()
+    def jobs_are_numbered_and_their_dedupe_keys_are_unique(self) -> None:
+        every = self.rows.all(Job)
+        assert sorted(job.number for job in every) == list(range(1, len(every) + 1))
+        keys = [job.dedupe_key for job in every if job.dedupe_key is not None]
+        assert len(keys) == len(set(keys))
+        assert all(self.rows.get(JobTexts, job.id) is not None for job in every)
+
+    @invariant()
+    def an_ended_job_says_how_and_no_other_does(self) -> None:
+        for job in self.rows.all(Job):
+            assert job.is_terminal == (job.exit_reason is not None) == (job.finished_at is not None)
+            assert job.exit_reason is None or job.status is STATUS_OF_EXIT[job.exit_reason]
+            assert len(job.summary or "") <= SUMMARY_LIMIT
+            assert len(job.error or "") <= SUMMARY_LIMIT
+
+    @invariant()
+    def sums_equal_their_parts(self) -> None:
+        executions, every_job = self.rows.all(Execution), self.rows.all(Job)
+        for job in every_job:
+            lost = self.unsettled.get(job.id, Totals())
+            own = sum(row.turns for row in executions if row.job_id == job.id)
+            cost = sum(row.cost_microusd for row in executions if row.job_id == job.id)
+            if job.turns or job.cost_microusd:
+                assert job.turns == own + lost.turns
+                assert job.cost_microusd == cost + lost.usage.cost_microusd
+        for session in self.rows.all(Session):
+            inside = [job for job in every_job if job.session_id == session.id]
+            assert inside
+            assert len(inside) == 1 or session.mode is not SessionMode.FRESH_PER_JOB
+            assert session.job_count == sum(job.epoch > 0 for job in inside)
+            assert session.turn_count == sum(job.turns for job in inside)
+            assert session.message_count == sum(job.messages for job in inside)
+            assert session.cost_microusd == sum(job.cost_microusd for job in inside)
+
+    @invariant()
+    def an_agent_is_running_just_when_a_job_of_it_is(self) -> None:
+        for agent in self.rows.all(AgentState):
+            mine = [job for job in self.rows.all(Job) if job.agent == agent.name]
+            running = [job for job in mine if job.status is JobStatus.RUNNING]
+            oldest = min(running, key=lambda job: job.number).id if running else None
+            assert agent.current_job == oldest
+            assert (agent.status is AgentStatus.RUNNING) == bool(running)
+
+
+def expect(answer: Answer, why: Why) -> None:
+    assert isinstance(answer, Refused)
+    assert answer.why is why
+    assert answer.message
+
+
+JobsMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+test_no_sequence_of_changes_leaves_the_tables = JobsMachine.TestCase

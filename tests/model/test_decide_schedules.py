@@ -1,0 +1,235 @@
+"""Schedules and workers: one outcome per due instant, and a worker that was given up stays given up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from model.dict_rows import DictRows
+from nightherd.model.agent_state import AgentState, AgentStatus
+from nightherd.model.change import (
+    Applied,
+    EndWorker,
+    ExtendLease,
+    FireSlot,
+    Refused,
+    RegisterWorker,
+    ResetAgent,
+    SetScheduleStatus,
+    SettleExecution,
+    StartExecution,
+    SubmitJob,
+    Why,
+)
+from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
+from nightherd.model.outcome import Outcome
+from nightherd.model.schedule import (
+    SCHEDULE_LIFECYCLE,
+    ScheduleState,
+    ScheduleStatus,
+    Slot,
+    SlotOutcome,
+    schedule_id,
+    slot_id,
+)
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.trigger import TriggerType
+from nightherd.model.usage import Totals
+from nightherd.model.worker import Worker, WorkerStatus
+
+AGENT = "one"
+START = datetime(2025, 1, 1, tzinfo=UTC)
+WORKERS = [WorkerId("worker-1"), WorkerId("worker-2")]
+
+names = st.sampled_from(["hourly", "nightly"])
+hours = st.integers(0, 5)
+workers = st.sampled_from(WORKERS)
+
+
+class SchedulesMachine(RuleBasedStateMachine):
+    """Several processes that see the same instants come, and one person who switches schedules."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.rows = DictRows()
+        self.now = START
+        self.made = 0
+
+    @rule(name=names, hour=hours, is_skipped=st.booleans())
+    def fire(self, name: str, hour: int, is_skipped: bool) -> None:
+        schedule, due_at = schedule_id(AGENT, name), START + timedelta(hours=hour)
+        slot = Slot(
+            id=slot_id(schedule, due_at),
+            schedule_id=schedule,
+            due_at=due_at,
+            outcome=SlotOutcome.SKIPPED,
+            decided_at=self.now,
+            reason="still running" if is_skipped else None,
+        )
+        known = self.rows.get(Slot, slot.id)
+        before = len(self.rows.all(Job))
+
+        answer = self.rows.apply(
+            FireSlot(
+                slot=slot,
+                agent=AGENT,
+                schedule=name,
+                next_run_at=due_at + timedelta(hours=1),
+                job=None if is_skipped else self.job_of(name),
+            )
+        )
+
+        made = len(self.rows.all(Job)) - before
+        if known is not None:
+            assert isinstance(answer, Refused)
+            assert answer.why is Why.DUPLICATE
+            assert made == 0
+        else:
+            assert isinstance(answer, Applied)
+            assert made == (not is_skipped)
+
+    def job_of(self, name: str) -> SubmitJob:
+        self.made += 1
+        job_id = JobId(f"job-2025-01-01-{self.made:06d}")
+        return SubmitJob(
+            job=Job(
+                id=job_id,
+                agent=AGENT,
+                trigger_type=TriggerType.SCHEDULE,
+                status=JobStatus.PENDING,
+                created_at=self.now,
+                schedule=name,
+            ),
+            texts=JobTexts(job_id=job_id, prompt="do"),
+            session=Session(
+                id=SessionId(f"sess-{self.made:08d}"),
+                agent=AGENT,
+                mode=SessionMode.FRESH_PER_JOB,
+                status=SessionStatus.CREATED,
+                runtime_type="scripted",
+                working_directory="/here",
+                created_at=self.now,
+                last_active_at=self.now,
+            ),
+        )
+
+    @rule(name=names, status=st.sampled_from(ScheduleStatus))
+    def switch(self, name: str, status: ScheduleStatus) -> None:
+        known = self.rows.get(ScheduleState, schedule_id(AGENT, name))
+        current = known.status if known is not None else ScheduleStatus.IDLE
+
+        answer = self.rows.apply(SetScheduleStatus(agent=AGENT, schedule=name, status=status))
+
+        is_step = status is current or SCHEDULE_LIFECYCLE.allows(current, status)
+        assert isinstance(answer, Applied if is_step else Refused)
+        assert not isinstance(answer, Refused) or answer.why is Why.STATUS
+
+    @rule(is_failure=st.booleans())
+    def run_the_oldest_job(self, is_failure: bool) -> None:
+        self.now += timedelta(minutes=1)
+        waiting = [job for job in self.rows.all(Job) if job.status is JobStatus.PENDING]
+        if not waiting:
+            return
+        job = min(waiting, key=lambda job: job.number)
+        schedule = schedule_id(AGENT, job.schedule or "")
+        before = self.rows.get(ScheduleState, schedule)
+        reason = ExitReason.ERROR if is_failure else ExitReason.SUCCESS
+        outcome = Outcome(exit_reason=reason, error="broke" if is_failure else None)
+
+        self.rows.apply(StartExecution(job_id=job.id, worker=WORKERS[0], at=self.now))
+        self.rows.apply(
+            SettleExecution(
+                job_id=job.id,
+                epoch=1,
+                at=self.now,
+                outcome=outcome,
+                last_seq=1,
+                total=Totals(),
+                own=Totals(),
+            )
+        )
+
+        after = self.rows.get(ScheduleState, schedule)
+        assert before is not None
+        assert after is not None
+        assert after.last_run_at == self.now
+        assert after.last_error == ("broke" if is_failure else None)
+        assert after.consecutive_failures == (before.consecutive_failures + 1) * is_failure
+        if before.status is ScheduleStatus.DISABLED:
+            assert after.status is ScheduleStatus.DISABLED
+
+    @rule()
+    def reset_agent(self) -> None:
+        known = self.rows.get(AgentState, AGENT)
+
+        answer = self.rows.apply(ResetAgent(agent=AGENT))
+
+        if known is None:
+            assert isinstance(answer, Refused)
+        else:
+            after = self.rows.get(AgentState, AGENT)
+            assert after is not None
+            assert (after.status, after.error_message) == (AgentStatus.IDLE, None)
+
+    @rule(id=workers)
+    def register(self, id: WorkerId) -> None:
+        known = self.rows.get(Worker, id)
+        worker = Worker(
+            id=id,
+            status=WorkerStatus.ALIVE,
+            host="here",
+            pid=7,
+            process_started="1",
+            boot_id="b",
+            deadline=1.0,
+            started_at=self.now,
+            heartbeat_at=self.now,
+        )
+
+        answer = self.rows.apply(RegisterWorker(worker=worker))
+
+        assert isinstance(answer, Applied if known is None else Refused)
+
+    @rule(id=workers, deadline=st.floats(0, 100))
+    def extend(self, id: WorkerId, deadline: float) -> None:
+        known = self.rows.get(Worker, id)
+
+        answer = self.rows.apply(ExtendLease(worker_id=id, deadline=deadline, at=self.now))
+
+        is_alive = known is not None and known.status is WorkerStatus.ALIVE
+        assert isinstance(answer, Applied if is_alive else Refused)
+
+    @rule(id=workers, status=st.sampled_from([WorkerStatus.LEFT, WorkerStatus.LOST]))
+    def end(self, id: WorkerId, status: WorkerStatus) -> None:
+        known = self.rows.get(Worker, id)
+
+        answer = self.rows.apply(EndWorker(worker_id=id, status=status, at=self.now))
+
+        is_alive = known is not None and known.status is WorkerStatus.ALIVE
+        assert isinstance(answer, Applied if is_alive else Refused)
+
+    @invariant()
+    def every_slot_has_one_outcome_and_every_job_one_slot(self) -> None:
+        slots = self.rows.all(Slot)
+        by_job = [slot.job_id for slot in slots if slot.outcome is SlotOutcome.JOB]
+        assert sorted(by_job, key=str) == sorted(job.id for job in self.rows.all(Job))
+        for slot in slots:
+            is_skipped = slot.outcome is SlotOutcome.SKIPPED
+            assert is_skipped == (slot.job_id is None) == (slot.reason is not None)
+
+
+SchedulesMachine.TestCase.settings = settings(
+    max_examples=50, stateful_step_count=30, deadline=None
+)
+test_no_sequence_of_changes_doubles_a_slot_or_revives_a_worker = SchedulesMachine.TestCase
+
+
+def test_an_instant_is_one_slot_in_every_time_zone() -> None:
+    utc = datetime(2025, 1, 1, 12, 0, tzinfo=UTC)
+
+    assert slot_id("a/b", utc) == slot_id("a/b", utc.astimezone())
+    assert slot_id("a/b", utc) != slot_id("a/b", utc + timedelta(microseconds=1))
