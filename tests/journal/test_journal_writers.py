@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import FencedError
+from nightherd.journal.codec import encode_line
+from nightherd.journal.fence import Fence, find_anchor
 from nightherd.journal.files import JournalFiles
+from nightherd.journal.lines import admit
 from nightherd.journal.writer import JournalFile
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, payload_of
+from nightherd.model.event import AssistantEvent, Event, SystemEvent, describe, payload_of
 from nightherd.model.system import SystemSubtype, TornTail
+from nightherd.ports import BadLine
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.journal_contract import JOB, begin, say, texts
 
@@ -178,9 +183,76 @@ def test_opening_finds_the_highest_epoch_behind_many_fenced_lines(journals: Jour
     assert journals.examine(JOB).fenced == 7
 
 
+def test_every_number_of_a_journal_of_many_blocks_can_be_begun_after(
+    journals: JournalFiles,
+) -> None:
+    journal = begin(journals)
+    written = [journal.append(say("x" * (number % 50))) for number in range(120)]
+
+    with blocks_of(100):
+        for after in range(121):
+            assert list(journals.read(JOB, after=after)) == written[after:]
+            assert journals.last(JOB, after) == written[len(written) - after :]
+
+
+def test_line_of_a_zombie_at_the_edge_of_a_block_is_not_taken_for_one_that_counts(
+    journals: JournalFiles,
+) -> None:
+    zombies = [begin(journals, epoch=epoch) for epoch in (1, 2, 3)]
+    owner = begin(journals, epoch=4)
+    for zombie in zombies:
+        owner.append(say("owner"))
+        with pytest.raises(FencedError):
+            zombie.append(say("zombie"))
+    events = list(journals.read(JOB))
+
+    for size in range(100, journals.path(JOB).stat().st_size):
+        with blocks_of(size):
+            assert journals.last(JOB, 1) == events[-1:]
+            assert begin(journals, epoch=4).last_seq == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_certain"),
+    [
+        ((1, 7), (1, 8), True),
+        ((1, 7), (2, 8), False),
+        ((2, 7), (1, 8), False),
+        ((1, 7), (1, 7), False),
+        ((1, 7), (1, 9), False),
+        ((1, 7), None, False),
+    ],
+)
+def test_only_consecutive_neighbours_of_one_epoch_make_a_place_certain(
+    first: tuple[int, int], second: tuple[int, int] | None, is_certain: bool
+) -> None:
+    def line(place: tuple[int, int] | None) -> Event | BadLine:
+        if place is None:
+            return BadLine(offset=10, length=3, reason="not an event")
+        return AssistantEvent(v=1, epoch=place[0], seq=place[1])
+
+    anchor = find_anchor([(0, line(first)), (10, line(second)), (20, line((3, 9)))])
+
+    assert anchor == ((10, line(second)) if is_certain else None)
+
+
+def test_fragment_in_one_block_is_accounted_for_by_the_torn_tail_in_the_next() -> None:
+    fence = Fence(epoch=1, seq=4)
+    torn = msgspec.structs.replace(
+        describe(TornTail(offset=0, fragment=b"half")), v=1, seq=5, epoch=1
+    )
+
+    admit(fence, (0, b"half\n"))
+    [event] = admit(fence, (5, encode_line(torn)))
+
+    assert event == torn
+    assert (fence.findings().torn, fence.findings().bad_lines) == (1, ())
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("open"), st.integers(1, 4)),
+        st.tuples(st.just("append"), st.integers(0, 5)),
         st.tuples(st.just("append"), st.integers(0, 5)),
         st.tuples(st.just("tear"), st.integers(0, 60)),
         st.tuples(st.just("garbage"), st.integers(0, 3)),
@@ -195,7 +267,7 @@ class Writers:
 
     def __init__(self, journals: JournalFiles) -> None:
         self.journals = journals
-        self.handles: list[JournalFile] = []
+        self.handles: dict[JournalFile, int] = {}
         self.acknowledged: list[Event] = []
 
     def step(self, action: str, number: int) -> None:
@@ -207,9 +279,13 @@ class Writers:
                 except FencedError:
                     return
                 assert isinstance(handle, JournalFile)
-                self.handles.append(handle)
+                # An execution has one journal open at a time; its epoch is its own.
+                for old in [old for old, epoch in self.handles.items() if epoch == number]:
+                    old.close()
+                    del self.handles[old]
+                self.handles[handle] = number
             case "append" if self.handles:
-                handle = self.handles[number % len(self.handles)]
+                handle = list(self.handles)[number % len(self.handles)]
                 try:
                     event = handle.append(say(f"{len(self.acknowledged)} " + "x" * number * 9))
                 except FencedError:
@@ -234,9 +310,9 @@ class Writers:
             for event in events
             if isinstance(event, AssistantEvent | SystemEvent)
         )
-        for count in (1, 3, 100):
+        for count in (1, 2, 100):
             assert self.journals.last(JOB, count) == events[-count:]
-        for after in range(len(events) + 1):
+        for after in (1, len(events) // 2, len(events)):
             assert list(self.journals.read(JOB, after=after)) == events[after:]
 
     def close(self) -> None:
@@ -245,7 +321,7 @@ class Writers:
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps=steps, block=st.sampled_from([300, 700, 32_768]))
+@given(steps=steps, block=st.sampled_from([50, 200, 300, 500, 32_768]))
 def test_readers_see_exactly_what_was_acknowledged_whatever_writers_do(
     steps: list[tuple[str, int]], block: int
 ) -> None:
@@ -255,6 +331,6 @@ def test_readers_see_exactly_what_was_acknowledged_whatever_writers_do(
         try:
             for action, number in steps:
                 writers.step(action, number)
-            writers.check()
+                writers.check()
         finally:
             writers.close()

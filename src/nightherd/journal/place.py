@@ -41,9 +41,12 @@ def seek(descriptor: int, size: int, after: int) -> tuple[Fence, int]:
     Halves the file until what is left is a few blocks; reading on from there misses nothing.
     """
     epoch, seq, low, high = 0, 0, 0, size if after > 0 else 0
-    while high - low > 4 * BLOCK:
+    stretch = (
+        8 * BLOCK
+    )  # lines of up to 64 KiB are common: room for the two that make a place certain
+    while high - low > stretch:
         middle = (low + high) // 2
-        data = os.pread(descriptor, BLOCK, middle)
+        data = os.pread(descriptor, stretch, middle)
         cut = data.find(b"\n") + 1
         anchor = (
             find_anchor(split(data[cut : data.rfind(b"\n") + 1], middle + cut)) if cut else None
