@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from nightherd.model.agent import Agent
@@ -251,6 +252,49 @@ class Journals(Protocol):
 
     def examine(self, job_id: JobId) -> Findings:
         """What a reading of the whole journal comes across: lines ignored, lines damaged."""
+
+
+class FinishedJournals(Protocol):
+    """Where records that are over already, and came from elsewhere, are written as whole journals."""
+
+    def write(self, job_id: JobId, events: Iterable[Event]) -> None:
+        """The job's journal is exactly `events` once this returns, whatever was there; before that, nothing is.
+
+        The events come numbered and stamped, and are consumed as they are written.
+        """
+
+    def sync(self) -> None:
+        """Every journal written so far survives a power cut from here on."""
+
+
+class TranscriptDraft(Protocol):
+    """A raw copy being written."""
+
+    @property
+    def extends_old(self) -> bool:
+        """Whether the copy that is there is the beginning of this one: nothing would be lost."""
+
+    def write(self, block: bytes, /) -> None:
+        """The next bytes."""
+
+    def keep(self) -> None:
+        """Put it in its place as a whole; without this it is dropped."""
+
+
+class TranscriptShelf(Protocol):
+    """Raw copies of the transcripts that runtimes keep themselves, by name."""
+
+    def is_current(self, name: str, *, size: int, modified_ns: int) -> bool:
+        """Whether the copy was marked for a source of this size and time."""
+
+    def draft(self, name: str) -> AbstractContextManager[TranscriptDraft]:
+        """A new copy to be written; dropped at the end of the block unless it was kept."""
+
+    def sync(self) -> None:
+        """Every copy kept so far survives a power cut from here on."""
+
+    def mark(self, name: str, *, modified_ns: int) -> None:
+        """The copy, and what was recorded from it, is as the source was at this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

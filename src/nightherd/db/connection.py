@@ -107,12 +107,18 @@ def set_synchronous(database: Database, *, is_durable: bool) -> None:
     database.execute("PRAGMA synchronous = FULL" if is_durable else "PRAGMA synchronous = NORMAL")
 
 
+def sqlite_version() -> tuple[str, bool]:
+    """The SQLite in use, and whether it is one that does not damage databases."""
+    version = apsw.sqlite_lib_version()
+    return version, tuple(int(part) for part in version.split(".")) >= OLDEST_SQLITE
+
+
 def _connect(path: Path, name: str, flags: int) -> Database:
-    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    if version < OLDEST_SQLITE:
+    version, is_safe = sqlite_version()
+    if not is_safe:
         needed = ".".join(str(part) for part in OLDEST_SQLITE)
         raise StateError(
-            f"SQLite {apsw.sqlite_lib_version()} can damage databases; {needed} or newer is needed",
+            f"SQLite {version} can damage databases; {needed} or newer is needed",
             code="SQLITE_TOO_OLD",
             hint="reinstall nightherd so that its own apsw is used",
         )

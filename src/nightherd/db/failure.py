@@ -16,7 +16,7 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
     apsw.NotADBError: (
         "NOTADB",
         "{path} is not a database",
-        "move the file aside, never edit it; the ledger beside it holds every row",
+        "nightherd doctor --rebuild",
     ),
     apsw.CorruptError: (
         "CORRUPT",

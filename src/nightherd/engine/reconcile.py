@@ -43,9 +43,14 @@ class Record:
     is_alive: IsAlive
 
 
+def workers_at_work(record: Record) -> list[Worker]:
+    """The workers that really are there."""
+    return [worker for worker in record.reader.live_workers() if _is_there(worker, record)]
+
+
 def stuck_jobs(record: Record) -> Iterator[Finding]:
     """Jobs that are `running` by their row although their worker is gone."""
-    alive = {worker.id for worker in record.reader.live_workers() if _is_there(worker, record)}
+    alive = {worker.id for worker in workers_at_work(record)}
     for job in _jobs(record.reader, JobStatus.RUNNING):
         if job.worker not in alive:
             yield Finding(
@@ -108,6 +113,28 @@ def disagreements(record: Record) -> Iterator[Finding]:
                 job_id=job_id,
                 remedy="its row is made again from its journal",
                 is_fixable=True,
+            )
+
+
+def damaged_journals(record: Record) -> Iterator[Finding]:
+    """Journals with lines that cannot be read, or with numbers missing. Reads every line there is."""
+    for job_id in record.journals.job_ids():
+        found = record.journals.examine(job_id)
+        for bad in found.bad_lines:
+            yield Finding(
+                check="journals",
+                level=Level.PROBLEM,
+                message=f"job {job_id}: the line at byte {bad.offset} is no event: {bad.reason}",
+                job_id=job_id,
+                remedy="the line stays where it is; readers leave it out and say so",
+            )
+        if found.missing:
+            yield Finding(
+                check="journals",
+                level=Level.PROBLEM,
+                message=f"job {job_id}: {found.missing} events are missing",
+                job_id=job_id,
+                remedy="restore the file from a backup",
             )
 
 

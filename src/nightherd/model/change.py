@@ -172,6 +172,13 @@ class AdoptRows:
     source: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshAdopted:
+    """What an adopted session was made from has grown: its row follows, as long as no job of ours was in it."""
+
+    session: Session
+
+
 Change = (
     SubmitJob
     | StartExecution
@@ -188,6 +195,7 @@ Change = (
     | SaveCheckpoint
     | CorrectJob
     | AdoptRows
+    | RefreshAdopted
 )
 
 

@@ -31,6 +31,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SaveCheckpoint: records.save_checkpoint,
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,
+    changes.RefreshAdopted: records.refresh,
 }
 """Who decides which change."""
 

@@ -134,6 +134,11 @@ def filesystem_of(path: Path, mounts: Path = MOUNTS) -> str | None:
     return found[1] if found is not None else None
 
 
+def is_network_filesystem(kind: str | None) -> bool:
+    """Whether a filesystem of this type is another machine's, where locks do not hold."""
+    return kind is not None and (kind in NETWORK_FILESYSTEMS or kind.startswith(NETWORK_FUSE))
+
+
 def _refuse_dangling(root: Path) -> None:
     if root.is_symlink() and not root.exists():
         raise StateDirectoryCreateError(
@@ -146,7 +151,7 @@ def _refuse_dangling(root: Path) -> None:
 
 def _refuse_network(root: Path, mounts: Path) -> None:
     kind = filesystem_of(root, mounts)
-    if kind is not None and (kind in NETWORK_FILESYSTEMS or kind.startswith(NETWORK_FUSE)):
+    if is_network_filesystem(kind):
         raise StateDirectoryCreateError(
             f"'{root}' is on a network filesystem ({kind}), where locks do not hold.",
             path=str(root),

@@ -11,6 +11,7 @@ from pathlib import Path
 from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.queries import Queries
 from nightherd.db.schema import known_schema, refuse_newer, schema_number
+from nightherd.errors import StateFileError
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
@@ -20,7 +21,7 @@ from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import Session
 from nightherd.model.worker import Worker
 from nightherd.ports import JobQuery
-from nightherd.state.layout import DATABASE
+from nightherd.state.layout import DATABASE, LEDGER
 from nightherd.state.rows import SqliteRows
 
 NEWEST = 2**63 - 1
@@ -120,6 +121,7 @@ class SqliteReader:
         if self._found is None:
             database = open_for_reading(self._path)
             if database is None:
+                self._refuse_lost()
                 return None
             found = schema_number(database, self._queries)
             if found == 0 or found > known_schema():
@@ -129,3 +131,14 @@ class SqliteReader:
             self._database = database
             self._found = SqliteRows(database, self._queries)
         return self._found
+
+    def _refuse_lost(self) -> None:
+        """A ledger without a database is not an empty state: somebody deleted the database."""
+        ledger = self._path.with_name(LEDGER)
+        if any(path.stat().st_size for path in ledger.glob("*.jsonl")):
+            raise StateFileError(
+                f"{self._path} is gone, and the ledger beside it has its rows",
+                path=str(self._path),
+                code="DATABASE_GONE",
+                hint="nightherd doctor --rebuild",
+            )

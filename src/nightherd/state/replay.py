@@ -14,8 +14,8 @@ from nightherd.state.carry_out import StateTables
 from nightherd.state.tables import time_text
 
 
-def replay(ledger: Path, database: Path, *, at: datetime) -> int:
-    """Make `database` from the files in `ledger`; the number of the last change it holds.
+def replay(ledger: Path, database: Path, *, at: datetime, until: int | None = None) -> int:
+    """Make `database` from the files in `ledger`, up to change `until`; the last change it holds.
 
     The file must not exist: nothing is ever overwritten. When this raises, it does not exist either. The
     next change of the new database is numbered after the last one replayed.
@@ -34,6 +34,8 @@ def replay(ledger: Path, database: Path, *, at: datetime) -> int:
         last = 0
         made.execute("BEGIN IMMEDIATE")
         for line in read_ledger(ledger):
+            if until is not None and line.change > until:
+                break
             tables.restore(line)
             last = line.change
         if last:

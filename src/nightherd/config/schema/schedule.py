@@ -63,7 +63,7 @@ class Schedule(Model):
     max_overlap: Count | None = Field(
         None, description="How many of its jobs may run at the same time."
     )
-    catch_up: Literal["none", "last", "all"] | None = Field(
+    catch_up: Literal["none", "one", "all"] | None = Field(
         None, description="Which slots missed while nothing ran are made up for."
     )
     pause_after: Whole | None = Field(

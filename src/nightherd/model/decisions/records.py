@@ -10,6 +10,7 @@ from nightherd.model.change import (
     Answer,
     Applied,
     CorrectJob,
+    RefreshAdopted,
     Refused,
     Row,
     SaveCheckpoint,
@@ -19,7 +20,7 @@ from nightherd.model.checkpoint import HEADER_LIMIT, checkpoint_id
 from nightherd.model.decisions.jobs import owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
-from nightherd.model.session import Session
+from nightherd.model.session import Session, SessionStatus
 
 
 def save_checkpoint(change: SaveCheckpoint, rows: Rows) -> Answer:
@@ -66,6 +67,17 @@ def adopt(change: AdoptRows, rows: Rows) -> Answer:
         else:
             written.append(row)
     return Applied(rows=tuple(written))
+
+
+def refresh(change: RefreshAdopted, rows: Rows) -> Answer:
+    """The session as its source has it now; refused once a job of ours has gone on from it."""
+    found = rows.get(Session, change.session.id)
+    if found is None:
+        return Refused(why=Why.MISSING, message=f"there is no session {change.session.id}")
+    is_untouched = found.job_count == 0 and found.status is SessionStatus.PAUSED
+    if found.imported_from is None or not is_untouched:
+        return Refused(why=Why.STATUS, message=f"session {found.id} has jobs of its own")
+    return Applied(rows=(replace(change.session, number=found.number),))
 
 
 def key_of(row: Row) -> str:

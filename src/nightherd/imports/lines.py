@@ -1,0 +1,129 @@
+"""Reading another tool's files: only ever reading, in blocks, however long the file or a line of it is."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+BLOCK = 256 * 1024
+LINE_LIMIT = 64 * 1024 * 1024
+"""Longest line that is looked at, in bytes; a longer one is reported, never held in memory."""
+
+BOM = b"\xef\xbb\xbf"
+FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Without O_NONBLOCK a pipe in a file's place would be waited for."""
+
+
+class Line(NamedTuple):
+    """A line without its newline, counted from 1; None in place of one beyond the limit."""
+
+    number: int
+    text: bytes | None
+    is_ended: bool = True
+    """Whether its newline is there: the last line of a file may still be written, or torn."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A handle for reading a regular file; `OSError` when it is none."""
+    handle = os.open(path, FLAGS)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "Not a regular file", str(path))
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def blocks(handle: int) -> Iterator[bytes]:
+    """What the file holds, from where the handle stands to its end now."""
+    while block := os.read(handle, BLOCK):
+        yield block
+
+
+class LineCutter:
+    """Cuts blocks into lines. Holds at most one line, and of one beyond the limit nothing."""
+
+    def __init__(self, limit: int = LINE_LIMIT) -> None:
+        self._limit = limit
+        self._number = 0
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def feed(self, block: bytes) -> Iterator[Line]:
+        """The lines that `block` ends."""
+        first, *others = block.split(b"\n")
+        self._hold(first)
+        if not others:
+            return
+        yield self._take(is_ended=True)
+        for text in others[:-1]:
+            self._number += 1
+            yield Line(self._number, text if len(text) <= self._limit else None)
+        self._hold(others[-1])
+
+    def end(self) -> Iterator[Line]:
+        """The last line, when no newline ended it."""
+        if self._length:
+            yield self._take(is_ended=False)
+
+    def _hold(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length > self._limit:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def _take(self, *, is_ended: bool) -> Line:
+        text = b"".join(self._parts) if self._length <= self._limit else None
+        self._parts, self._length = [], 0
+        self._number += 1
+        if self._number == 1 and text is not None:
+            text = text.removeprefix(BOM)
+        return Line(self._number, text, is_ended)
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines of a regular file, blank ones too."""
+    cutter = LineCutter()
+    with opened(path) as handle:
+        for block in blocks(handle):
+            yield from cutter.feed(block)
+        yield from cutter.end()
+
+
+def read_object(text: bytes) -> dict[str, Any]:
+    """The JSON object of a line, as JavaScript writes it: lone surrogates too. `ValueError` when it is none."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 (what the caller lists is a bad record)
+    return value
+
+
+def too_long(limit: int = LINE_LIMIT) -> str:
+    """Why a line beyond the limit was not looked at."""
+    return f"longer than {limit // (1024 * 1024)} MiB"
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Why something could not be read, in a few words."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return " ".join(str(error).split())
+
+
+def shown(path: Path) -> str:
+    """The path as text that any file can hold, whatever bytes its name has."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,153 @@
+"""The shelf: raw copies of transcripts in `transcripts/`, private, each there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nightherd.errors import AtomicWriteError
+from nightherd.files.calls import sync_directory
+from nightherd.files.path_safety import safe_child
+from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.rename import rename_with_retry
+from nightherd.files.temp_files import temp_path_for
+
+PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class TranscriptFiles:
+    """The raw copies below one directory, which is made when the first is kept."""
+
+    def __init__(self, root: Path, *, is_read_only: bool = False) -> None:
+        self._root = root
+        self._is_read_only = is_read_only
+        self._unsynced: set[Path] = set()
+
+    def is_current(self, name: str, *, size: int, modified_ns: int) -> bool:
+        """Whether the copy was marked as complete for a source of this size and time."""
+        try:
+            found = self._path(name).stat()
+        except OSError:
+            return False
+        return (found.st_size, found.st_mtime_ns) == (size, modified_ns)
+
+    @contextmanager
+    def draft(self, name: str) -> Iterator[Draft]:
+        """A new copy to be written from the beginning; dropped unless `keep` is called on it."""
+        target = self._path(name)
+        draft = Draft(target, None if self._is_read_only else self._begin(target))
+        try:
+            yield draft
+        finally:
+            draft.close()
+            if draft.is_kept:
+                self._unsynced.add(target.parent)
+
+    def sync(self) -> None:
+        """Every copy kept so far survives a power cut from here on."""
+        while self._unsynced:
+            directory = self._unsynced.pop()
+            try:
+                sync_directory(directory)
+            except OSError as error:
+                raise failure(error, directory) from error
+
+    def mark(self, name: str, *, modified_ns: int) -> None:
+        """The copy, and what was recorded from it, is as the source was at this time."""
+        path = self._path(name)
+        try:
+            os.utime(path, ns=(modified_ns, modified_ns))
+        except OSError as error:
+            raise failure(error, path) from error
+
+    def _begin(self, target: Path) -> Path:
+        try:
+            for directory in (self._root, *self._below_root(target)):
+                if not directory.is_dir():
+                    directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+                    self._unsynced.add(directory.parent)
+        except OSError as error:
+            raise failure(error, target) from error
+        return temp_path_for(target)
+
+    def _below_root(self, target: Path) -> list[Path]:
+        return [above for above in reversed(target.parents) if self._root in above.parents]
+
+    def _path(self, name: str) -> Path:
+        return safe_child(self._root, name)
+
+
+class Draft:
+    """A copy being written, compared on the way with the one that is there."""
+
+    def __init__(self, target: Path, temporary: Path | None) -> None:
+        self._target = target
+        self._temporary = temporary
+        self._handle = -1
+        self._old = -1
+        self._size = 0
+        self._old_left = 0
+        self._is_like_old = True
+        self.is_kept = False
+        try:
+            if temporary is not None:
+                self._handle = os.open(temporary, NEW, PRIVATE_FILE)
+            with suppress(FileNotFoundError):
+                self._old = os.open(target, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                self._old_left = os.fstat(self._old).st_size
+        except OSError as error:
+            self.close()
+            raise failure(error, target) from error
+
+    @property
+    def extends_old(self) -> bool:
+        """Whether nothing of the copy that is there would be lost: it is the beginning of this one."""
+        return self._is_like_old and self._old_left == 0
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the copy that is there has exactly these bytes."""
+        return self._old >= 0 and self.extends_old and os.fstat(self._old).st_size == self._size
+
+    def write(self, block: bytes) -> None:
+        """The next bytes."""
+        try:
+            if self._old_left and self._is_like_old:
+                before = os.read(self._old, min(len(block), self._old_left))
+                self._old_left -= len(before)
+                self._is_like_old = bool(before) and block.startswith(before)
+            self._size += len(block)
+            rest = memoryview(block) if self._handle >= 0 else memoryview(b"")
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+        except OSError as error:
+            raise failure(error, self._target) from error
+
+    def keep(self) -> None:
+        """Put it in its place, on disk before it is seen. Nothing happens in a dry run, or when it is there."""
+        if self._temporary is None or self.is_same:
+            return
+        try:
+            os.fsync(self._handle)
+            rename_with_retry(self._temporary, self._target)
+        except OSError as error:
+            raise failure(error, self._target) from error
+        self.is_kept = True
+
+    def close(self) -> None:
+        """Give everything back; a copy that was not kept is gone."""
+        for handle in (self._handle, self._old):
+            if handle >= 0:
+                os.close(handle)
+        self._handle = self._old = -1
+        if self._temporary is not None and not self.is_kept:
+            self._temporary.unlink(missing_ok=True)
+
+
+def failure(error: OSError, path: Path) -> AtomicWriteError:
+    """The system's error as ours."""
+    code = error_code(error)
+    return AtomicWriteError(permission_error_message(code, path), path=str(path), code=code)
