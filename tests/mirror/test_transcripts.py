@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,7 +67,7 @@ def test_a_conversation_becomes_envelopes(world: World) -> None:
     assert said["type"] == "assistant"
     assert said["message"] == {
         "role": "assistant",
-        "model": None if said["message"]["model"] is None else "sheepdog-1",
+        "model": "sheepdog-1",
         "content": [
             {"type": "text", "text": "I look."},
             {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
@@ -76,7 +79,6 @@ def test_a_conversation_becomes_envelopes(world: World) -> None:
             "cache_read_input_tokens": 0,
         },
     }
-    assert said["message"]["model"] == "sheepdog-1"
     assert result["type"] == "user"
     assert result["message"] == {
         "role": "user",
@@ -320,6 +322,32 @@ def test_a_torn_last_line_is_cut_and_written_whole(world: World) -> None:
     world.say(1, answer("The wolf is gone.", message=4, turn=2))
     world.catch_up()
     assert [line["seq"] for line in world.transcript("s-1")] == [8]
+
+
+FULL_DISK = """\
+import resource, sys
+from pathlib import Path
+from nightherd.errors import AtomicWriteError
+from nightherd.mirror.transcript_file import append
+
+path = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    append(path, path.stat().st_size, b"x" * 200 + b"\\n")
+except AtomicWriteError as error:
+    print(error.code)
+"""
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_nothing_of_itself(tmp_path: Path) -> None:
+    path = tmp_path / "s-1.jsonl"
+    path.write_bytes(b'{"seq":1}\n')
+
+    command = [sys.executable, "-c", FULL_DISK, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "EFBIG\n"
+    assert path.read_bytes() == b'{"seq":1}\n'
 
 
 def test_a_long_backlog_is_written_in_order(world: World) -> None:

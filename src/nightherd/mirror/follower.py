@@ -17,7 +17,7 @@ from nightherd.errors import NightherdError, RefusedError
 from nightherd.files.calls import SYSTEM_CALLS, FileCalls
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.mirror.lock import MirrorLock
-from nightherd.mirror.memory import Memory, Pending, declare, fold
+from nightherd.mirror.memory import VERSION, Memory, Pending, declare, fold
 from nightherd.mirror.output_log import write_output_log
 from nightherd.mirror.position import load_memory, save_memory
 from nightherd.mirror.scribe import Scribe
@@ -168,7 +168,8 @@ class MirrorFollower:
         loaded = load_memory(self._layout.memory, self._clock.now())
         if loaded.notice is not None:
             self._scribe.notices.append(loaded.notice)
-        work = _Work(memory=loaded.memory, pending=Pending(), saved=loaded.data)
+        memory = self._checked(loaded.memory)
+        work = _Work(memory=memory, pending=Pending(), saved=loaded.data)
         if self._agents is not None:
             declare(work.memory, self._agents, work.pending)
         if self._started_at is not None:
@@ -178,6 +179,17 @@ class MirrorFollower:
         self._scribe.begin(work.memory, work.pending)
         self._work = work
         return work
+
+    def _checked(self, memory: Memory) -> Memory:
+        """`memory`, if the feed still has the change it ends with; a feed made anew is followed anew."""
+        if memory.change == 0:
+            return memory
+        if any(True for _ in islice(self._feed.read(after=memory.change - 1), 1)):
+            return memory
+        self._scribe.notices.append(
+            f"the ledger ends before change {memory.change}; the mirror starts anew"
+        )
+        return Memory(v=VERSION, started_at=memory.started_at, declared=memory.declared)
 
     def _catch_up(self, work: _Work) -> None:
         is_behind = True
