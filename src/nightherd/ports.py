@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -319,7 +319,7 @@ class RuntimeRequest:
 class Runtime(Protocol):
     """What executes an agent."""
 
-    def execute(self, request: RuntimeRequest) -> AsyncIterator[Event]:
+    def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """The events of the run, in order, each yielded before what it announces is done.
 
         Ends after a terminal event. Cancelling the iteration stops the agent and everything it started.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from nightherd.engine.reconcile import Record
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
-    from nightherd.model.finding import Finding
     from nightherd.ports import (
         ChangeFeed,
         Clock,
@@ -171,76 +169,11 @@ async def open_record(state_dir: Path) -> AsyncIterator[Record]:
 
 def doctor_checks(state_dir: Path, record: Record) -> list[Check]:
     """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
-    check = load("nightherd.engine.doctor:Check")
-    reconcile = import_module("nightherd.engine.reconcile")
-    checkup = load("nightherd.state.checkup:Checkup")(state_dir)
-    mending = load("nightherd.state.mending:Mending")(state_dir)
-    examine_mirror = load("nightherd.mirror.checkup:examine_mirror")
     now = record.clock.now()
-
-    async def mend_mirror(finding: Finding) -> None:
-        if finding.path is not None:
-            load("nightherd.files.corrupt:keep_aside")(load("pathlib:Path")(finding.path), now)
-        open_mirror(state_dir).rebuild()
-
-    return [
-        check(name="sqlite", title="SQLite", examine=checkup.sqlite),
-        check(name="filesystem", title="filesystem", examine=checkup.filesystem),
-        check(name="disk", title="free space", examine=checkup.disk),
-        check(
-            name="directory", title="directories", examine=checkup.directory, mend=mending.directory
-        ),
-        check(
-            name="permissions",
-            title="permissions",
-            examine=checkup.permissions,
-            mend=mending.permissions,
-        ),
-        check(
-            name="temp-files",
-            title="temporary files",
-            examine=partial(checkup.temp_files, now),
-            mend=mending.temp_file,
-        ),
-        check(name="database", title="database", examine=checkup.database),
-        check(name="ledger", title="ledger", examine=checkup.ledger),
-        check(
-            name="stuck",
-            title="running jobs",
-            examine=partial(reconcile.stuck_jobs, record),
-            mend=partial(reconcile.release, record),
-        ),
-        check(
-            name="record",
-            title="rows and journals",
-            examine=partial(reconcile.disagreements, record),
-            mend=partial(reconcile.correct, record),
-        ),
-        check(
-            name="mirror",
-            title="readable files",
-            examine=partial(examine_mirror, state_dir),
-            mend=mend_mirror,
-        ),
-        check(
-            name="whole-database",
-            title="database, every page",
-            examine=checkup.whole_database,
-            is_deep=True,
-        ),
-        check(
-            name="agreement",
-            title="ledger replayed",
-            examine=partial(checkup.agreement, now),
-            is_deep=True,
-        ),
-        check(
-            name="journals",
-            title="journals, every line",
-            examine=partial(reconcile.damaged_journals, record),
-            is_deep=True,
-        ),
-    ]
+    quick, deep = load("nightherd.state.checks:state_checks")(state_dir, now)
+    agreeing, reading = load("nightherd.engine.reconcile:record_checks")(record)
+    mirror = load("nightherd.mirror.checkup:mirror_check")(state_dir, now, open_mirror(state_dir))
+    return [*quick, *agreeing, mirror, *deep, *reading]
 
 
 def rebuild_database(state_dir: Path) -> Sequence[Path]:

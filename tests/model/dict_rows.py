@@ -91,6 +91,14 @@ class DictRows:
         ]
         return min(running, key=lambda job: job.number).id if running else None
 
+    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        return any(
+            (job.agent, job.schedule) == (agent, schedule)
+            and job.status not in JOB_LIFECYCLE.terminal
+            for job in self.all(Job)
+            if job.id != besides
+        )
+
     def next_job_number(self) -> int:
         return len(self.all(Job)) + 1
 

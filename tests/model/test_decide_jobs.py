@@ -82,8 +82,8 @@ class JobsMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.rows = DictRows()
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
-        self.unsettled: dict[JobId, Totals] = {}
-        """What the lost executions of a job had come to: in its record, not in its rows."""
+        self.recorded: dict[JobId, Totals] = {}
+        """What the executions of a job that ended come to, by its journal."""
         for id in JOBS[:3]:
             self.submit(id, SESSIONS[0], "one", SessionMode.PERSISTENT, "/here", None)
 
@@ -206,7 +206,7 @@ class JobsMachine(RuleBasedStateMachine):
     ) -> None:
         id = self.pick(JobStatus.RUNNING, which, any_job)
         epoch = self.epoch_of(id) + epoch_off
-        total = plus(own, self.unsettled.get(id, Totals()))
+        total = plus(own, self.recorded.get(id, Totals()))
         wish = SettleExecution(
             job_id=id,
             epoch=epoch,
@@ -221,6 +221,7 @@ class JobsMachine(RuleBasedStateMachine):
         answer = self.apply_owned(wish, id, epoch)
 
         if isinstance(answer, Applied):
+            self.recorded[id] = total
             ended, kept = answer.job, self.rows.get(JobTexts, id)
             assert ended is not None
             assert ended.status is STATUS_OF_EXIT[exit_reason]
@@ -235,14 +236,22 @@ class JobsMachine(RuleBasedStateMachine):
         id = self.pick(JobStatus.RUNNING, which, any_job)
         epoch = self.epoch_of(id) + epoch_off
         before = self.rows.get(Job, id)
+        total = plus(spent, self.recorded.get(id, Totals()))
         wish = LoseExecution(
-            job_id=id, epoch=epoch, at=self.now, reason="gone", max_restarts=MAX_RESTARTS
+            job_id=id,
+            epoch=epoch,
+            at=self.now,
+            reason="gone",
+            max_restarts=MAX_RESTARTS,
+            last_seq=5,
+            total=total,
+            own=spent,
         )
 
         answer = self.apply_owned(wish, id, epoch)
 
         if isinstance(answer, Applied):
-            self.unsettled[id] = plus(spent, self.unsettled.get(id, Totals()))
+            self.recorded[id] = total
             assert before is not None
             assert answer.job is not None
             is_last = before.restart_count == MAX_RESTARTS
@@ -367,12 +376,11 @@ class JobsMachine(RuleBasedStateMachine):
     def sums_equal_their_parts(self) -> None:
         executions, every_job = self.rows.all(Execution), self.rows.all(Job)
         for job in every_job:
-            lost = self.unsettled.get(job.id, Totals())
-            own = sum(row.turns for row in executions if row.job_id == job.id)
-            cost = sum(row.cost_microusd for row in executions if row.job_id == job.id)
-            if job.turns or job.cost_microusd:
-                assert job.turns == own + lost.turns
-                assert job.cost_microusd == cost + lost.usage.cost_microusd
+            recorded = self.recorded.get(job.id, Totals())
+            mine = [row for row in executions if row.job_id == job.id]
+            assert job.turns == sum(row.turns for row in mine) == recorded.turns
+            cost = sum(row.cost_microusd for row in mine)
+            assert job.cost_microusd == cost == recorded.usage.cost_microusd
         for session in self.rows.all(Session):
             inside = [job for job in every_job if job.session_id == session.id]
             assert inside

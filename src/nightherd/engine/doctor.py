@@ -16,7 +16,7 @@ Examine = Callable[[], Iterable[Finding]]
 Mend = Callable[[Finding], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One thing to look at. `is_deep` ones read everything there is and run only when asked."""
 

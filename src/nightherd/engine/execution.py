@@ -133,7 +133,7 @@ async def _run(
         stopper.scope.deadline = anyio.current_time() + limit.total_seconds()
     try:
         with stopper.scope:
-            async with aclosing(runtime.execute(request)) as events:  # type: ignore[type-var]  # an async generator in every runtime
+            async with aclosing(runtime.execute(request)) as events:
                 async for event in events:
                     known = recorder.tally.runtime_session_id
                     recorder.record(event)

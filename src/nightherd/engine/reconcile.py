@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from nightherd.engine.doctor import Check
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agent_state import AgentState, after_job_moved
 from nightherd.model.change import (
@@ -41,6 +43,18 @@ class Record:
     journals: Journals
     clock: Clock
     is_alive: IsAlive
+
+
+def record_checks(record: Record) -> tuple[list[Check], list[Check]]:
+    """The checks that rows and journals agree, and those that read every line."""
+    quick = [
+        Check("stuck", "running jobs", partial(stuck_jobs, record), partial(release, record)),
+        Check(
+            "record", "rows and journals", partial(disagreements, record), partial(correct, record)
+        ),
+    ]
+    damaged = partial(damaged_journals, record)
+    return quick, [Check("journals", "journals, every line", damaged, is_deep=True)]
 
 
 def workers_at_work(record: Record) -> list[Worker]:
@@ -89,7 +103,14 @@ async def release(record: Record, finding: Finding) -> None:
     else:
         changes.append(
             LoseExecution(
-                job_id=job.id, epoch=epoch, at=at, reason="its worker is gone", max_restarts=0
+                job_id=job.id,
+                epoch=epoch,
+                at=at,
+                reason="its worker is gone",
+                max_restarts=0,
+                last_seq=known.last_seq,
+                total=known.tally.totals,
+                own=known.own,
             )
         )
     for worker in record.reader.live_workers():

@@ -74,6 +74,18 @@ def decode_line(line: bytes, offset: int) -> Event | BadLine:
     return event
 
 
+def read_back(line: bytes) -> Event:
+    """The event that readers will get from a line about to be written.
+
+    An event can be built with values its type does not allow. Its line would be written and then be
+    nobody's event, so `JournalError` says so before anything is acknowledged.
+    """
+    try:
+        return _decode(line)
+    except (ValueError, RecursionError) as error:
+        raise JournalError(f"the event could not be read back: {error}", code="value") from error
+
+
 def decode_block(block: bytes) -> list[Event] | None:
     """The events of a block of whole lines, or None when a line needs looking at by itself.
 

@@ -13,12 +13,12 @@ import msgspec
 from nightherd.errors import FencedError, JournalError
 from nightherd.journal.blobs import BlobRef
 from nightherd.journal.bodies import restore, seal
-from nightherd.journal.codec import decode_line
+from nightherd.journal.codec import read_back
 from nightherd.journal.fence import Fence
 from nightherd.journal.follow import INTERVAL
 from nightherd.model.event import VERSION, Event
 from nightherd.model.ids import ExecutionId, JobId, parse_job_id
-from nightherd.ports import BadLine, Clock, Findings, Wait
+from nightherd.ports import Clock, Findings, Wait
 
 
 class MemoryBlobs:
@@ -92,9 +92,7 @@ class MemoryJournal:
             execution=self._execution,
         )
         sealed = seal(stamped, self._blobs)
-        line = decode_line(sealed.line, log.size)
-        if isinstance(line, BadLine):
-            raise JournalError(f"the event cannot be read back: {line.reason}", code="value")
+        line = read_back(sealed.line)
         log.fence.admit(line)
         log.events.append(line)
         self._last_offset = log.size

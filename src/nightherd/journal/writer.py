@@ -16,6 +16,7 @@ import msgspec
 from nightherd.errors import FencedError, JournalError
 from nightherd.journal.blobs import BlobRef, Blobs, os_code, sync_data, sync_path
 from nightherd.journal.bodies import plain_line, seal
+from nightherd.journal.codec import read_back
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import blocks, complete_until, split
 from nightherd.journal.place import tail
@@ -96,11 +97,11 @@ class JournalFile:
         """Stamp `event`, write its line, return it as readers will see it."""
         if self._has_fragment:
             self._mend()
-        stamped = self._stamp(event)
-        line = plain_line(stamped)
+        line = plain_line(self._stamp(event))
         if line is None:
-            stamped = self._place(event)
+            written = self._place(event)
         else:
+            written = read_back(line)
             end = self._write(line)
             offset = end - len(line)
             if offset == self._end:  # nobody else has written: no need to look
@@ -109,10 +110,10 @@ class JournalFile:
                 self._floor = self._epoch
                 self._last_offset = offset
             elif not self._catch_up(end, offset):
-                stamped = self._place(event)
+                written = self._place(event)
         if self._is_synced_always:
             self.sync()
-        return stamped
+        return written
 
     def sync(self) -> None:
         """Everything appended, and every blob it names, survives a power cut from here on."""
@@ -194,6 +195,7 @@ class JournalFile:
         """Write the event until it counts: each time others came first, under the next number."""
         while True:
             sealed = seal(self._stamp(event), self._blobs)
+            read_back(sealed.line)
             self._remember(sealed.blobs)
             end = self._write(prefix + sealed.line)
             prefix = b""

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+from nightherd.engine.doctor import Check
 from nightherd.errors import StateFileError
+from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.model.finding import Finding, Level
+from nightherd.ports import Mirror
+
+
+def mirror_check(root: Path, now: datetime, mirror: Mirror) -> Check:
+    """The check of the readable files, and how they are mended: what is damaged is kept aside."""
+
+    async def mend(finding: Finding) -> None:
+        if finding.path is not None:
+            keep_aside(Path(finding.path), now)
+        mirror.rebuild()
+
+    return Check("mirror", "readable files", partial(examine_mirror, root), mend)
 
 
 def examine_mirror(root: Path) -> Iterator[Finding]:

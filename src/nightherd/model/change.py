@@ -78,13 +78,19 @@ class SettleExecution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseExecution:
-    """The execution's owner is gone: the job waits for its next one, or fails when it was lost too often."""
+    """The execution's owner is gone: the job waits for its next one, or fails when it was lost too often.
+
+    What it used is not lost: `total` and `own` are read off the journal, as for `SettleExecution`.
+    """
 
     job_id: JobId
     epoch: int
     at: datetime
     reason: str
     max_restarts: int
+    last_seq: int
+    total: Totals
+    own: Totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
-from nightherd.model.system import Complete, Init
+from nightherd.model.system import Complete, ExecutionStarted, Init
 from nightherd.model.usage import NOTHING_USED, Totals, Usage
 
 EXIT_OF_CODE = {
@@ -65,6 +65,8 @@ class Tally:
     runtime_session_id: str | None = None
     outcome: Outcome | None = None
     open_calls: frozenset[str] = frozenset()
+    usage_before: Usage = NOTHING_USED
+    """What earlier executions used: a runtime's own total counts from where its execution began."""
 
     @property
     def totals(self) -> Totals:
@@ -92,13 +94,15 @@ class Tally:
 
     def _add_system(self, event: SystemEvent) -> Tally:
         match payload_of(event):
+            case ExecutionStarted():
+                return replace(self, usage_before=self.usage)
             case Init(runtime_session_id=found) if found is not None:
                 return replace(self, runtime_session_id=found)
             case Complete(summary=summary, usage=usage, stop_reason=stop_reason):
                 return replace(
                     self,
                     answer=summary or self.answer,
-                    usage=usage if usage is not None else self.usage,
+                    usage=self.usage_before + usage if usage is not None else self.usage,
                     outcome=Outcome(exit_reason=ExitReason.SUCCESS, stop_reason=stop_reason),
                 )
             case _:

@@ -78,12 +78,18 @@ def slot_id(schedule: str, due_at: datetime) -> str:
     return f"{schedule}@{due_at.astimezone(UTC).isoformat(timespec='microseconds')}"
 
 
-def after_job_ended(state: ScheduleState, job: Job, at: datetime) -> ScheduleState:
-    """The schedule once its job has ended. One that was disabled meanwhile stays disabled."""
+def after_job_ended(
+    state: ScheduleState, job: Job, at: datetime, *, is_busy: bool
+) -> ScheduleState:
+    """The schedule once a job of it has ended; `is_busy` while it has another.
+
+    One that was disabled meanwhile stays disabled.
+    """
+    rests = state.status is ScheduleStatus.RUNNING and not is_busy
     failed = job.status is JobStatus.FAILED
     return replace(
         state,
-        status=ScheduleStatus.IDLE if state.status is ScheduleStatus.RUNNING else state.status,
+        status=ScheduleStatus.IDLE if rests else state.status,
         last_run_at=at,
         last_error=job.error if failed else None,
         consecutive_failures=state.consecutive_failures + 1 if failed else 0,

@@ -32,7 +32,10 @@ class SessionStatus(StrEnum):
 SESSION_LIFECYCLE = Lifecycle(
     "session",
     {
-        SessionStatus.CREATED: frozenset({SessionStatus.ACTIVE, SessionStatus.EXPIRED}),
+        # Completed without ever being active: its only job was cancelled before it began.
+        SessionStatus.CREATED: frozenset(
+            {SessionStatus.ACTIVE, SessionStatus.COMPLETED, SessionStatus.EXPIRED}
+        ),
         SessionStatus.ACTIVE: frozenset({SessionStatus.PAUSED, SessionStatus.COMPLETED}),
         SessionStatus.PAUSED: frozenset(
             {SessionStatus.ACTIVE, SessionStatus.COMPLETED, SessionStatus.EXPIRED}

@@ -65,7 +65,7 @@ class StateTables:
                 )
             table: Table[Any] = self._rows.table(row_type)
             # Through the row and back: columns that an older line lacks get their defaults.
-            row = table.row(image.row.keys(), tuple(image.row.values()))
+            row = table.row(tuple(image.row), tuple(image.row.values()))
             self._write(table, table.image(row))
 
     def _write(self, table: Table[Any], image: Image) -> None:

@@ -69,6 +69,14 @@ class MemoryRows:
         oldest = min(running, key=lambda job: job.number, default=None)
         return None if oldest is None else oldest.id
 
+    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        return any(
+            (job.agent, job.schedule) == (agent, schedule)
+            and not job.is_terminal
+            and job.id != besides
+            for job in self.all(Job)
+        )
+
     def next_job_number(self) -> int:
         return max((job.number for job in self.all(Job)), default=0) + 1
 

@@ -59,6 +59,10 @@ class SqliteRows:
         found = self._database.execute(self._queries["oldest_running_job"], (agent, besides))
         return JobId(str(found[0][0])) if found else None
 
+    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        values = (agent, schedule, besides)
+        return bool(self._database.execute(self._queries["open_job_of_schedule"], values))
+
     def next_job_number(self) -> int:
         return self._number("last_job_number") + 1
 

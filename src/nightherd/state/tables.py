@@ -25,6 +25,7 @@ from nightherd.model.job import Job, JobTexts
 from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import Session
 from nightherd.model.worker import Worker
+from nightherd.state.row_maker import RowMaker
 
 TABLES: Mapping[type, str] = {
     Session: "sessions",
@@ -58,6 +59,7 @@ class Table(Generic[RowT]):
         kinds = {name: _plain(hints[name]) for name in self.columns}
         self._encoders = _chosen(kinds, _encoder)
         self._decoders = _chosen(kinds, _decoder)
+        self._makers: dict[tuple[str, ...], RowMaker[RowT]] = {}
 
     @cached_property
     def upsert(self) -> str:
@@ -77,14 +79,12 @@ class Table(Generic[RowT]):
                 image[name] = encode(image[name])
         return image
 
-    def row(self, columns: Iterable[str], values: Sequence[Value]) -> RowT:
+    def row(self, columns: tuple[str, ...], values: Sequence[Value]) -> RowT:
         """The row that `values` of `columns` are. An older database lacks columns: their defaults stand in."""
-        found: dict[str, Any] = dict(zip(columns, values, strict=False))
-        for name, decode in self._decoders:
-            value = found.get(name)
-            if value is not None:
-                found[name] = decode(value)
-        return self.row_type(**found)
+        make = self._makers.get(columns)
+        if make is None:
+            make = self._makers[columns] = RowMaker(self.row_type, columns, dict(self._decoders))
+        return make(values)
 
 
 def in_table_order(rows: Iterable[Any]) -> list[Any]:

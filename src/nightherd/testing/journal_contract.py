@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from nightherd.errors import FencedError, InvalidValueError, NightherdError
 from nightherd.model.event import (
@@ -224,6 +225,24 @@ def check_what_is_no_json_is_refused_and_changes_nothing(journals: Journals) -> 
     assert texts(journals.read(JOB)) == ["before", "after"]
 
 
+def check_what_could_not_be_read_back_is_refused(journals: Journals) -> None:
+    """An event whose fields do not have the types they say is never acknowledged, nor tried for ever."""
+    journal = begin(journals)
+    wrong: Any = 5
+    broken: list[Event] = [
+        AssistantEvent(content=wrong),
+        ToolResultEvent(result=LARGE, tool_use_id=wrong),
+        ErrorEvent(message="x", extra=wrong),
+    ]
+
+    for event in broken:
+        assert raised(NightherdError, partial(journal.append, event))
+    after = journal.append(say("after"))
+
+    assert after.seq == 1
+    assert list(journals.read(JOB)) == [after]
+
+
 def check_following_shows_each_event_once_and_in_order(journals: Journals) -> None:
     """From before the journal exists, across executions, until told to stop."""
     steps: list[Callable[[], object]] = [
@@ -297,6 +316,7 @@ JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = (
     check_extra_comes_back_exactly,
     check_what_unicode_cannot_write_is_replaced_and_said,
     check_what_is_no_json_is_refused_and_changes_nothing,
+    check_what_could_not_be_read_back_is_refused,
     check_following_shows_each_event_once_and_in_order,
     check_jobs_do_not_share_a_journal,
     check_only_a_job_id_names_a_journal,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import anyio
 
@@ -35,7 +35,7 @@ class PlayedRuntime:
         self._is_endless = is_endless
         self._before_each = before_each
 
-    async def execute(self, request: RuntimeRequest) -> AsyncIterator[Event]:
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """Play."""
         self.requests.append(request)
         try:

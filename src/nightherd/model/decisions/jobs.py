@@ -36,11 +36,13 @@ from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
     Session,
+    SessionMode,
     SessionStatus,
     can_join,
     status_between_jobs,
 )
 from nightherd.model.trigger import EXECUTION_WORD
+from nightherd.model.usage import Totals
 
 INTERRUPTED = "interrupted"
 """The error code of a job that was lost too often."""
@@ -144,23 +146,14 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
     if isinstance(job, Refused):
         return job
     outcome = change.outcome
-    usage = change.total.usage
     settled = replace(
-        job,
+        _counted(job, change.total, change.last_seq),
         status=JOB_LIFECYCLE.check(job.status, outcome.status),
         exit_reason=outcome.exit_reason,
         finished_at=change.at,
-        turns=change.total.turns,
-        messages=change.total.messages,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_creation_input_tokens=usage.cache_creation_input_tokens,
-        cache_read_input_tokens=usage.cache_read_input_tokens,
-        cost_microusd=usage.cost_microusd,
         summary=shorten(change.answer) if change.answer is not None else job.summary,
         error=shorten(outcome.error) if outcome.error is not None else None,
         error_code=outcome.error_code,
-        last_seq=change.last_seq,
     )
     written: list[Row] = [settled]
     texts = rows.get(JobTexts, job.id)
@@ -168,10 +161,20 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
         written.append(replace(texts, summary=change.answer))
     execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
     if execution is not None:
-        written.append(_finish(execution, change))
+        finished = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED)
+        done = _ended_execution(
+            execution,
+            finished,
+            change.at,
+            change.own,
+            success=outcome.status is JobStatus.COMPLETED,
+            error=outcome.error,
+        )
+        written.append(replace(done, stop_reason=outcome.stop_reason))
     session = _session_of(job, rows)
     if session is not None:
-        written.append(_rest(session, job, change))
+        status = status_between_jobs(session.mode)
+        written.append(_rested(session, status, job, change.at, change.total, change.own))
     return Applied(rows=(*written, *_around_ended(settled, change.at, rows)), job=settled)
 
 
@@ -180,28 +183,28 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
         return job
+    counted = _counted(job, change.total, change.last_seq)
     written: list[Row] = []
     execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
     if execution is not None:
+        lost = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.LOST)
         written.append(
-            replace(
-                execution,
-                status=EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.LOST),
-                finished_at=change.at,
-                success=False,
-                error=shorten(change.reason),
+            _ended_execution(
+                execution, lost, change.at, change.own, success=False, error=change.reason
             )
         )
+    is_over = job.restart_count >= change.max_restarts
     session = _session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
-        written.append(replace(session, status=SessionStatus.PAUSED))
-    if job.restart_count >= change.max_restarts:
+        status = status_between_jobs(session.mode) if is_over else SessionStatus.PAUSED
+        written.append(_rested(session, status, job, change.at, change.total, change.own))
+    if is_over:
         ended = _end_without_run(
-            job, ExitReason.ERROR, change.at, f"{INTERRUPTED}: {change.reason}", INTERRUPTED
+            counted, ExitReason.ERROR, change.at, f"{INTERRUPTED}: {change.reason}", INTERRUPTED
         )
         return Applied(rows=(ended, *written, *_around_ended(ended, change.at, rows)), job=ended)
     waiting = replace(
-        job, status=JobStatus.PENDING, worker=None, restart_count=job.restart_count + 1
+        counted, status=JobStatus.PENDING, worker=None, restart_count=job.restart_count + 1
     )
     return Applied(rows=(waiting, *written, _agent_after(waiting, rows)), job=waiting)
 
@@ -214,7 +217,15 @@ def cancel(change: CancelJob, rows: Rows) -> Answer:
     if job.status is JobStatus.RUNNING or job.is_terminal:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
     ended = _end_without_run(job, ExitReason.CANCELLED, change.at, None, None)
-    return Applied(rows=(ended, *_around_ended(ended, change.at, rows)), job=ended)
+    session = _session_of(job, rows)
+    over: tuple[Row, ...] = ()
+    if session is not None and session.mode is SessionMode.FRESH_PER_JOB:
+        over = (
+            replace(
+                session, status=SESSION_LIFECYCLE.check(session.status, SessionStatus.COMPLETED)
+            ),
+        )
+    return Applied(rows=(ended, *over, *_around_ended(ended, change.at, rows)), job=ended)
 
 
 def owned(job_id: JobId, epoch: int, rows: Rows) -> Job | Refused:
@@ -254,7 +265,10 @@ def _around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
     if job.schedule is None:
         return (agent,)
     schedule = rows.get(ScheduleState, schedule_id(job.agent, job.schedule))
-    return (agent,) if schedule is None else (agent, after_job_ended(schedule, job, at))
+    if schedule is None:
+        return (agent,)
+    is_busy = rows.has_open_job(job.agent, job.schedule, besides=job.id)
+    return (agent, after_job_ended(schedule, job, at, is_busy=is_busy))
 
 
 def _end_without_run(
@@ -271,36 +285,60 @@ def _end_without_run(
     )
 
 
-def _finish(execution: Execution, change: SettleExecution) -> Execution:
-    usage = change.own.usage
+def _counted(job: Job, total: Totals, last_seq: int) -> Job:
+    """The job with what its whole record comes to."""
+    usage = total.usage
+    return replace(
+        job,
+        turns=total.turns,
+        messages=total.messages,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        cache_read_input_tokens=usage.cache_read_input_tokens,
+        cost_microusd=usage.cost_microusd,
+        last_seq=last_seq,
+    )
+
+
+def _ended_execution(
+    execution: Execution,
+    status: ExecutionStatus,
+    at: datetime,
+    own: Totals,
+    *,
+    success: bool,
+    error: str | None,
+) -> Execution:
+    usage = own.usage
     return replace(
         execution,
-        status=EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED),
-        finished_at=change.at,
-        success=change.outcome.status is JobStatus.COMPLETED,
-        error=shorten(change.outcome.error) if change.outcome.error is not None else None,
-        turns=change.own.turns,
-        duration_ms=(change.at - execution.started_at) // timedelta(milliseconds=1),
+        status=status,
+        finished_at=at,
+        success=success,
+        error=shorten(error) if error is not None else None,
+        turns=own.turns,
+        duration_ms=(at - execution.started_at) // timedelta(milliseconds=1),
         cost_microusd=usage.cost_microusd,
         input_tokens=usage.input_tokens,
         cache_creation_input_tokens=usage.cache_creation_input_tokens,
         cache_read_input_tokens=usage.cache_read_input_tokens,
         output_tokens=usage.output_tokens,
-        stop_reason=change.outcome.stop_reason,
     )
 
 
-def _rest(session: Session, job: Job, change: SettleExecution) -> Session:
-    """The session once its job has ended; it grows by what the job's row did not count yet."""
-    own, total = change.own.usage, change.total
+def _rested(
+    session: Session, status: SessionStatus, job: Job, at: datetime, total: Totals, own: Totals
+) -> Session:
+    """The session after an execution; it grows by what the job's row did not count yet."""
+    cost = session.cost_microusd + total.usage.cost_microusd - job.cost_microusd
+    used = own.usage.input_tokens + own.usage.output_tokens
     return replace(
         session,
-        status=SESSION_LIFECYCLE.check(session.status, status_between_jobs(session.mode)),
-        last_active_at=change.at,
+        status=SESSION_LIFECYCLE.check(session.status, status),
+        last_active_at=at,
         turn_count=session.turn_count + total.turns - job.turns,
         message_count=session.message_count + total.messages - job.messages,
-        cost_microusd=MicroUsd(
-            session.cost_microusd + total.usage.cost_microusd - job.cost_microusd
-        ),
-        token_estimate=own.input_tokens + own.output_tokens or session.token_estimate,
+        cost_microusd=MicroUsd(cost),
+        token_estimate=used or session.token_estimate,
     )

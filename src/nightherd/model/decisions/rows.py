@@ -25,6 +25,9 @@ class Rows(Protocol):
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         """The agent's running job that was submitted first, leaving out `besides`."""
 
+    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        """Whether the schedule has a job that has not ended, leaving out `besides`."""
+
     def next_job_number(self) -> int: ...
     def next_session_number(self) -> int: ...
     def next_checkpoint_number(self, job_id: JobId) -> int: ...

@@ -1,0 +1,234 @@
+"""The lines of Claude Code's transcripts, and what a whole transcript comes to.
+
+The format is Claude Code's own and changes with it, so only what is needed is looked at, and a field of
+another type than expected is as good as absent. A line that is no JSON object is a bad line.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from nightherd.errors import InvalidValueError
+from nightherd.imports.lines import Line, read_object, reason_of, too_long
+from nightherd.model.money import FREE, MicroUsd, parse_usd
+
+SYNTHETIC = "<synthetic>"
+"""The model of answers that Claude Code made up itself: notices of errors and interruptions."""
+
+PROMPT_LIMIT = 2_000
+"""Characters kept of a first prompt or title; a name is much shorter."""
+
+MESSAGE_MEMORY = 4_096
+"""How many message ids are remembered: the lines of one message stand close together."""
+
+LISTED = 20
+"""Bad lines of one file that are listed; of the rest, the number."""
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A part of a message."""
+
+    type: str = ""
+    text: str | None = None
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What the provider said a request took."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        """The size of the conversation after it."""
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_creation_input_tokens
+            + self.cache_read_input_tokens
+        )
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What was said."""
+
+    id: str | None = None
+    model: str | None = None
+    content: str | list[Block] | None = None
+    usage: Tokens | None = None
+
+
+class TranscriptLine(msgspec.Struct, frozen=True, rename="camel"):
+    """What of a line counts here."""
+
+    type: str = ""
+    timestamp: str | None = None
+    cwd: str | None = None
+    is_sidechain: bool = False
+    is_meta: bool = False
+    message: Message | None = None
+    cost: int | float | None = msgspec.field(default=None, name="costUSD")
+    custom_title: str | None = None
+    ai_title: str | None = None
+    summary: str | None = None
+
+
+PARTS: dict[str, type[msgspec.Struct]] = {"message": Message, "usage": Tokens}
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+_decoder = msgspec.json.Decoder(TranscriptLine)
+
+
+def decode(text: bytes) -> TranscriptLine:
+    """The line, or `ValueError` when it is no JSON object."""
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError):
+        return _lenient(read_object(text), TranscriptLine)
+
+
+def _lenient(value: dict[str, Any], kind: type[StructT]) -> StructT:
+    """As much of `value` as fits; fields of other types than expected count as absent."""
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        given = value.get(field.encode_name)
+        if field.name in PARTS and isinstance(given, dict):
+            found[field.name] = _lenient(given, PARTS[field.name])
+        elif field.name == "content" and isinstance(given, list):
+            found[field.name] = [_lenient(one, Block) for one in given if isinstance(one, dict)]
+        elif given is not None:
+            try:
+                found[field.name] = msgspec.convert(given, field.type)
+            except msgspec.ValidationError:
+                continue
+    return kind(**found)
+
+
+class Tally:
+    """What the lines of a transcript come to, line by line; memory does not grow with their number."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.turns = 0
+        self.token_estimate = 0
+        self.cost: MicroUsd = FREE
+        self.first_at: datetime | None = None
+        self.last_at: datetime | None = None
+        self.directories: OrderedDict[str, None] = OrderedDict()
+        self.has_sidechain = False
+        self.bad_lines: list[tuple[int, str]] = []
+        self.bad_count = 0
+        self._titles: dict[str, str] = {}
+        self._seen: OrderedDict[str, None] = OrderedDict()
+
+    @property
+    def title(self) -> str | None:
+        """What it is called: by a person, by Claude, by a summary, else by its first prompt."""
+        order = ("custom", "ai", "summary", "prompt")
+        return next((self._titles[kind] for kind in order if kind in self._titles), None)
+
+    def add(self, line: Line) -> None:
+        """Take note of a line. The end of a file that is still written, or torn, is no bad line."""
+        if line.text is None:
+            self._bad(line.number, too_long())
+        elif line.text.strip():
+            try:
+                self._add(decode(line.text))
+            except ValueError as error:
+                if line.is_ended:
+                    self._bad(line.number, reason_of(error))
+
+    def _bad(self, number: int, reason: str) -> None:
+        self.bad_count += 1
+        if len(self.bad_lines) < LISTED:
+            self.bad_lines.append((number, reason))
+
+    def _add(self, line: TranscriptLine) -> None:
+        self._time(line.timestamp)
+        if line.cwd and len(self.directories) < LISTED:
+            self.directories[line.cwd] = None
+        message = line.message
+        is_first = self._is_first(message)
+        if line.cost is not None and is_first:
+            self._spend(line.cost)
+        if line.is_sidechain:
+            self.has_sidechain = True
+        elif line.type == "user" and message is not None:
+            self._add_user(message, is_meta=line.is_meta)
+        elif line.type == "assistant" and message is not None and message.model != SYNTHETIC:
+            self.messages += is_first
+            self.turns += is_first
+            if message.usage is not None and message.usage.total:
+                self.token_estimate = message.usage.total
+        else:
+            self._entitle(line)
+
+    def _add_user(self, message: Message, *, is_meta: bool) -> None:
+        content = message.content
+        if isinstance(content, list):
+            results = sum(1 for block in content if block.type == "tool_result")
+            self.messages += results
+            said = [block for block in content if block.type != "tool_result"]
+            text = " ".join(block.text for block in said if block.text)
+        else:
+            text, said = content or "", [Block()] if content else []
+        if not said or is_meta:
+            return
+        self.messages += 1
+        if text.strip() and "prompt" not in self._titles and not text.lstrip().startswith("<"):
+            # What begins with `<` was put in by Claude Code: a command's name, its output, a reminder.
+            self._titles["prompt"] = text.strip()[:PROMPT_LIMIT]
+
+    def _entitle(self, line: TranscriptLine) -> None:
+        for kind, text in (
+            ("custom", line.custom_title if line.type == "custom-title" else None),
+            ("ai", line.ai_title if line.type == "ai-title" else None),
+            ("summary", line.summary if line.type == "summary" else None),
+        ):
+            if text and text.strip():
+                self._titles[kind] = text.strip()[:PROMPT_LIMIT]
+
+    def _is_first(self, message: Message | None) -> bool:
+        """Whether this is the first line of its message; a message is written in several."""
+        if message is None or message.id is None:
+            return True
+        if message.id in self._seen:
+            self._seen.move_to_end(message.id)
+            return False
+        self._seen[message.id] = None
+        if len(self._seen) > MESSAGE_MEMORY:
+            self._seen.popitem(last=False)
+        return True
+
+    def _spend(self, cost: float) -> None:
+        try:
+            self.cost = MicroUsd(self.cost + parse_usd(cost))
+        except InvalidValueError:
+            return  # no amount: nothing is added that was not said
+
+    def _time(self, text: str | None) -> None:
+        at = instant(text)
+        if at is None:
+            return
+        if self.first_at is None or at < self.first_at:
+            self.first_at = at
+        if self.last_at is None or at > self.last_at:
+            self.last_at = at
+
+
+def instant(text: str | None) -> datetime | None:
+    """An instant as the line gives it, in UTC; None when there is none to be had."""
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
