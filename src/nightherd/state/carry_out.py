@@ -55,18 +55,21 @@ class StateTables:
         return Done(answer=answer, rows=text)
 
     def restore(self, line: LedgerLine) -> None:
-        tables = {name: row_type for row_type, name in TABLES.items()}
+        kinds = {name: kind for kind, name in TABLES.items()}
         for image in line.rows:
-            row_type = tables.get(image.table)
-            if row_type is None:
+            try:
+                table: Table[Any] = self._rows.table(kinds[image.table])
+                # Through the row and back: columns that an older line lacks get their defaults.
+                row = table.row(tuple(image.row), tuple(image.row.values()))
+                restored = table.image(row)
+            except (KeyError, TypeError, ValueError) as error:
                 raise StateFileError(
-                    f"change {line.change} has a row of {image.table!r}, which is no table",
+                    f"change {line.change} has a row of {image.table!r} that no row can be: {error}",
+                    operation="replay",
                     code="LEDGER_DAMAGED",
-                )
-            table: Table[Any] = self._rows.table(row_type)
-            # Through the row and back: columns that an older line lacks get their defaults.
-            row = table.row(tuple(image.row), tuple(image.row.values()))
-            self._write(table, table.image(row))
+                    hint="keep the ledger; nothing was changed",
+                ) from error
+            self._write(table, restored)
 
     def _write(self, table: Table[Any], image: Image) -> None:
         self._database.execute(table.upsert, tuple(image.values()))

@@ -1,0 +1,122 @@
+"""Rows to columns and back: nothing lost, older and newer columns understood."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.execution import Execution, ExecutionStatus
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.worker import Worker
+from nightherd.state.tables import TABLES, Table, in_table_order, time_text
+from nightherd.testing.state_values import BEGINNING, submit
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
+TIMES = st.datetimes(timezones=st.just(UTC))
+BIG = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(
+    at=TIMES,
+    text=TEXT,
+    number=BIG,
+    status=st.sampled_from(JobStatus),
+    finished=st.none() | TIMES,
+)
+def test_job_comes_back_from_its_columns(
+    at: datetime, text: str, number: int, status: JobStatus, finished: datetime | None
+) -> None:
+    table = Table(Job)
+    job = replace(
+        submit(1).job,
+        created_at=at,
+        finished_at=finished,
+        summary=text,
+        priority=number,
+        status=status,
+    )
+
+    image = table.image(job)
+
+    assert all(type(value) in (str, int, type(None)) for value in image.values())
+    assert table.row(tuple(image), tuple(image.values())) == job
+
+
+@pytest.mark.parametrize("success", [None, True, False])
+def test_flags_come_back_as_flags(success: bool | None) -> None:
+    execution = Execution(
+        id="job-1.1",  # type: ignore[arg-type]  # a NewType, given as text
+        job_id=submit(1).job.id,
+        epoch=1,
+        worker="worker-1",  # type: ignore[arg-type]  # a NewType, given as text
+        status=ExecutionStatus.STARTED,
+        trigger_type="api",
+        trigger_id="x",
+        skill="grazer",
+        started_at=BEGINNING,
+        success=success,
+    )
+    table = Table(Execution)
+    image = table.image(execution)
+
+    assert image["success"] == (None if success is None else int(success))
+    assert table.row(tuple(image), tuple(image.values())).success is success
+
+
+def test_maps_are_the_same_text_whatever_their_order() -> None:
+    table = Table(JobTexts)
+    texts = submit(1).texts
+
+    one = table.image(replace(texts, inputs={"b": "2", "a": "ä"}))
+    other = table.image(replace(texts, inputs={"a": "ä", "b": "2"}))
+
+    assert one["inputs"] == other["inputs"] == '{"a":"ä","b":"2"}'
+
+
+def test_columns_that_an_older_database_lacks_get_their_defaults() -> None:
+    table = Table(Job)
+    image = table.image(submit(1).job)
+    needed = ("id", "agent", "trigger_type", "status", "created_at")
+
+    assert table.row(needed, [image[name] for name in needed]) == submit(1).job
+    with pytest.raises(TypeError, match="no column 'status'"):
+        table.row(("id", "agent", "trigger_type", "created_at"), ["a", "b", "manual", "c"])
+
+
+def test_columns_that_a_newer_database_has_are_passed_over() -> None:
+    table = Table(Job)
+    image = table.image(submit(1).job)
+
+    assert table.row(("moo", *image), ("?", *image.values())) == submit(1).job
+
+
+def test_instants_have_one_width_and_sort_as_text() -> None:
+    whole = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    elsewhere = whole.astimezone(timezone(timedelta(hours=5)))
+
+    assert time_text(whole) == time_text(elsewhere) == "2026-03-01T12:00:00.000000Z"
+    assert time_text(whole) < time_text(whole + timedelta(microseconds=1))
+    with pytest.raises(InvalidValueError, match="no time zone"):
+        time_text(whole.replace(tzinfo=None))
+
+
+@pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
+def test_every_field_of_every_row_has_a_column_type(kind: type) -> None:
+    table: Table[object] = Table(kind)
+
+    assert table.columns == tuple(one.name for one in fields(kind))
+    assert table.upsert.startswith(f"INSERT INTO {TABLES[kind]} ({table.key}, ")
+
+
+def test_rows_are_written_after_the_rows_they_refer_to() -> None:
+    change = submit(1)
+
+    ordered = in_table_order([change.texts, change.job, change.session])
+
+    assert ordered == [change.session, change.job, change.texts]
+    assert list(TABLES).index(Worker) > list(TABLES).index(Job)
