@@ -232,7 +232,7 @@ def check_what_could_not_be_read_back_is_refused(journals: Journals) -> None:
     broken: list[Event] = [
         AssistantEvent(content=wrong),
         ToolResultEvent(result=LARGE, tool_use_id=wrong),
-        ErrorEvent(message="x", extra=wrong),
+        ErrorEvent(message="x", code=wrong),
     ]
 
     for event in broken:
