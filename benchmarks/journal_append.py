@@ -5,7 +5,8 @@ the ratios little. Lines are those of a typical run, some 440 bytes on average.
 
 A bare `os.write` loop only moves bytes that are there already. A line has to be made first: the event
 stamped with number and time, and put into JSON. What that costs with nothing of ours round it is the third
-contestant, "made and written"; the journal's own share is what comes on top.
+contestant, "made and written". The journal's own share comes on top: it reads the line back before it
+promises anything, and looks afterwards whether another writer came in between.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ EVENTS: tuple[Event, ...] = (
 )
 BATCH = 999
 ROUNDS = 60
-SYNCED_ROUNDS = 200
+SYNCED_ROUNDS = 400
 NODE_EVENTS = 2_000
 NODE = """
 const { appendFile } = require("node:fs/promises");
@@ -69,8 +70,10 @@ def least(contestants: dict[str, Contestant], rounds: int) -> dict[str, float]:
 def medians(contestants: dict[str, Contestant], rounds: int) -> dict[str, float]:
     """The middle of the seconds each took: a disk that is idle for once answers in no time at all."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
+    order = list(contestants.items())
     for _ in range(rounds):
-        for name, run in contestants.items():
+        order.reverse()  # who goes second finds a disk that has just been woken
+        for name, run in order:
             begun = perf_counter()
             run()
             times[name].append(perf_counter() - begun)
@@ -161,7 +164,7 @@ def main() -> None:
         print(f"{name} takes {seconds / BATCH * 1e6:.2f} us an event")
     for name, seconds in synced.items():
         print(f"{name} synced takes {seconds * 1e6:.0f} us")
-    print(f"append, against made and written: {times['append'] / times['made']:.2f}x (limit 2x)")
+    print(f"append, against made and written: {times['append'] / times['made']:.2f}x (limit 2.5x)")
     print(f"append, against a bare write of the same bytes: {times['append'] / times['bare']:.2f}x")
     print(
         f"append synced, against write and fdatasync: {synced['append'] / synced['bare']:.2f}x (limit 1.2x)"

@@ -81,8 +81,10 @@ def read_back(line: bytes) -> Event:
     nobody's event, so `JournalError` says so before anything is acknowledged.
     """
     try:
-        return _decode(line)
-    except (ValueError, RecursionError) as error:
+        return _event_decoder.decode(line)
+    except RecursionError:
+        return _decode_on_fresh_stack(line)
+    except ValueError as error:
         raise JournalError(f"the event could not be read back: {error}", code="value") from error
 
 

@@ -112,7 +112,7 @@ class JournalFile:
             elif not self._catch_up(end, offset):
                 written = self._place(event)
         if self._is_synced_always:
-            self.sync()
+            self._sync_lines()
         return written
 
     def sync(self) -> None:
@@ -121,27 +121,17 @@ class JournalFile:
             raise self._over()
         if not self._is_synced_ever:
             return
-        self._reach("journal.before_sync")
         if self._unsynced:
             self._blobs.sync(self._unsynced)
             self._unsynced.clear()
-        try:
-            sync_data(self._fd)
-            if not self._is_named:
-                # A new file's name is in its directory; without that the bytes are safe but nowhere.
-                sync_path(self._path.parent)
-                self._is_named = True
-            is_gone = os.fstat(self._fd).st_nlink == 0
-        except OSError as error:
-            raise self._failed("sync", error) from error
-        if is_gone:
+        self._sync_lines()
+        if os.fstat(self._fd).st_nlink == 0:
             raise JournalError(
                 f"the journal {self._path} was deleted while it was being written",
                 path=str(self._path),
                 code="ENOENT",
                 hint="nightherd doctor",
             )
-        self._reach("journal.after_sync")
 
     def close(self) -> None:
         """Give the handle back. Closing twice is fine."""
@@ -201,6 +191,18 @@ class JournalFile:
             prefix = b""
             if self._catch_up(end, end - len(sealed.line)):
                 return sealed.event
+
+    def _sync_lines(self) -> None:
+        self._reach("journal.before_sync")
+        try:
+            sync_data(self._fd)
+            if not self._is_named:
+                # A new file's name is in its directory; without that the bytes are safe but nowhere.
+                sync_path(self._path.parent)
+                self._is_named = True
+        except OSError as error:
+            raise self._failed("sync", error) from error
+        self._reach("journal.after_sync")
 
     def _remember(self, blobs: tuple[BlobRef, ...]) -> None:
         """Blobs have to be as safe as the line that names them."""
