@@ -45,7 +45,7 @@ class Finding:
         """The finding as a row of the table."""
         limit = f"{self.bound} {self.limit:g} {self.unit}" if self.limit is not None else ""
         verdict = ("kept" if self.is_kept else "BROKEN") if self.limit is not None else ""
-        return self.benchmark, self.what, f"{self.value:.2f} {self.unit}", limit, verdict
+        return self.benchmark, self.what, f"{self.value:,.4g} {self.unit}", limit, verdict
 
 
 def number(text: str) -> float:
