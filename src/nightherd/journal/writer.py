@@ -43,7 +43,7 @@ replace: Callable[..., Event] = msgspec.structs.replace
 
 
 class JournalFile:
-    """A journal open for one execution. Not for use by two threads at a time; `close` it when done."""
+    """A journal open for one execution, once per epoch. One thread at a time; `close` it when done."""
 
     def __init__(
         self,
