@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.event import Event
     from nightherd.model.execution import Execution
     from nightherd.model.ids import ExecutionId, JobId, SessionId
-    from nightherd.model.job import Job, JobStatus, JobTexts
+    from nightherd.model.job import Job, JobQuery, JobTexts
     from nightherd.model.schedule import ScheduleState, Slot
     from nightherd.model.session import Session
     from nightherd.model.worker import Worker
@@ -47,24 +47,20 @@ def no_probe(point: str) -> None:
     """The probe of production: the world goes on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobQuery:
-    """Which jobs a list shows: newest first, `before` a number, at most `limit`."""
-
-    agent: str | None = None
-    status: JobStatus | None = None
-    before: int | None = None
-    limit: int = 20
-
-
-class JobReader(Protocol):
-    """Questions about jobs. Lists never read texts."""
+class JobList(Protocol):
+    """The questions that lists of jobs and looking one up need. Lists never read texts."""
 
     def find_job(self, job_id: JobId) -> Job | None: ...
     def find_texts(self, job_id: JobId) -> JobTexts | None: ...
     def list_jobs(self, query: JobQuery) -> Sequence[Job]: ...
     def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
         """Ids that begin with `prefix`, newest first, at most `limit`."""
+
+    def close(self) -> None: ...
+
+
+class JobReader(JobList, Protocol):
+    """Every question about jobs."""
 
     def list_executions(self, job_id: JobId) -> Sequence[Execution]:
         """A job's executions, first to last."""

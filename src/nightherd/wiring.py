@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nightherd import __version__
 from nightherd.errors import RefusedError
-from nightherd.ports import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from nightherd.ports import (
         ChangeFeed,
         Clock,
+        JobList,
         Journals,
         Mirror,
         Runtime,
@@ -53,6 +53,11 @@ def open_reader(state_dir: Path) -> StateReader:
     return cast("StateReader", load("nightherd.state.reader:SqliteReader")(state_dir))
 
 
+def open_job_list(state_dir: Path) -> JobList:
+    """The same for what lists of jobs need, and cheaper to load."""
+    return cast("JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir))
+
+
 def open_journals(state_dir: Path) -> Journals:
     """The journals in `state_dir`."""
     return cast(
@@ -62,7 +67,7 @@ def open_journals(state_dir: Path) -> Journals:
             state_dir / "blobs",
             clock=system_clock(),
             durability=load("nightherd.journal.writer:Durability")("checkpoint"),
-            probe=no_probe,
+            probe=load("nightherd.ports:no_probe"),
         ),
     )
 
@@ -117,7 +122,7 @@ async def open_workshop(
     random_text = load("nightherd.host.randomness:random_text")
     load("nightherd.state.directory:init_state_directory")(state_dir)
     state: StateWriter = load("nightherd.state.store:SqliteStore")(
-        state_dir, clock=clock, probe=no_probe
+        state_dir, clock=clock, probe=load("nightherd.ports:no_probe")
     )
     reader = open_reader(state_dir)
     mirror = open_mirror(state_dir, fleet) if fleet.mirror else None
@@ -151,7 +156,7 @@ async def open_record(state_dir: Path) -> AsyncIterator[Record]:
     """Both memories of `state_dir`, for bringing them to agree. Makes nothing before the first change."""
     clock = system_clock()
     state: StateWriter = load("nightherd.state.store:SqliteStore")(
-        state_dir, clock=clock, probe=no_probe
+        state_dir, clock=clock, probe=load("nightherd.ports:no_probe")
     )
     reader = open_reader(state_dir)
     try:

@@ -13,7 +13,7 @@ from nightherd.db.migrate import Migration, load_migrations, migrate, statements
 from nightherd.db.queries import Queries
 from nightherd.db.schema import known_schema
 from nightherd.errors import SchemaVersionError, StateError, StateFileError
-from nightherd.state.tables import TABLES
+from nightherd.state.kinds import TABLES
 
 FIRST = Migration(number=1, name="cows", text="CREATE TABLE cows (name TEXT) STRICT;\n")
 SECOND = Migration(number=2, name="age", text="ALTER TABLE cows ADD COLUMN age INTEGER;\n")

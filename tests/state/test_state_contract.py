@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 import pytest
 
-from nightherd.testing import state_contract
+from nightherd.testing import fleet_contract, state_contract
+from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from state.stores import STATES, StateFactory
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", [*CHECKS, *FLEET_CHECKS], ids=lambda check: check.__name__)
 @pytest.mark.parametrize("factory", STATES.values(), ids=STATES.keys())
 def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path: Path) -> None:
     async def main() -> None:
@@ -22,7 +24,10 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
     anyio.run(main)
 
 
-def test_no_check_is_left_out() -> None:
-    written = {name for name in vars(state_contract) if name.startswith("check_")}
+@pytest.mark.parametrize(
+    ("module", "checks"), [(state_contract, CHECKS), (fleet_contract, FLEET_CHECKS)]
+)
+def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:
+    written = {name for name in vars(module) if name.startswith("check_")}
 
-    assert {check.__name__ for check in CHECKS} == written
+    assert {check.__name__ for check in checks} == written

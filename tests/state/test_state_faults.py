@@ -16,7 +16,7 @@ from components import Components
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import StateFileError
 from nightherd.model.change import Applied
-from nightherd.ports import JobQuery
+from nightherd.model.job import JobQuery
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore

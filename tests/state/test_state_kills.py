@@ -13,8 +13,7 @@ import pytest
 from nightherd.db.ledger import read_ledger
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus
-from nightherd.ports import JobQuery
+from nightherd.model.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
@@ -75,7 +74,9 @@ def test_killed_writer_loses_nothing_it_acknowledged(
 ) -> None:
     for trial in range(1, 11):
         first = trial * 100
-        order: dict[str, Any] = {"root": str(directory.root), "point": point, "nth": trial % 4 + 1}
+        # How often the outbox is cleared depends on how changes fall into groups; once is certain.
+        nth = 1 if point == "outbox.cleared" else trial % 4 + 1
+        order: dict[str, Any] = {"root": str(directory.root), "point": point, "nth": nth}
 
         (ended,) = crash_server.run({**order, "first": first, "count": JOBS_PER_TRIAL})
 

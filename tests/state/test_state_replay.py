@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -11,16 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import NightherdError, StateFileError
-from nightherd.model.change import Answer, Change, RecordRuntimeSession
-from nightherd.model.job import ExitReason
+from nightherd.model.change import (
+    AdoptRows,
+    Answer,
+    CancelJob,
+    Change,
+    ExtendLease,
+    RecordRuntimeSession,
+    RegisterWorker,
+)
+from nightherd.model.ids import WorkerId
+from nightherd.model.job import ExitReason, JobQuery
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import SessionMode
-from nightherd.ports import JobQuery, StateWriter
+from nightherd.ports import StateWriter
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
 from nightherd.testing.clock import START
+from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 from state.stores import contents, open_store, replayed
 
@@ -49,7 +60,26 @@ RECORDS = st.builds(
     NUMBERS,
     st.text(max_size=5),
 )
-OPERATIONS = st.lists(SUBMITS | STARTS | SETTLES | RECORDS, max_size=25)
+WORKERS = st.sampled_from(["worker-00000001", "worker-00000002"])
+FLEET: list[st.SearchStrategy[Change]] = [
+    st.builds(lambda number: CancelJob(job_id=job_id(number), at=BEGINNING), NUMBERS),
+    st.builds(lose, NUMBERS, epoch=st.integers(1, 2)),
+    st.builds(fire, st.none() | NUMBERS, minute=st.integers(1, 3), reason=st.just("busy")),
+    st.builds(checkpoint, NUMBERS, header=st.dictionaries(st.text(max_size=3), st.integers())),
+    st.builds(lambda name: RegisterWorker(worker=worker(name)), WORKERS),
+    st.builds(
+        lambda name, deadline: ExtendLease(
+            worker_id=WorkerId(name), deadline=deadline, at=BEGINNING
+        ),
+        WORKERS,
+        st.floats(0, 1e9),
+    ),
+    st.builds(
+        lambda change: AdoptRows(rows=(change.texts, change.job, change.session), source="x"),
+        SUBMITS,
+    ),
+]
+OPERATIONS = st.lists(st.one_of(SUBMITS, STARTS, SETTLES, RECORDS, STARTS, *FLEET), max_size=30)
 
 
 async def answers(writer: StateWriter, changes: list[Change]) -> list[Answer | str]:
@@ -61,6 +91,21 @@ async def answers(writer: StateWriter, changes: list[Change]) -> list[Answer | s
         except NightherdError as error:
             found.append(repr(error))
     return found
+
+
+def everything(reader: StateReader) -> list[list[object]]:
+    """The answers to every question that lists."""
+    answered: list[Sequence[object]] = [
+        reader.list_jobs(JobQuery(limit=100)),
+        reader.list_sessions(limit=100),
+        reader.list_agents(),
+        reader.list_schedules(AGENT),
+        reader.list_slots(NIGHTLY, 100),
+        reader.live_workers(),
+        *(reader.list_executions(job_id(number)) for number in range(1, 7)),
+        *(reader.list_checkpoints(job_id(number)) for number in range(1, 7)),
+    ]
+    return [list(answer) for answer in answered]
 
 
 @settings(max_examples=25, deadline=None)

@@ -11,7 +11,7 @@ import pytest
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import Applied, Refused
-from nightherd.ports import JobQuery
+from nightherd.model.job import JobQuery
 from nightherd.state.directory import StateDirectory
 from nightherd.state.feed import LedgerFeed
 from nightherd.state.reader import SqliteReader

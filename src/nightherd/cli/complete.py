@@ -13,7 +13,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.views.jobs import LAST, LAST_FAILED
-from nightherd.wiring import open_reader
+from nightherd.wiring import open_job_list
 
 MOST = 20
 
@@ -24,7 +24,7 @@ def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: s
     if words and incomplete:
         return words
     try:
-        reader = open_reader(_invocation(ctx).state_directory())
+        reader = open_job_list(_invocation(ctx).state_directory())
         try:
             return [*reader.job_ids(incomplete or "job-", MOST), *words]
         finally:

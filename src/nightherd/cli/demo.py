@@ -32,9 +32,8 @@ from nightherd.config.load import load_fleet
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import JobStatus
+from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.money import format_usd, to_usd
-from nightherd.ports import JobQuery
 from nightherd.views.jobs import result_document
 from nightherd.wiring import open_journals, open_reader, system_clock
 

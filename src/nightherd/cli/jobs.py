@@ -9,10 +9,9 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_table
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
-from nightherd.model.job import JobStatus
-from nightherd.ports import JobQuery
+from nightherd.model.job import JobQuery, JobStatus
 from nightherd.views.jobs import job_row, list_page
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring import open_job_list, system_clock
 
 MOST = 1_000
 
@@ -51,7 +50,7 @@ def list_jobs(
     query = JobQuery(
         agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
     )
-    reader = open_reader(invocation.state_directory())
+    reader = open_job_list(invocation.state_directory())
     try:
         page = list_page(reader, query)
     finally:

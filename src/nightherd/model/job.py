@@ -147,6 +147,16 @@ class JobTexts:
     output_text: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs a list shows: newest first, `before` a number, at most `limit`."""
+
+    agent: str | None = None
+    status: JobStatus | None = None
+    before: int | None = None
+    limit: int = 20
+
+
 def shorten(text: str, limit: int = SUMMARY_LIMIT) -> str:
     """`text` if it fits in `limit` characters, else its beginning and an ellipsis, exactly `limit` long."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 from nightherd.db.connection import Database, Value, open_for_reading
 from nightherd.db.queries import Queries
 from nightherd.state.directory import StateDirectory
+from nightherd.state.kinds import TABLES
 from nightherd.state.replay import replay
-from nightherd.state.tables import TABLES, Table
+from nightherd.state.tables import Table
 
 PAGE = 1_000
 

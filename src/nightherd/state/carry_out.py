@@ -19,9 +19,10 @@ from nightherd.model.change import (
     StartExecution,
 )
 from nightherd.model.decide import decide
+from nightherd.state.deciding_rows import DecidingRows
 from nightherd.state.images import encode_images
-from nightherd.state.rows import SqliteRows
-from nightherd.state.tables import TABLES, Image, Table, in_table_order
+from nightherd.state.kinds import TABLES
+from nightherd.state.tables import Image, Table, in_table_order
 
 QUICK = frozenset({StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker})
 """Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
@@ -35,7 +36,7 @@ class StateTables:
 
     def __init__(self, database: Database, queries: Queries) -> None:
         self._database = database
-        self._rows = SqliteRows(database, queries)
+        self._rows = DecidingRows(database, queries)
 
     def is_durable(self, change: Change) -> bool:
         return type(change) not in QUICK

@@ -11,13 +11,13 @@ from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.decide import decide
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionKey, SessionMode
 from nightherd.model.worker import Worker, WorkerStatus
-from nightherd.ports import JobQuery
 from nightherd.state.images import encode_images
-from nightherd.state.tables import TABLES, Table
+from nightherd.state.kinds import TABLES
+from nightherd.state.tables import Table
 
 RowT = TypeVar("RowT")
 

@@ -1,6 +1,6 @@
 """Which row lives in which table, and how a row's fields become columns.
 
-A new kind of row is a dataclass in `model/`, a migration, and one line in `TABLES`. Columns have the
+A new kind of row is a dataclass in `model/`, a migration, and one line in `NAMES` and in `kinds.py`. Columns have the
 names of the fields; the first field is the key. Words of an enum are text, instants are UTC text of fixed
 width, flags are 0 or 1, maps are JSON text.
 """
@@ -18,27 +18,23 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 
 from nightherd.db.connection import Value
 from nightherd.errors import InvalidValueError
-from nightherd.model.agent_state import AgentState
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.execution import Execution
-from nightherd.model.job import Job, JobTexts
-from nightherd.model.schedule import ScheduleState, Slot
-from nightherd.model.session import Session
-from nightherd.model.worker import Worker
 from nightherd.state.row_maker import RowMaker
 
-TABLES: Mapping[type, str] = {
-    Session: "sessions",
-    Job: "jobs",
-    JobTexts: "job_texts",
-    Execution: "executions",
-    Checkpoint: "checkpoints",
-    Worker: "workers",
-    AgentState: "agents",
-    ScheduleState: "schedules",
-    Slot: "slots",
+NAMES: Mapping[str, str] = {
+    "Session": "sessions",
+    "Job": "jobs",
+    "JobTexts": "job_texts",
+    "Execution": "executions",
+    "Checkpoint": "checkpoints",
+    "Worker": "workers",
+    "AgentState": "agents",
+    "ScheduleState": "schedules",
+    "Slot": "slots",
 }
-"""Every kind of row. A row may only refer to rows of tables above its own."""
+"""The table of every kind of row, by its class's name: listing jobs must not load every kind.
+
+A row may only refer to rows of tables above its own. `kinds.py` has the classes themselves.
+"""
 
 Image = dict[str, Value]
 """A row as its table has it: column to value."""
@@ -52,8 +48,8 @@ class Table(Generic[RowT]):
 
     def __init__(self, row_type: type[RowT]) -> None:
         self.row_type = row_type
-        self.name = TABLES[row_type]
-        self.columns = tuple(field.name for field in fields(row_type))  # type: ignore[arg-type]  # every type in TABLES is a dataclass
+        self.name = NAMES[row_type.__name__]
+        self.columns = tuple(field.name for field in fields(row_type))  # type: ignore[arg-type]  # every kind of row is a dataclass
         self.key = self.columns[0]
         hints = get_type_hints(row_type)
         kinds = {name: _plain(hints[name]) for name in self.columns}
@@ -89,8 +85,8 @@ class Table(Generic[RowT]):
 
 def in_table_order(rows: Iterable[Any]) -> list[Any]:
     """`rows` so that none comes before one it may refer to; rows of one table keep their order."""
-    places = {row_type: place for place, row_type in enumerate(TABLES)}
-    return sorted(rows, key=lambda row: places[type(row)])
+    places = {name: place for place, name in enumerate(NAMES)}
+    return sorted(rows, key=lambda row: places[type(row).__name__])
 
 
 def time_text(at: datetime) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
 
 from nightherd.errors import AmbiguousIdError, JobNotFoundError
-from nightherd.model.execution import Execution
 from nightherd.model.ids import JOB_ID, JobId
-from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.money import to_usd
-from nightherd.model.session import Session
-from nightherd.ports import JobQuery, JobReader, StateReader
+
+if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from nightherd.model.execution import Execution
+    from nightherd.model.session import Session
+    from nightherd.ports import JobList, StateReader
 
 LAST = "@last"
 LAST_FAILED = "@last-failed"
@@ -38,7 +42,7 @@ class JobView:
     session: Session | None
 
 
-def find_job_id(reader: JobReader, reference: str) -> JobId:
+def find_job_id(reader: JobList, reference: str) -> JobId:
     """The one job that `reference` means: an id, a unique prefix of one, `@last` or `@last-failed`.
 
     A prefix may leave out `job-`.
@@ -64,13 +68,13 @@ def find_job_id(reader: JobReader, reference: str) -> JobId:
     raise AmbiguousIdError(f"{reference!r} could be {shown}", hint="give more characters of the id")
 
 
-def _candidates(reader: JobReader, reference: str) -> Sequence[JobId]:
+def _candidates(reader: JobList, reference: str) -> Sequence[JobId]:
     prefix = reference if reference.startswith("job-") else f"job-{reference}"
     limit = SHOWN_CANDIDATES + 1
     return reader.job_ids(prefix, limit)
 
 
-def list_page(reader: JobReader, query: JobQuery) -> Page:
+def list_page(reader: JobList, query: JobQuery) -> Page:
     """One page of jobs, newest first."""
     found = reader.list_jobs(replace(query, limit=query.limit + 1))
     jobs = found[: query.limit]

@@ -1,0 +1,37 @@
+"""The rows as decisions ask for them (`model/decisions/rows.py`), from a SQLite database."""
+
+from __future__ import annotations
+
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.session import Session, SessionKey, SessionMode
+from nightherd.state.rows import SqliteRows
+
+
+class DecidingRows(SqliteRows):
+    """Every row as of the open transaction, and what decisions need to know about them."""
+
+    def job_with_dedupe_key(self, key: str) -> Job | None:
+        return self.find(Job, "job_by_dedupe_key", key)
+
+    def current_session(self, key: SessionKey) -> Session | None:
+        if key.mode is SessionMode.FRESH_PER_JOB:
+            return None
+        parts = (key.agent, key.mode.value, key.channel_id or "", key.schedule or "")
+        return self.find(Session, "current_session", *parts)
+
+    def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
+        found = self.values("oldest_running_job", agent, besides)
+        return JobId(str(found[0][0])) if found else None
+
+    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        return bool(self.values("open_job_of_schedule", agent, schedule, besides))
+
+    def next_job_number(self) -> int:
+        return self.number("last_job_number") + 1
+
+    def next_session_number(self) -> int:
+        return self.number("last_session_number") + 1
+
+    def next_checkpoint_number(self, job_id: JobId) -> int:
+        return self.number("last_checkpoint_number", job_id) + 1

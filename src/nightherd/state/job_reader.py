@@ -1,0 +1,100 @@
+"""Reading jobs: synchronous, read-only, cheap to open. A directory without a database reads as empty.
+
+The command that lists jobs stands on this module alone: it loads no other kind of row, no event loop and
+nothing of writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nightherd.db.connection import Database, open_for_reading
+from nightherd.db.queries import Queries
+from nightherd.db.schema import known_schema, refuse_newer, schema_number
+from nightherd.errors import StateFileError
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobQuery, JobTexts
+from nightherd.state.layout import DATABASE, LEDGER
+from nightherd.state.rows import SqliteRows
+
+NEWEST = 2**63 - 1
+"""The cursor before which every row stands."""
+
+DAY_PREFIX = len("job-YYYY-MM-DD")
+"""Up to here a prefix of an id names whole days, beyond it a few jobs of one."""
+
+
+class SqliteJobReader:
+    """Questions about the jobs in `state_dir`; each answer is consistent in itself."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = Path(state_dir) / DATABASE
+        self._queries = Queries()
+        self._database: Database | None = None
+        self._found: SqliteRows | None = None
+
+    def find_job(self, job_id: JobId) -> Job | None:
+        rows = self._rows()
+        return rows.get(Job, job_id) if rows else None
+
+    def find_texts(self, job_id: JobId) -> JobTexts | None:
+        rows = self._rows()
+        return rows.get(JobTexts, job_id) if rows else None
+
+    def list_jobs(self, query: JobQuery) -> Sequence[Job]:
+        rows = self._rows()
+        if rows is None:
+            return ()
+        before = query.before if query.before is not None else NEWEST
+        match query.agent, query.status:
+            case None, None:
+                return rows.list(Job, "list_jobs", (before, query.limit))
+            case agent, None:
+                return rows.list(Job, "list_jobs_by_agent", (before, query.limit, agent))
+            case None, status:
+                return rows.list(Job, "list_jobs_by_status", (before, query.limit, status.value))
+            case agent, status:
+                values = (before, query.limit, agent, status.value)
+                return rows.list(Job, "list_jobs_by_agent_and_status", values)
+
+    def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
+        if self._rows() is None or self._database is None:
+            return ()
+        is_short = len(prefix) <= DAY_PREFIX
+        name = "job_ids_of_short_prefix" if is_short else "job_ids_of_long_prefix"
+        # Ids are ASCII, so everything with the prefix stands before the prefix and one beyond ASCII.
+        values = (prefix, prefix + "\x7f", limit)
+        return [JobId(str(id)) for (id,) in self._database.execute(self._queries[name], values)]
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._database = self._found = None
+
+    def _rows(self) -> SqliteRows | None:
+        """The rows, once there are any: a database may appear after this reader was made."""
+        if self._found is None:
+            database = open_for_reading(self._path)
+            if database is None:
+                self._refuse_lost()
+                return None
+            found = schema_number(database, self._queries)
+            if found == 0 or found > known_schema():
+                database.close()
+                refuse_newer(found, known_schema(), self._path)
+                return None
+            self._database = database
+            self._found = SqliteRows(database, self._queries)
+        return self._found
+
+    def _refuse_lost(self) -> None:
+        """A ledger without a database is not an empty state: somebody deleted the database."""
+        ledger = self._path.with_name(LEDGER)
+        if any(path.stat().st_size for path in ledger.glob("*.jsonl")):
+            raise StateFileError(
+                f"{self._path} is gone, and the ledger beside it has its rows",
+                path=str(self._path),
+                code="DATABASE_GONE",
+                hint="nightherd doctor --rebuild",
+            )

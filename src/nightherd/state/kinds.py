@@ -1,0 +1,19 @@
+"""Every kind of row, for those who need them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nightherd.model.agent_state import AgentState
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.execution import Execution
+from nightherd.model.job import Job, JobTexts
+from nightherd.model.schedule import ScheduleState, Slot
+from nightherd.model.session import Session
+from nightherd.model.worker import Worker
+from nightherd.state.tables import NAMES
+
+KINDS = (Session, Job, JobTexts, Execution, Checkpoint, Worker, AgentState, ScheduleState, Slot)
+
+TABLES: Mapping[type, str] = {kind: NAMES[kind.__name__] for kind in KINDS}
+"""The table of every kind of row, in the order in which rows may refer to each other."""
