@@ -24,10 +24,10 @@ from nightherd.model.change import (
 )
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.recollection import Recollection, rebuilt_rows, recollect
 from nightherd.model.worker import Worker, WorkerStatus
-from nightherd.ports import Clock, JobQuery, Journals, Process, StateReader, StateWriter
+from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter
 
 PAGE = 500
 
