@@ -24,12 +24,12 @@ from nightherd.model.change import (
 )
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import SessionId
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.job import ExitReason, Job, JobQuery, JobStatus
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import SessionMode, SessionStatus
 from nightherd.model.usage import Totals, Usage
-from nightherd.ports import JobQuery, StateReader, StateWriter
+from nightherd.ports import StateReader, StateWriter
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
 
