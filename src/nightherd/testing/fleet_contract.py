@@ -1,0 +1,234 @@
+"""What every state store must do for the fleet: workers, agents, schedules, slots, checkpoints, adoption.
+
+The second half of the state contract; see `state_contract` for how to run checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from nightherd.model.agent_state import AgentStatus
+from nightherd.model.change import (
+    AdoptRows,
+    Applied,
+    CancelJob,
+    Change,
+    EndWorker,
+    ExtendLease,
+    RecordRuntimeSession,
+    Refused,
+    RegisterWorker,
+    ResetAgent,
+    SetScheduleStatus,
+    Why,
+)
+from nightherd.model.checkpoint import HEADER_LIMIT
+from nightherd.model.execution import ExecutionStatus
+from nightherd.model.job import ExitReason, JobStatus
+from nightherd.model.outcome import Outcome
+from nightherd.model.schedule import (
+    ScheduleStatus,
+    SlotOutcome,
+)
+from nightherd.model.session import SessionStatus
+from nightherd.model.worker import WorkerStatus
+from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
+from nightherd.testing.state_contract import Check, OpenState
+from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+
+FAILURE = Outcome(exit_reason=ExitReason.ERROR, error="lame")
+
+
+async def check_worker_lives_until_it_ends_and_not_again(state: OpenState) -> None:
+    one, other = worker("worker-00000001"), worker("worker-00000002")
+    later = BEGINNING + timedelta(seconds=10)
+
+    await _applied(state, RegisterWorker(worker=one), RegisterWorker(worker=other))
+    again = await _refused(state, RegisterWorker(worker=one))
+    await _applied(state, ExtendLease(worker_id=one.id, deadline=99.25, at=later))
+    extended = replace(one, deadline=99.25, heartbeat_at=later)
+    assert list(state.reader.live_workers()) == [extended, other]
+    await _applied(state, EndWorker(worker_id=one.id, status=WorkerStatus.LOST, at=later))
+    late = await _refused(state, ExtendLease(worker_id=one.id, deadline=999.0, at=later))
+
+    assert (again.why, late.why) == (Why.ID_TAKEN, Why.STATUS)
+    assert list(state.reader.live_workers()) == [other]
+
+
+async def check_lost_execution_goes_back_until_it_was_lost_too_often(state: OpenState) -> None:
+    await _applied(state, submit(1), start(1), lose(1, epoch=1), start(1))
+    rescued = state.reader.find_job(job_id(1))
+    fenced = await _refused(state, settle(1, epoch=1))
+    await _applied(state, lose(1, epoch=2))
+    failed = state.reader.find_job(job_id(1))
+
+    assert rescued is not None
+    assert failed is not None
+    assert (rescued.status, rescued.epoch, rescued.restart_count) == (JobStatus.RUNNING, 2, 1)
+    assert fenced.why is Why.FENCED
+    assert (failed.status, failed.error_code) == (JobStatus.FAILED, "interrupted")
+    executions = state.reader.list_executions(job_id(1))
+    assert [one.epoch for one in executions] == [1, 2]
+    assert {one.status for one in executions} == {ExecutionStatus.LOST}
+
+
+async def check_waiting_job_can_be_cancelled_and_a_running_one_not(state: OpenState) -> None:
+    await _applied(state, submit(1), submit(2), start(2))
+
+    await _applied(state, CancelJob(job_id=job_id(1), at=BEGINNING))
+    refused = await _refused(state, CancelJob(job_id=job_id(2), at=BEGINNING))
+    started = await _refused(state, start(1))
+
+    job = state.reader.find_job(job_id(1))
+    assert job is not None
+    assert (job.status, job.exit_reason) == (JobStatus.CANCELLED, ExitReason.CANCELLED)
+    assert (refused.why, started.why) == (Why.STATUS, Why.STATUS)
+
+
+async def check_agent_shows_its_oldest_running_job_and_its_last_failure(state: OpenState) -> None:
+    await _applied(state, submit(1), submit(2), submit(3, agent="drover"), start(3))
+    await _applied(state, start(2), start(1))
+    drover, busy = state.reader.list_agents()
+    await _applied(state, settle(1, outcome=FAILURE), settle(2, outcome=FAILURE))
+    _, failed = state.reader.list_agents()
+    await _applied(state, ResetAgent(agent=AGENT))
+    _, reset = state.reader.list_agents()
+
+    assert (drover.name, drover.current_job) == ("drover", job_id(3))
+    assert (busy.name, busy.status) == (AGENT, AgentStatus.RUNNING)
+    assert busy.current_job == job_id(1)
+    assert (failed.status, failed.error_message) == (AgentStatus.ERROR, "lame")
+    assert (failed.current_job, failed.last_job) == (None, job_id(2))
+    assert (reset.status, reset.error_message) == (AgentStatus.IDLE, None)
+    assert (await _refused(state, ResetAgent(agent="nobody"))).why is Why.MISSING
+
+
+async def check_slot_has_exactly_one_outcome(state: OpenState) -> None:
+    fired = await _applied(state, fire(1, minute=1))
+    again = await _refused(state, fire(2, minute=1))
+    await _applied(state, fire(None, minute=2, reason="busy"))
+
+    assert fired.job is not None
+    assert fired.job.id == job_id(1)
+    assert again.why is Why.DUPLICATE
+    assert state.reader.find_job(job_id(2)) is None
+    newest, oldest = state.reader.list_slots(NIGHTLY, 10)
+    assert (newest.outcome, newest.reason, newest.job_id) == (SlotOutcome.SKIPPED, "busy", None)
+    assert (oldest.outcome, oldest.job_id) == (SlotOutcome.JOB, job_id(1))
+    assert list(state.reader.list_slots(NIGHTLY, 1)) == [newest]
+    assert list(state.reader.list_slots("nobody/never", 10)) == []
+
+
+async def check_schedule_follows_its_job(state: OpenState) -> None:
+    await _applied(state, fire(1, minute=1))
+    (running,) = state.reader.list_schedules(AGENT)
+    await _applied(state, start(1), settle(1, outcome=FAILURE))
+    (rested,) = state.reader.list_schedules(AGENT)
+
+    assert (running.id, running.status) == (NIGHTLY, ScheduleStatus.RUNNING)
+    assert running.next_run_at == BEGINNING + timedelta(days=1)
+    assert (rested.status, rested.last_error) == (ScheduleStatus.IDLE, "lame")
+    assert rested.consecutive_failures == 1
+    assert list(state.reader.list_schedules("nobody")) == []
+
+
+async def check_schedule_is_switched_off_and_on(state: OpenState) -> None:
+    off = SetScheduleStatus(agent=AGENT, schedule="nightly", status=ScheduleStatus.DISABLED)
+
+    await _applied(state, off)
+    await _applied(state, off)
+    (disabled,) = state.reader.list_schedules(AGENT)
+    refused = await _refused(state, replace(off, status=ScheduleStatus.RUNNING))
+    await _applied(state, replace(off, status=ScheduleStatus.IDLE))
+    (idle,) = state.reader.list_schedules(AGENT)
+
+    assert disabled.status is ScheduleStatus.DISABLED
+    assert refused.why is Why.STATUS
+    assert idle.status is ScheduleStatus.IDLE
+
+
+async def check_checkpoints_are_numbered_fenced_and_bounded(state: OpenState) -> None:
+    await _applied(state, submit(1), submit(2), start(1))
+    header = {"limits": {"turns": 7, "spend": None}, "hooks": ["a", "ä"]}
+
+    await _applied(state, checkpoint(1, header=header), checkpoint(1))
+    fenced = await _refused(state, replace(checkpoint(1), epoch=9))
+    waiting = await _refused(state, replace(checkpoint(2), epoch=0))
+    large = await _refused(state, checkpoint(1, header={"x": "y" * HEADER_LIMIT}))
+
+    first, second = state.reader.list_checkpoints(job_id(1))
+    assert (first.number, second.number) == (1, 2)
+    assert (first.header, second.header) == (header, {})
+    assert first.created_at == BEGINNING
+    assert (fenced.why, waiting.why, large.why) == (Why.FENCED, Why.STATUS, Why.TOO_LARGE)
+    assert list(state.reader.list_checkpoints(job_id(2))) == []
+
+
+async def check_adopted_rows_are_numbered_and_known_ones_left_alone(state: OpenState) -> None:
+    await _applied(state, submit(1))
+    known = state.reader.find_job(job_id(1))
+    new = submit(2)
+    job = replace(new.job, status=JobStatus.COMPLETED, session_id=new.session.id)
+    stranger = replace(submit(1).job, agent="thief")
+    # In an order in which texts come before their job and the job before its session.
+    rows = (new.texts, job, new.session, stranger)
+
+    await _applied(state, AdoptRows(rows=rows, source="elsewhere"))
+    again = await _applied(state, AdoptRows(rows=rows, source="elsewhere"))
+
+    assert again.rows == ()
+    assert state.reader.find_job(job_id(1)) == known
+    assert state.reader.find_job(job_id(2)) == replace(job, number=2)
+    assert state.reader.find_texts(job_id(2)) == new.texts
+    assert state.reader.find_session(new.session.id) == replace(new.session, number=2)
+
+
+async def check_sessions_are_listed_and_found_by_their_runtimes_id(state: OpenState) -> None:
+    for number in (1, 2, 3):
+        await _applied(state, submit(number), start(number), _recorded(number))
+
+    numbers = [session.number for session in state.reader.list_sessions(limit=2)]
+    older = [session.number for session in state.reader.list_sessions(before=2)]
+    found = state.reader.sessions_of_runtime("uuid-odd")
+
+    assert (numbers, older) == ([3, 2], [1])
+    assert [session.number for session in found] == [3, 1]
+    assert {session.status for session in found} == {SessionStatus.ACTIVE}
+    assert list(state.reader.sessions_of_runtime("nobody's")) == []
+
+
+def _recorded(number: int) -> RecordRuntimeSession:
+    name = "uuid-odd" if number % 2 else "uuid-even"
+    return RecordRuntimeSession(
+        job_id=job_id(number), epoch=1, runtime_session_id=name, at=BEGINNING
+    )
+
+
+async def _applied(state: OpenState, *changes: Change) -> Applied:
+    answers = await state.writer.apply(changes)
+    assert all(isinstance(answer, Applied) for answer in answers), answers
+    last = answers[-1]
+    assert isinstance(last, Applied)
+    return last
+
+
+async def _refused(state: OpenState, change: Change) -> Refused:
+    (answer,) = await state.writer.apply([change])
+    assert isinstance(answer, Refused), answer
+    return answer
+
+
+FLEET_CHECKS: tuple[Check, ...] = (
+    check_worker_lives_until_it_ends_and_not_again,
+    check_lost_execution_goes_back_until_it_was_lost_too_often,
+    check_waiting_job_can_be_cancelled_and_a_running_one_not,
+    check_agent_shows_its_oldest_running_job_and_its_last_failure,
+    check_slot_has_exactly_one_outcome,
+    check_schedule_follows_its_job,
+    check_schedule_is_switched_off_and_on,
+    check_checkpoints_are_numbered_fenced_and_bounded,
+    check_adopted_rows_are_numbered_and_known_ones_left_alone,
+    check_sessions_are_listed_and_found_by_their_runtimes_id,
+)
+"""Every check of this half."""
