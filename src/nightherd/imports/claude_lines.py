@@ -7,14 +7,15 @@ another type than expected is as good as absent. A line that is no JSON object i
 from __future__ import annotations
 
 from collections import OrderedDict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 
 from nightherd.errors import InvalidValueError
+from nightherd.imports.fields import instant, is_count
 from nightherd.imports.lines import Line, read_object, reason_of, too_long
-from nightherd.model.money import FREE, MicroUsd, parse_usd
+from nightherd.model.money import FREE, LARGEST, MicroUsd, parse_usd
 
 SYNTHETIC = "<synthetic>"
 """The model of answers that Claude Code made up itself: notices of errors and interruptions."""
@@ -165,7 +166,7 @@ class Tally:
         elif line.type == "assistant" and message is not None and message.model != SYNTHETIC:
             self.messages += is_first
             self.turns += is_first
-            if message.usage is not None and message.usage.total:
+            if message.usage is not None and is_count(message.usage.total) and message.usage.total:
                 self.token_estimate = message.usage.total
         else:
             self._entitle(line)
@@ -209,7 +210,7 @@ class Tally:
 
     def _spend(self, cost: float) -> None:
         try:
-            self.cost = MicroUsd(self.cost + parse_usd(cost))
+            self.cost = MicroUsd(min(self.cost + parse_usd(cost), LARGEST))
         except InvalidValueError:
             return  # no amount: nothing is added that was not said
 
@@ -221,14 +222,3 @@ class Tally:
             self.first_at = at
         if self.last_at is None or at > self.last_at:
             self.last_at = at
-
-
-def instant(text: str | None) -> datetime | None:
-    """An instant as the line gives it, in UTC; None when there is none to be had."""
-    if not text:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

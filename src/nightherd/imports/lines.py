@@ -102,9 +102,12 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def read_object(text: bytes) -> dict[str, Any]:
-    """The JSON object of a line, as JavaScript writes it: lone surrogates too. `ValueError` when it is none."""
+    """The JSON object of a line, or `ValueError`. JavaScript writes lone surrogates; they become U+FFFD."""
     try:
         value = json.loads(text)
+        if b"\\u" in text:
+            plain = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            value = json.loads(plain.decode("utf-16", "replace"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(value, dict):
