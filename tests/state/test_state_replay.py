@@ -25,7 +25,7 @@ from nightherd.model.ids import WorkerId
 from nightherd.model.job import ExitReason, JobQuery
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import SessionMode
-from nightherd.ports import JobQuery, StateReader, StateWriter
+from nightherd.ports import StateReader, StateWriter
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
