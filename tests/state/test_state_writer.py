@@ -10,7 +10,8 @@ import pytest
 
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import InvalidValueError
-from nightherd.model.change import Applied, Refused
+from nightherd.model.agent import Durability
+from nightherd.model.change import Applied, Change, Refused
 from nightherd.model.job import JobQuery
 from nightherd.state.directory import StateDirectory
 from nightherd.state.feed import LedgerFeed
@@ -193,3 +194,60 @@ def test_outbox_stays_small_and_numbers_go_on(directory: StateDirectory) -> None
     reader.close()
     assert 1 <= int(str(kept)) <= 6
     assert [line.change for line in read_ledger(directory.ledger)] == list(range(1, 41))
+
+
+FULL, NORMAL = 2, 1
+
+
+@pytest.mark.parametrize(
+    ("durability", "expected"),
+    [
+        (Durability.PROCESS, [NORMAL] * 5),
+        (Durability.CHECKPOINT, [FULL, NORMAL, FULL, FULL, FULL]),
+        (Durability.FSYNC, [FULL] * 5),
+    ],
+)
+def test_only_what_must_survive_a_power_cut_waits_for_the_disk(
+    durability: Durability, expected: list[int], directory: StateDirectory
+) -> None:
+    levels: list[object] = []
+    store: SqliteStore
+
+    def note_level(point: str) -> None:
+        if point == "db.before_commit":
+            assert store._database is not None
+            levels.append(store._database.execute("PRAGMA synchronous")[0][0])
+
+    async def main() -> None:
+        nonlocal store
+        store = SqliteStore(directory.root, FakeClock(), note_level, durability=durability)
+        groups: list[list[Change]] = [
+            [submit(1)],
+            [start(1)],
+            [settle(1)],
+            [submit(2)],
+            [start(2), settle(2)],
+        ]
+        for changes in groups:
+            await store.apply(changes)
+        await store.close()
+
+    anyio.run(main)
+
+    assert levels == expected
+
+
+def test_number_that_cannot_be_stored_is_refused(directory: StateDirectory) -> None:
+    async def main() -> None:
+        async with open_store(directory) as store:
+            for priority in (2**63, 2**70):
+                huge = submit(1)
+                huge = replace(huge, job=replace(huge.job, priority=priority))
+                with pytest.raises(InvalidValueError, match="too large"):
+                    await store.apply([huge])
+            (answer,) = await store.apply([submit(1)])
+            assert isinstance(answer, Applied)
+
+    anyio.run(main)
+
+    assert job_numbers(directory) == [1]

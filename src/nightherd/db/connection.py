@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from nightherd.db.failure import translate, unusable
-from nightherd.errors import StateError
+from nightherd.errors import InvalidValueError, StateError
 
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones can corrupt a WAL database when it is reset."""
@@ -37,6 +37,8 @@ class Database:
             return self._connection.execute(statement, values).fetchall()
         except apsw.Error as error:
             raise translate(error, str(self.path), "execute") from error
+        except OverflowError as error:
+            raise InvalidValueError("a number that is too large to be stored") from error
 
     @property
     def in_transaction(self) -> bool:
