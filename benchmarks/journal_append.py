@@ -24,7 +24,7 @@ import msgspec
 
 from nightherd.host.clock import SystemClock
 from nightherd.journal.files import JournalFiles
-from nightherd.journal.writer import Durability
+from nightherd.model.agent import Durability
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.ids import JobId, generate_execution_id
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
+    from nightherd.engine.adopt import Desk, Pens
     from nightherd.engine.doctor import Check
     from nightherd.engine.reconcile import Record
     from nightherd.engine.workshop import Workshop
@@ -58,7 +59,7 @@ def open_job_list(state_dir: Path) -> JobList:
     return cast("JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir))
 
 
-def open_journals(state_dir: Path) -> Journals:
+def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
     """The journals in `state_dir`."""
     return cast(
         "Journals",
@@ -66,7 +67,7 @@ def open_journals(state_dir: Path) -> Journals:
             state_dir / "jobs",
             state_dir / "blobs",
             clock=system_clock(),
-            durability=load("nightherd.journal.writer:Durability")("checkpoint"),
+            durability=load("nightherd.model.agent:Durability")(durability),
             probe=load("nightherd.ports:no_probe"),
         ),
     )
@@ -122,7 +123,10 @@ async def open_workshop(
     random_text = load("nightherd.host.randomness:random_text")
     load("nightherd.state.directory:init_state_directory")(state_dir)
     state: StateWriter = load("nightherd.state.store:SqliteStore")(
-        state_dir, clock=clock, probe=load("nightherd.ports:no_probe")
+        state_dir,
+        clock=clock,
+        probe=load("nightherd.ports:no_probe"),
+        durability=fleet.durability,
     )
     reader = open_reader(state_dir)
     mirror = open_mirror(state_dir, fleet) if fleet.mirror else None
@@ -135,7 +139,7 @@ async def open_workshop(
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             state=state,
             reader=reader,
-            journals=open_journals(state_dir),
+            journals=open_journals(state_dir, fleet.durability),
             runtimes=runtime_for,
             clock=clock,
             random_text=random_text,
@@ -149,6 +153,43 @@ async def open_workshop(
             load("nightherd.engine.presence:presence")(workshop, process)
         )
         yield workshop
+
+
+@asynccontextmanager
+async def open_desk(
+    state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str], *, is_dry: bool
+) -> AsyncIterator[Desk]:
+    """Everything taking over foreign records needs, on `state_dir`. In a dry run nothing is made there."""
+    environment = {**fleet.environment, **environ} if fleet is not None else environ
+    async with AsyncExitStack() as opened:
+        pens: Pens | None = None
+        if not is_dry:
+            load("nightherd.state.directory:init_state_directory")(state_dir)
+            no_probe = load("nightherd.ports:no_probe")
+            state: StateWriter = load("nightherd.state.store:SqliteStore")(
+                state_dir, clock=system_clock(), probe=no_probe
+            )
+            opened.push_async_callback(state.close)
+            journals = load("nightherd.journal.finished:FinishedJournalFiles")
+            pens = load("nightherd.engine.adopt:Pens")(
+                state=state, journals=journals(state_dir / "jobs", state_dir / "blobs")
+            )
+            if fleet is None or fleet.mirror:
+                mirror = open_mirror(state_dir, fleet)
+                mirror.start()
+                opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
+        reader = open_reader(state_dir)
+        opened.callback(reader.close)
+        yield load("nightherd.engine.adopt:Desk")(
+            reader=reader,
+            journals=open_journals(state_dir),
+            shelf=load("nightherd.imports.shelf:TranscriptFiles")(
+                state_dir / "transcripts", is_read_only=is_dry
+            ),
+            secrets=load("nightherd.model.secret:find_secrets")(environment),
+            version=__version__,
+            pens=pens,
+        )
 
 
 @asynccontextmanager

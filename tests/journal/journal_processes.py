@@ -21,7 +21,7 @@ from typing import Self
 from nightherd.errors import NightherdError
 from nightherd.host.clock import SystemClock
 from nightherd.journal.files import JournalFiles
-from nightherd.journal.writer import Durability
+from nightherd.model.agent import Durability
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
 from nightherd.ports import Probe
 from nightherd.testing.journal_contract import begin

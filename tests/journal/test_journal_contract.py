@@ -9,7 +9,7 @@ import pytest
 
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.memory import MemoryJournals
-from nightherd.journal.writer import Durability
+from nightherd.model.agent import Durability
 from nightherd.ports import Journals
 from nightherd.testing import journal_contract
 from nightherd.testing.clock import FakeClock

@@ -15,7 +15,7 @@ from nightherd.journal.bodies import blobs_of
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.follow import Follower
 from nightherd.journal.index import STRIDE, IndexEntry, entry_due
-from nightherd.journal.writer import Durability
+from nightherd.model.agent import Durability
 from nightherd.model.event import AssistantEvent, ErrorEvent, ToolResultEvent
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.journal_contract import JOB, LARGE, begin, say, texts

@@ -10,8 +10,8 @@ from typing import Any
 from model.dict_rows import DictRows
 from nightherd.files.yaml_load import load_yaml
 from nightherd.journal.files import JournalFiles
-from nightherd.journal.writer import Durability
 from nightherd.mirror.follower import MirrorFollower
+from nightherd.model.agent import Durability
 from nightherd.model.change import Applied, Change, RecordRuntimeSession, Row
 from nightherd.model.event import AssistantEvent, Event, SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id

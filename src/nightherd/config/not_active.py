@@ -82,7 +82,6 @@ FLEET_KEYS = (
     Waiting("heartbeat", DAEMON),
     Waiting("cancel_grace", DAEMON),
     Waiting("max_restarts", DAEMON),
-    Waiting("durability", "durability levels"),
     Waiting("working_directory", "cloning of repositories"),
     Waiting("docker", CONTAINERS),
     Waiting("webhooks", "webhooks"),

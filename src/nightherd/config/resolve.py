@@ -30,7 +30,7 @@ from nightherd.config.schema.script import (
     WriteInput,
     WriteStep,
 )
-from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
 from nightherd.model.script import (
     Fail,
     Repeat,
@@ -65,6 +65,8 @@ def resolve_fleet(
         name=settings.fleet.name,
         description=settings.fleet.description,
         environment=environment,
+        mirror=settings.mirror,
+        durability=Durability(settings.durability),
     )
 
 

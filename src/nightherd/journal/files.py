@@ -9,7 +9,8 @@ from pathlib import Path
 from nightherd.journal.blobs import Blobs
 from nightherd.journal.follow import Follower, follow
 from nightherd.journal.reader import examine, last, read
-from nightherd.journal.writer import Durability, JournalFile
+from nightherd.journal.writer import JournalFile
+from nightherd.model.agent import Durability
 from nightherd.model.event import Event
 from nightherd.model.ids import JOB_ID, ExecutionId, JobId, parse_job_id
 from nightherd.ports import Clock, Findings, Probe, Wait

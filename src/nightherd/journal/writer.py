@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 
 import msgspec
@@ -21,21 +20,10 @@ from nightherd.journal.fence import Fence
 from nightherd.journal.lines import blocks, complete_until, split
 from nightherd.journal.place import tail
 from nightherd.journal.torn import blank, describe_fragment, is_whole
+from nightherd.model.agent import Durability
 from nightherd.model.event import VERSION, Event
 from nightherd.model.ids import ExecutionId
 from nightherd.ports import BadLine, Clock, Probe
-
-
-class Durability(StrEnum):
-    """What an append survives. SIGKILL always; a power cut as said here."""
-
-    PROCESS = "process"
-    """Nothing is synced: a power cut may cost what the system had not written back."""
-    CHECKPOINT = "checkpoint"
-    """Synced when asked to: at submits, checkpoints and terminal states."""
-    FSYNC = "fsync"
-    """Every append is synced before it returns."""
-
 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -20,6 +20,17 @@ class RuntimeName(StrEnum):
     SCRIPTED = "scripted"
 
 
+class Durability(StrEnum):
+    """What is on disk, not only with the system, once it is acknowledged. SIGKILL never loses anything."""
+
+    PROCESS = "process"
+    """Nothing is synced: a power cut may cost what the system had not written back."""
+    CHECKPOINT = "checkpoint"
+    """Synced at submits, checkpoints and terminal states."""
+    FSYNC = "fsync"
+    """Every event and every change is synced before it is acknowledged."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """One declared agent, resolved: defaults merged, variables filled in, paths absolute."""
@@ -49,3 +60,4 @@ class Fleet:
     """What `.env` adds to the environment of agents; the process's own variables win."""
     mirror: bool = True
     """Whether the readable files are kept."""
+    durability: Durability = Durability.CHECKPOINT

@@ -9,6 +9,7 @@ from nightherd.db.group import Done
 from nightherd.db.ledger import LedgerLine
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
+from nightherd.model.agent import Durability
 from nightherd.model.change import (
     Applied,
     Change,
@@ -34,12 +35,24 @@ Every other change does once it is acknowledged (INV-DURABLE).
 class StateTables:
     """What changes do to the tables of one open database: reads for `decide`, writes what it says."""
 
-    def __init__(self, database: Database, queries: Queries) -> None:
+    def __init__(
+        self,
+        database: Database,
+        queries: Queries,
+        durability: Durability = Durability.CHECKPOINT,
+    ) -> None:
+        self._durability = durability
         self._database = database
         self._rows = DecidingRows(database, queries)
 
     def is_durable(self, change: Change) -> bool:
-        return type(change) not in QUICK
+        match self._durability:
+            case Durability.PROCESS:
+                return False
+            case Durability.CHECKPOINT:
+                return type(change) not in QUICK
+            case Durability.FSYNC:
+                return True
 
     def carry_out(self, change: Change) -> Done:
         answer = decide(change, self._rows)

@@ -14,6 +14,8 @@ from nightherd.db.lock import PATIENCE_S, WriteLock
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
 from nightherd.db.writer import Run, Writer
+from nightherd.errors import StateError
+from nightherd.model.agent import Durability
 from nightherd.model.change import Answer, Change
 from nightherd.ports import Clock, Probe, no_probe
 from nightherd.state.carry_out import StateTables
@@ -38,11 +40,13 @@ class SqliteStore:
         *,
         patience_s: float = PATIENCE_S,
         outbox_limit: int = OUTBOX_LIMIT,
+        durability: Durability = Durability.CHECKPOINT,
     ) -> None:
         self._state_dir = Path(state_dir)
         self._clock = clock
         self._probe = probe
         self._outbox_limit = outbox_limit
+        self._durability = durability
         self._notices: deque[str] = deque(maxlen=NOTICES)
         self._database: Database | None = None
         lock = WriteLock(
@@ -80,7 +84,7 @@ class SqliteStore:
             migrate(database, queries, load_migrations(), self._now())
             commit = GroupCommit(
                 database,
-                StateTables(database, queries),
+                StateTables(database, queries, self._durability),
                 Ledger(self._state_dir / LEDGER, self._probe),
                 queries=queries,
                 now=self._now,
@@ -95,8 +99,12 @@ class SqliteStore:
         return commit.run
 
     def _close_database(self) -> None:
-        if self._database is not None:
-            self._database.close()
+        try:
+            if self._database is not None:
+                self._database.close()
+        except StateError as error:
+            # Everything is committed; only the tidying up at the end failed.
+            self._notices.append(error.message)
 
     def _now(self) -> str:
         return time_text(self._clock.now())

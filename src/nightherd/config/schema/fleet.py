@@ -96,8 +96,12 @@ class FleetSettings(Model):
     max_restarts: Whole | None = Field(
         None, description="Crashes after which a job is given up; 5 when absent."
     )
-    durability: Literal["process", "checkpoint", "fsync"] | None = Field(
-        None, description="What the journal survives: a killed process, or with fsync a power cut."
+    durability: Literal["process", "checkpoint", "fsync"] = Field(
+        "checkpoint",
+        description="What is synced to disk: nothing, submits and ends of jobs, or every event.",
+    )
+    mirror: Flag = Field(
+        True, description="Whether state.yaml and the other readable files are kept."
     )
     working_directory: Directory | None = Field(None, description="Where the fleet's work stands.")
     docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
