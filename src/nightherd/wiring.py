@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nightherd.engine.reconcile import Record
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
+    from nightherd.model.ids import JobId
     from nightherd.ports import (
         ChangeFeed,
         Clock,
@@ -106,6 +107,12 @@ def open_mirror(state_dir: Path, fleet: Fleet | None = None) -> Mirror:
             agents=tuple(fleet.agents) if fleet is not None else None,
         ),
     )
+
+
+def write_output_log(state_dir: Path, job_id: JobId) -> Path:
+    """Write the job's events as plain text to `jobs/<id>/output.log`; where that is."""
+    write = load("nightherd.mirror.output_log:write_output_log")
+    return cast("Path", write(state_dir, job_id, open_journals(state_dir)))
 
 
 @asynccontextmanager

@@ -28,6 +28,9 @@ COMMANDS = {
     "run": Entry("nightherd.cli.run:run", "Give an agent a piece of work and watch it."),
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
+    "import": Entry(
+        "nightherd.cli.import_command:import_group", "Take over what other tools recorded."
+    ),
     "config": Entry("nightherd.cli.config:config", "Check and explain the fleet file."),
     "completion": Entry(
         "nightherd.cli.completion:completion", "Print a shell's completion script."

@@ -80,7 +80,8 @@ class AdoptedRecord:
         )
         yield describe(header)
         yield describe(ExecutionStarted(worker=self._tool))
-        yield describe(Init(runtime=self._tool, runtime_session_id=job.runtime_session_id))
+        if job.runtime_session_id is not None:
+            yield describe(Init(runtime=self._tool, runtime_session_id=job.runtime_session_id))
         if job.prompt:
             yield SystemEvent(subtype=SystemSubtype.USER_INPUT, content=job.prompt, end=True)
 

@@ -2,8 +2,8 @@
 
 What a line says is kept as it is said, also where it is known to be wrong (a failed tool's `success`). Lines
 we have no word for become warnings with their text. Two things are put right, because here they would
-mean something else: the calls after an answer belong to its message, and the copy of the answer that
-herdctl writes as a tool's result is no result.
+mean something else: the calls after an answer belong to its message, and the copy of the last answer that
+herdctl writes as a tool's result is left out.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class Translator:
         if line.text is not None and not line.text.strip():
             return
         event = self._translate(line)
+        if event is None:
+            return
         held = self._held
         goes_on = isinstance(event, ToolUseEvent) and held is not None
         if held is not None:
@@ -102,7 +104,7 @@ class Translator:
             yield msgspec.structs.replace(self._held, end=True)
             self._held = None
 
-    def _translate(self, line: Line) -> Event:
+    def _translate(self, line: Line) -> Event | None:
         if line.text is None:
             return self._warn(line, "malformed", too_long(), "")
         text = line.text.decode("utf-8", "replace")
@@ -110,10 +112,9 @@ class Translator:
             fields = Fields(read_object(line.text))
         except ValueError as error:
             return self._warn(line, "malformed", reason_of(error), text)
-        event = self._event(fields)
-        if event is None:
-            warning = Warned(code="unknown_line")
-            event = describe(warning, text)
+        if self._is_copy_of_answer(fields):
+            return None
+        event = self._event(fields) or describe(Warned(code="unknown_line"), text)
         return msgspec.structs.replace(event, timestamp=instant(fields.find_text("timestamp")))
 
     def _warn(self, line: Line, code: str, reason: str, text: str) -> Event:
@@ -157,14 +158,16 @@ class Translator:
         self._answer = content or self._answer
         return AssistantEvent(content=content, usage=usage_of(fields.part("usage")))
 
+    def _is_copy_of_answer(self, fields: Fields) -> bool:
+        result, is_named = fields.raw("result"), fields.raw("tool_use_id") is not None
+        is_result = fields.find_text("type") == "tool_result" and not is_named
+        return is_result and isinstance(result, str) and result != "" and result == self._answer
+
     def _tool_result(self, fields: Fields) -> Event:
-        result, call = fields.raw("result"), fields.find_text("tool_use_id")
-        if call is None and isinstance(result, str) and result and result == self._answer:
-            return describe(Complete())
         success = fields.raw("success")
         return ToolResultEvent(
-            tool_use_id=call,
-            result=result,
+            tool_use_id=fields.find_text("tool_use_id"),
+            result=fields.raw("result"),
             success=success if isinstance(success, bool) else None,
             error=fields.find_text("error"),
             turn=self._turn or None,

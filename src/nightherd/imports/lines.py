@@ -110,6 +110,10 @@ def read_object(text: bytes) -> dict[str, Any]:
             value = json.loads(plain.decode("utf-16", "replace"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 (what the caller lists is a bad record)
     return value

@@ -1,0 +1,136 @@
+"""`nightherd import`: what other tools recorded, taken over. Their files are only ever read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+from nightherd.cli.import_text import report_document, tell_report
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup, load
+from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen
+from nightherd.config.load import load_fleet
+from nightherd.engine.adopt import Desk, OnProgress, Report
+from nightherd.engine.adopt_jobs import adopt_fleet
+from nightherd.engine.adopt_transcripts import adopt_transcripts
+from nightherd.errors import ConfigNotFoundError
+from nightherd.imports.claude import default_directory, find_transcripts
+from nightherd.imports.herdctl import read_fleet
+from nightherd.model.agent import Fleet
+from nightherd.wiring import open_desk, system_clock
+
+dry_run_option = click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Only say what would be imported; write nothing."
+)
+
+Adopt = Callable[[Desk, Report, OnProgress], Awaitable[None]]
+
+
+@click.group(
+    "import",
+    cls=LazyGroup,
+    entries={
+        "herdctl": Entry(
+            "nightherd.cli.import_command:import_herdctl",
+            "The jobs, sessions and schedules of herdctl.",
+        ),
+        "claude": Entry(
+            "nightherd.cli.import_command:import_claude", "Claude Code's own sessions, as they are."
+        ),
+    },
+    no_args_is_help=True,
+    epilog="Example: nightherd import claude --dry-run",
+)
+def import_group() -> None:
+    """Take over what other tools recorded. Their files are only read; a second import adds only what is new."""
+
+
+@click.command("herdctl", epilog="Example: nightherd import herdctl ../old-fleet")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@dry_run_option
+@json_option
+@click.pass_context
+def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
+    """The jobs, sessions and schedules in DIR: a .herdctl directory, or the directory it is in."""
+    invocation = _invocation(ctx)
+    report = Report()
+    found = read_fleet(invocation.cwd / directory, report)
+
+    async def adopt(desk: Desk, report: Report, on_progress: OnProgress) -> None:
+        await adopt_fleet(found, desk, report, on_progress)
+
+    _perform(ctx, adopt, report, total=found.job_total, is_dry=is_dry)
+
+
+@click.command("claude", epilog="Example: nightherd import claude")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@dry_run_option
+@json_option
+@click.pass_context
+def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> None:
+    """The sessions of Claude Code in DIR, else in CLAUDE_CONFIG_DIR, else in ~/.claude."""
+    invocation = _invocation(ctx)
+    report = Report()
+    chosen = directory if directory is not None else default_directory(invocation.environ)
+    found = find_transcripts(invocation.cwd / chosen, report)
+
+    async def adopt(desk: Desk, report: Report, on_progress: OnProgress) -> None:
+        await adopt_transcripts(found, desk, report, on_progress)
+
+    _perform(ctx, adopt, report, total=len(found), is_dry=is_dry)
+
+
+def _invocation(ctx: click.Context) -> Invocation:
+    invocation = ctx.find_object(Invocation)
+    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    return invocation
+
+
+def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
+    """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
+    invocation = _invocation(ctx)
+    screen, state, fleet = invocation.screen, invocation.state_directory(), _fleet(invocation)
+
+    async def work() -> None:
+        with progress(screen, total) as on_progress:
+            async with open_desk(state, fleet, invocation.environ, is_dry=is_dry) as desk:
+                await adopt(desk, report, on_progress)
+
+    anyio.run(work)
+    if screen.is_json:
+        screen.document("import", report_document(report, is_dry=is_dry), system_clock().now())
+    else:
+        tell_report(report, screen, is_dry=is_dry)
+    ctx.exit(1 if report.is_useless else 0)
+
+
+def _fleet(invocation: Invocation) -> Fleet | None:
+    """The fleet, whose secrets have to stay out of what is recorded; with `--state-dir` there need be none."""
+    try:
+        file = invocation.fleet_file()
+    except ConfigNotFoundError:
+        return None
+    return load_fleet(file, environ=invocation.environ, cwd=invocation.cwd).fleet
+
+
+@contextmanager
+def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
+    """A bar on a terminal that can show one; told of each record, silent anywhere else."""
+    if screen.is_json or not screen.can_animate or total < 2:
+        yield _silent
+        return
+    bar: Any = load("nightherd.cli.progress_bar:Bar")(
+        screen.talk, total, is_colored=screen.err.is_colored
+    )
+    with bar:
+        yield bar.tell
+
+
+def _silent(name: str) -> None:
+    """Nobody is told."""
