@@ -11,6 +11,7 @@ NightherdError                       1   an operation failed
 ├── ForbiddenError                   4   policy says no
 ├── RefusedError                     5   the state it is in does not allow it
 │   ├── TransitionError                  a step the lifecycle's table does not have
+│   ├── SessionBusyError                 another job is active in the session
 │   └── FencedError                      another worker owns this execution now
 ├── ConfigError                     78   the configuration cannot be used
 │   ├── ConfigNotFoundError              no fleet file
@@ -116,6 +117,10 @@ class TransitionError(RefusedError):
         self.current = current
         self.target = target
         super().__init__(f"a {lifecycle} that is {current} cannot become {target}")
+
+
+class SessionBusyError(RefusedError):
+    """Another job is active in the session; this one waits its turn."""
 
 
 class FencedError(RefusedError):

@@ -22,14 +22,15 @@ from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
-from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.execution import Stopper
+from nightherd.engine.queue_up import execute_in_turn
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.errors import AgentNotFoundError
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
 from nightherd.views.jobs import result_document
-from nightherd.wiring import check_runtime, open_workshop, system_clock
+from nightherd.wiring import check_runtime, open_workshop, system_clock, write_output_log
 
 EXIT_OF_STATUS = {
     JobStatus.COMPLETED: 0,
@@ -74,6 +75,7 @@ class Finished:
 @click.option("-p", "--prompt", metavar="TEXT", help="The prompt itself.")
 @click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is standard input.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="For ${inputs.NAME}.")
+@click.option("--output-log", is_flag=True, help="Also write jobs/<id>/output.log, as plain text.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there.")
 @json_option
 @click.pass_context
@@ -84,6 +86,7 @@ def run(
     prompt: str | None,
     file: str | None,
     inputs: tuple[str, ...],
+    output_log: bool,
     quiet: bool,
 ) -> None:
     """Give AGENT a piece of work and watch it; without a prompt, the agent's own default."""
@@ -103,6 +106,8 @@ def run(
     )
     finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
     try:
+        if output_log:
+            screen.say(f"log {write_output_log(errand.state, finished.job.id)}")
         tell_result(finished, screen, is_quiet=quiet)
     except BrokenPipeError:
         # Nobody reads on; the exit code still says how the job ended.
@@ -146,10 +151,22 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
             job_id = submitted.job.id
             if is_shown:
                 watcher.say(f"{screen.err.dim('job')} {job_id}")
-            job = await execute(job_id, errand.agent, workshop, on_event=watcher, stopper=stopper)
+            job = await execute_in_turn(
+                job_id,
+                errand.agent,
+                workshop,
+                on_event=watcher,
+                on_wait=partial(tell_waiting, screen),
+                stopper=stopper,
+            )
             texts = workshop.reader.find_texts(job_id)
             tasks.cancel_scope.cancel()
     return Finished(job=job, texts=texts)
+
+
+def tell_waiting(screen: Screen, reason: str) -> None:
+    """Why the job has not begun yet, and what to do when it never will."""
+    screen.say(f"waiting: {reason}; if its worker is gone: nightherd doctor --fix")
 
 
 def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:

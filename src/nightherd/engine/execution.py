@@ -15,7 +15,13 @@ import anyio
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.submit import values_of
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import FencedError, JobNotFoundError, RefusedError, StateError
+from nightherd.errors import (
+    FencedError,
+    JobNotFoundError,
+    RefusedError,
+    SessionBusyError,
+    StateError,
+)
 from nightherd.model.agent import Agent
 from nightherd.model.change import (
     Answer,
@@ -209,6 +215,8 @@ def _job_of(answer: Answer) -> Job:
             raise JobNotFoundError(message)
         case Refused(why=Why.FENCED, message=message):
             raise FencedError(message)
+        case Refused(why=Why.SESSION_BUSY, message=message):
+            raise SessionBusyError(message)
         case Refused(message=message):
             raise RefusedError(message)
 
