@@ -12,6 +12,8 @@ from components import ABSENT, Components
 
 OURS = ("NIGHTHERD_CONFIG", "NIGHTHERD_STATE_DIR", "NIGHTHERD_EXECUTION")
 TERMINAL = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
+PYTHON = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONOPTIMIZE")
+"""What would make the commands that tests start behave otherwise than for most people."""
 GIT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -24,9 +26,9 @@ GIT = {
 
 @pytest.fixture(autouse=True, scope="session")
 def neutral_environment() -> Iterator[None]:
-    """Nothing of the person's own settings reaches a test: not ours, not the terminal's, not git's."""
+    """Nothing of the person's own settings reaches a test: not ours, nor the terminal's, Python's or git's."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in (*OURS, *TERMINAL):
+        for name in (*OURS, *TERMINAL, *PYTHON):
             patch.delenv(name, raising=False)
         for name in [name for name in os.environ if name.startswith("GIT_")]:
             patch.delenv(name)

@@ -131,7 +131,10 @@ class Screen:
             self._err.write(text + "\n")
             self._err.flush()
         except BrokenPipeError:
-            pass
+            # What is left in the buffer would fail again when Python ends, and change the exit code.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._err.fileno())
+            os.close(nowhere)
 
     def document(self, noun: str, data: object, as_of: datetime, **beside: object) -> None:
         """`data` for programs: one line, in the envelope every command shares, `beside` next to it."""
