@@ -69,8 +69,8 @@ def has_lock(holder: Holder, descriptor: int) -> bool:
     wanted = ("FLOCK", str(holder.pid), str(inode))
     for line in lines:
         fields = line.split()
-        # A line with an arrow is somebody who waits, not somebody who has it.
-        if "->" not in fields and wanted == (fields[1], fields[4], fields[5].rsplit(":", 1)[-1]):
+        # Whoever waits has an arrow where a holder has the kind of its lock.
+        if wanted == (fields[1], fields[4], fields[5].rsplit(":", 1)[-1]):
             return True
     return False
 
