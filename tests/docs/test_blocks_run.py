@@ -82,3 +82,23 @@ def test_page_does_what_it_says(page: Path, components: Components, tmp_path: Pa
     components.program("git")
 
     Reader(tmp_path).follow(page)
+
+
+def test_readme_shows_lines_that_the_demo_really_prints(
+    components: Components, tmp_path: Path
+) -> None:
+    components.program("git")
+    (sample,) = (block for block in blocks(REPOSITORY / "README.md") if block.language == "text")
+    shown = [line.rstrip() for line in sample.text.splitlines() if line.strip(" .")]
+
+    done = subprocess.run(
+        ["nightherd", "demo"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    printed = iter([line.rstrip() for line in done.stdout.splitlines()])
+    assert [line for line in shown if line not in printed] == []
