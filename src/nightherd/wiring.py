@@ -15,12 +15,12 @@ from nightherd import __version__
 from nightherd.errors import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from nightherd.engine.adopt import Desk, Pens
-    from nightherd.engine.doctor import Check
-    from nightherd.engine.reconcile import Record
+    from nightherd.engine.doctor import Check, OnStep
+    from nightherd.engine.record import Record
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
     from nightherd.model.ids import JobId
@@ -208,7 +208,7 @@ async def open_record(state_dir: Path) -> AsyncIterator[Record]:
     )
     reader = open_reader(state_dir)
     try:
-        yield load("nightherd.engine.reconcile:Record")(
+        yield load("nightherd.engine.record:Record")(
             state=state,
             reader=reader,
             journals=open_journals(state_dir),
@@ -220,18 +220,37 @@ async def open_record(state_dir: Path) -> AsyncIterator[Record]:
         await state.close()
 
 
-def doctor_checks(state_dir: Path, record: Record) -> list[Check]:
+def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Check]:
     """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
-    now = record.clock.now()
-    quick, deep = load("nightherd.state.checks:state_checks")(state_dir, now)
-    agreeing, reading = load("nightherd.engine.reconcile:record_checks")(record)
+    clock, now = record.clock, record.clock.now()
+    state_checks = load("nightherd.state.checks:state_checks")
+    quick, deep = state_checks(state_dir, clock, now, on_step)
+    agreeing, reading = load("nightherd.engine.checks:record_checks")(record, on_step)
     mirror = load("nightherd.mirror.checkup:mirror_check")(state_dir, now, open_mirror(state_dir))
     return [*quick, *agreeing, mirror, *deep, *reading]
 
 
-def rebuild_database(state_dir: Path) -> Sequence[Path]:
-    """Make the database again from the ledger; where the old one was put."""
+def rebuild_database(state_dir: Path, on_change: Callable[[int], None]) -> Sequence[Path]:
+    """Make the database again from the ledger; where the old one was put. Refused while a worker works."""
+    process_of = load("nightherd.engine.record:process_of")
+    is_alive = load("nightherd.host.process:is_alive")
     return cast(
         "Sequence[Path]",
-        load("nightherd.state.mending:rebuild_database")(state_dir, at=system_clock().now()),
+        load("nightherd.state.rebuild:rebuild_database")(
+            state_dir,
+            at=system_clock().now(),
+            is_there=lambda worker: is_alive(process_of(worker)),
+            on_change=on_change,
+        ),
     )
+
+
+def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
+    """Bring the readable files up to what is so now, from the beginning if `is_new`; where they are kept."""
+    if not load("nightherd.mirror.checkup:is_kept")(state_dir):
+        return
+    mirror = open_mirror(state_dir)
+    if is_new:
+        mirror.rebuild()
+    else:
+        mirror.catch_up()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +12,17 @@ import anyio
 import click
 
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import load
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
-from nightherd.engine.doctor import Check, Examined, examine
-from nightherd.engine.reconcile import workers_at_work
-from nightherd.errors import RefusedError, StateError
+from nightherd.cli.text import neutralise
+from nightherd.engine.doctor import Examined, OnStep, examine, no_step
 from nightherd.model.finding import Finding, Level
 from nightherd.wiring import (
     doctor_checks,
-    open_mirror,
     open_record,
     rebuild_database,
+    refresh_mirror,
     system_clock,
 )
 
@@ -38,81 +41,75 @@ def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool) -> None:
     invocation = ctx.find_object(Invocation)
     assert invocation is not None  # noqa: S101 (the group above puts it there)
     screen, state = invocation.screen, invocation.state_directory()
-    if not state.is_dir():
+    if not state.exists() and not state.is_symlink():
         _tell_nothing_there(screen, state)
         return
-    if rebuild:
-        _rebuild(screen, state)
-    examined = anyio.run(_examine, screen, state, fix or rebuild, verify)
-    _tell(screen, state, examined)
+    kept: Sequence[Path] = ()
+    with _steps(screen) as on_step:
+        if rebuild:
+            kept = rebuild_database(state, partial(on_step, "rebuilding: changes"))
+        examined = anyio.run(_examine, state, fix or rebuild, verify, on_step)
+        if fix or rebuild:
+            refresh_mirror(state, is_new=rebuild)
+    for path in kept:
+        screen.say(f"kept aside: {neutralise(str(path))}")
+    _tell(screen, state, examined, kept)
     ctx.exit(1 if any(one.level is Level.PROBLEM for one in examined) else 0)
 
 
-async def _examine(screen: Screen, state: Path, is_fixing: bool, is_deep: bool) -> list[Examined]:
-    def say(check: Check) -> None:
-        if check.is_deep and screen.can_animate:
-            screen.say(screen.err.dim(f"reading: {check.title}"))
-
+async def _examine(state: Path, is_fixing: bool, is_deep: bool, on_step: OnStep) -> list[Examined]:
     async with open_record(state) as record:
-        checks = doctor_checks(state, record)
-        return await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_check=say)
+        checks = doctor_checks(state, record, on_step)
+        return await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_step=on_step)
 
 
-def _rebuild(screen: Screen, state: Path) -> None:
-    _refuse_while_at_work(state)
-    for path in rebuild_database(state):
-        screen.say(f"kept aside: {path}")
-    open_mirror(state).rebuild()
-
-
-def _refuse_while_at_work(state: Path) -> None:
-    """A worker whose database is swapped under it would lose its job; one that is gone does not matter."""
-
-    async def at_work() -> list[str]:
-        async with open_record(state) as record:
-            return [str(worker.pid) for worker in workers_at_work(record)]
-
-    try:
-        pids = anyio.run(at_work)
-    except StateError:
-        return  # a database that cannot be read names no workers; that is why it is rebuilt
-    if pids:
-        raise RefusedError(
-            f"a worker is running (pid {', '.join(pids)})", hint="let it finish, or stop it, first"
-        )
+@contextmanager
+def _steps(screen: Screen) -> Iterator[OnStep]:
+    """Who is told how far it is: a line on a terminal, nobody anywhere else."""
+    if not screen.can_animate:
+        yield no_step
+        return
+    with load("nightherd.cli.busy:Busy")(screen.talk, is_colored=screen.err.is_colored) as busy:
+        yield busy.tell
 
 
 def _tell_nothing_there(screen: Screen, state: Path) -> None:
     now = system_clock().now()
     if screen.is_json:
-        screen.document("doctor", {"state_dir": str(state), "level": "ok", "checks": []}, now)
+        screen.document("doctor", _document(state, [], ()), now)
         return
     screen.show(f"{state}: nothing there yet, and nothing wrong")
 
 
-def _tell(screen: Screen, state: Path, examined: list[Examined]) -> None:
+def _tell(screen: Screen, state: Path, examined: list[Examined], kept: Sequence[Path]) -> None:
     if screen.is_json:
-        screen.document("doctor", _document(state, examined), system_clock().now())
+        screen.document("doctor", _document(state, examined, kept), system_clock().now())
         return
+    told: set[str] = set()
     for one in examined:
         fixed = sum(finding.is_fixed for finding in one.findings)
         note = f", {fixed} mended" if fixed else ""
         screen.show(f"{MARKS[one.level]} {one.level.value} {one.check.title}{note}")
         left = [finding for finding in one.findings if not finding.is_fixed]
         for finding in left[:SHOWN]:
-            screen.show(f"    {finding.message}")
+            if finding.message in told:
+                screen.show("    as above")
+                continue
+            told.add(finding.message)
+            screen.show(f"    {neutralise(finding.message)}")
             if finding.remedy:
                 screen.show(f"      {'--fix: ' if finding.is_fixable else ''}{finding.remedy}")
         if len(left) > SHOWN:
             screen.show(f"    and {len(left) - SHOWN} more; --json has them all")
 
 
-def _document(state: Path, examined: list[Examined]) -> dict[str, Any]:
+def _document(state: Path, examined: list[Examined], kept: Sequence[Path]) -> dict[str, Any]:
     order = list(Level)
     worst = max((one.level for one in examined), key=order.index, default=Level.OK)
     return {
         "state_dir": str(state),
         "level": worst.value,
+        "kept_aside": [str(path) for path in kept],
         "checks": [
             {
                 "name": one.check.name,

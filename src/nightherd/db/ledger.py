@@ -20,6 +20,8 @@ from nightherd.errors import StateFileError
 from nightherd.ports import Probe
 
 VERSION = 1
+SNAPSHOT = "Snapshot"
+"""The kind of lines that hold every row there was: a ledger may begin with them instead of with change 1."""
 FILE_NAME = re.compile(r"\d{4}-\d{2}\.jsonl")
 TAIL_BYTES = 64 * 1024
 
@@ -48,6 +50,11 @@ class LedgerLine(_Number, frozen=True, kw_only=True):
     kind: str
     rows: tuple[RowImage, ...]
 
+    @property
+    def is_beginning(self) -> bool:
+        """Whether a ledger may begin with this line: nothing before it is needed."""
+        return self.change == 1 or self.kind == SNAPSHOT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -57,6 +64,11 @@ class Entry:
     at: str
     kind: str
     rows: str
+
+    def decoded(self) -> LedgerLine:
+        """The line as readers have it; `StateFileError` when it is none."""
+        decoder = msgspec.json.Decoder(LedgerLine)
+        return _decode(decoder, self.line(), f"change {self.change} of the outbox")
 
     def line(self) -> bytes:
         """The same bytes whoever writes them, however often."""
@@ -172,6 +184,25 @@ def ledger_files(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return []
     return sorted(path for path in directory.iterdir() if FILE_NAME.fullmatch(path.name))
+
+
+def check_ends(directory: Path) -> None:
+    """Whether the ledger begins where one may and no file is missing, by each file's first and last line.
+
+    `StateFileError` that says where, else nothing.
+    """
+    expected: int | None = None
+    for path in ledger_files(directory):
+        with path.open("rb") as file:
+            raw = file.readline()
+        if not raw.endswith(b"\n"):
+            continue
+        first = _decode(msgspec.json.Decoder(LedgerLine), raw, f"{path}:1")
+        if expected is None and not first.is_beginning:
+            raise _unreadable(f"{path}:1", f"the ledger begins with change {first.change}, not 1")
+        if expected is not None and first.change != expected:
+            raise _unreadable(f"{path}:1", f"change {first.change}, not {expected}")
+        expected = _last_whole_line(path)[1] + 1
 
 
 def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:

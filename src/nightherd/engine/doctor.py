@@ -14,17 +14,24 @@ from nightherd.model.finding import Finding, Level
 
 Examine = Callable[[], Iterable[Finding]]
 Mend = Callable[[Finding], Awaitable[None]]
+MendAll = Callable[[Sequence[Finding]], Awaitable[None]]
+OnStep = Callable[[str, int], None]
+"""Told what is being looked at or mended, and how many things that were so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing to look at. `is_deep` ones read everything there is and run only when asked."""
+    """One thing to look at. `is_deep` ones read everything there is and run only when asked.
+
+    What is found is mended one by one (`mend`), or together (`mend_all`) where one depends on the others.
+    """
 
     name: str
     title: str
     examine: Examine
     mend: Mend | None = None
     is_deep: bool = False
+    mend_all: MendAll | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +48,12 @@ class Examined:
         return next((level for level in reversed(Level) if level in left), Level.OK)
 
 
+def no_step(title: str, count: int) -> None:
+    """Nobody watches."""
+
+
 async def examine(
-    checks: Iterable[Check],
-    *,
-    is_deep: bool,
-    is_fixing: bool,
-    on_check: Callable[[Check], None] = lambda check: None,
+    checks: Iterable[Check], *, is_deep: bool, is_fixing: bool, on_step: OnStep = no_step
 ) -> list[Examined]:
     """Run every check in order and, when fixing, mend what it finds before the next one looks.
 
@@ -56,33 +63,72 @@ async def examine(
     for check in checks:
         if check.is_deep and not is_deep:
             continue
-        on_check(check)
+        on_step(check.title, 0)
         findings = _look(check)
-        if is_fixing and check.mend is not None:
-            findings = [await _mended(check.mend, finding) for finding in findings]
+        if is_fixing:
+            findings = await _mended(check, findings, on_step)
         examined.append(Examined(check=check, findings=findings))
     return examined
 
 
 def _look(check: Check) -> list[Finding]:
+    """What the check finds; what it found before it failed is found too."""
+    findings: list[Finding] = []
     try:
-        return list(check.examine())
-    except NightherdError as error:
-        return [
+        for finding in check.examine():
+            findings.append(finding)  # noqa: PERF402 - what came before an error must stay
+    except (NightherdError, OSError) as error:
+        message = error.message if isinstance(error, NightherdError) else str(error)
+        findings.append(
             Finding(
                 check=check.name,
                 level=Level.PROBLEM,
-                message=f"cannot be examined: {error.message}",
-                remedy=error.hint,
+                message=f"cannot be examined: {message}",
+                remedy=error.hint if isinstance(error, NightherdError) else None,
             )
-        ]
+        )
+    return findings
 
 
-async def _mended(mend: Mend, finding: Finding) -> Finding:
+async def _mended(check: Check, findings: list[Finding], on_step: OnStep) -> list[Finding]:
+    if check.mend_all is not None and any(finding.is_fixable for finding in findings):
+        return await _mended_together(check, check.mend_all, findings)
+    if check.mend is None:
+        return findings
+    mended = []
+    for count, finding in enumerate(findings, 1):
+        on_step(f"mending: {check.title}", count)
+        mended.append(await _mended_alone(check.mend, finding))
+    return mended
+
+
+async def _mended_alone(mend: Mend, finding: Finding) -> Finding:
     if not finding.is_fixable:
         return finding
     try:
         await mend(finding)
     except NightherdError as error:
-        return replace(finding, message=f"{finding.message}; not mended: {error.message}")
+        return _not_mended(finding, error)
     return replace(finding, is_fixed=True)
+
+
+async def _mended_together(
+    check: Check, mend_all: MendAll, findings: list[Finding]
+) -> list[Finding]:
+    """Mend them all, then look again: what is not found any more was mended."""
+    fixable = [finding for finding in findings if finding.is_fixable]
+    try:
+        await mend_all(fixable)
+    except NightherdError as error:
+        left = set(_look(check))
+        return [_not_mended(one, error) if one in left else _done(one) for one in findings]
+    left = set(_look(check))
+    return [one if one in left else _done(one) for one in findings]
+
+
+def _done(finding: Finding) -> Finding:
+    return replace(finding, is_fixed=True)
+
+
+def _not_mended(finding: Finding, error: NightherdError) -> Finding:
+    return replace(finding, message=f"{finding.message}; not mended: {error.message}")

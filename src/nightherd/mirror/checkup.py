@@ -27,6 +27,12 @@ def mirror_check(root: Path, now: datetime, mirror: Mirror) -> Check:
     return Check("mirror", "readable files", partial(examine_mirror, root), mend)
 
 
+def is_kept(root: Path) -> bool:
+    """Whether the directory has a mirror: a fleet may be without one."""
+    layout = MirrorLayout(root)
+    return layout.memory.exists() or layout.state.exists()
+
+
 def examine_mirror(root: Path) -> Iterator[Finding]:
     """What is wrong with `state.yaml`: the mirror is derived, so it is simply written again."""
     path = MirrorLayout(root).state

@@ -14,7 +14,7 @@ from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, shorten
-from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.system import End, ExecutionStarted, Header, Init, SystemSubtype
 from nightherd.model.trigger import EXECUTION_WORD, TriggerType
@@ -103,6 +103,8 @@ class Recollection:
         said = self.tally.outcome
         if said is not None and said.exit_reason is reason:
             return said
+        if said is None and reason is ExitReason.ERROR:
+            return SILENT_END
         return Outcome(exit_reason=reason)
 
     @property
@@ -110,6 +112,11 @@ class Recollection:
         """What the last execution did."""
         before = self.owners[-1].before if self.owners else Totals()
         return self.tally.totals - before
+
+    def totals_before(self, epoch: int) -> Totals:
+        """What the record had come to when the execution of `epoch`, or the next later one, began."""
+        later = (owner.before for owner in self.owners if owner.epoch >= epoch)
+        return next(later, self.tally.totals)
 
 
 def recollect(events: Iterable[Event]) -> Recollection:

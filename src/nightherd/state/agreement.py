@@ -5,31 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nightherd.db.connection import Database, Value, open_for_reading
+from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.queries import Queries
 from nightherd.state.directory import StateDirectory
 from nightherd.state.kinds import TABLES
-from nightherd.state.replay import replay
+from nightherd.state.outbox import waiting_after
+from nightherd.state.pages import Row, rows_by_key
+from nightherd.state.replay import OnChange, replay
 from nightherd.state.tables import Table
 
-PAGE = 1_000
-
-Rows = tuple[Value, ...]
+ROOM = ".replay-"
+"""How the directory begins in which the ledger is replayed; gone when the comparison is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One row that is not the same in both."""
+    """One row that is not the same in both; `columns` are those that differ."""
 
     table: str
     key: str
+    columns: tuple[str, ...] = ()
+    """Empty when only one of the two has the row."""
+    is_in_database: bool = True
+    is_in_ledger: bool = True
 
 
-def differences(root: Path, *, at: datetime, limit: int = 20) -> list[Difference]:
+def differences(
+    root: Path, *, at: datetime, limit: int = 20, on_change: OnChange = lambda change: None
+) -> list[Difference]:
     """Rows of the database that the ledger does not give again, at most `limit`; none when all is well.
 
     Compares as of one moment, whoever writes meanwhile. Needs as much free space as the database takes.
@@ -41,9 +47,18 @@ def differences(root: Path, *, at: datetime, limit: int = 20) -> list[Difference
     try:
         database.execute("BEGIN")
         last = int(str(database.execute(Queries()["outbox_span"])[0][1]))
-        with TemporaryDirectory(prefix=".replay-", dir=root) as room:
+        # The ledger is written after the commit: what it lacks yet, the same moment's outbox has.
+        waiting = waiting_after(database, 0)
+        with TemporaryDirectory(prefix=ROOM, dir=root) as room:
             copy_path = Path(room) / "replayed.db"
-            replay(directory.ledger, copy_path, at=at, until=last)
+            replay(
+                directory.ledger,
+                copy_path,
+                at=at,
+                until=last,
+                waiting=[entry.decoded() for entry in waiting],
+                on_change=on_change,
+            )
             return _compare(database, copy_path, limit)
     finally:
         database.close()
@@ -57,11 +72,10 @@ def _compare(database: Database, copy_path: Path, limit: int) -> list[Difference
     try:
         for row_type in TABLES:
             table: Table[object] = Table(row_type)
-            pairs = zip_longest(_rows(database, table), _rows(copy, table))
-            for ours, theirs in pairs:
-                if ours != theirs:
-                    row = ours if ours is not None else theirs
-                    found.append(Difference(table=table.name, key=str(row[0]) if row else ""))
+            for difference in _differing(
+                table, rows_by_key(database, table), rows_by_key(copy, table)
+            ):
+                found.append(difference)
                 if len(found) >= limit:
                     return found
     finally:
@@ -69,14 +83,22 @@ def _compare(database: Database, copy_path: Path, limit: int) -> list[Difference
     return found
 
 
-def _rows(database: Database, table: Table[object]) -> Iterator[Rows]:
-    """Every row in the order of its key, a page at a time."""
-    columns = ", ".join(table.columns)
-    statement = f"SELECT {columns} FROM {table.name} WHERE {table.key} > ?1 ORDER BY {table.key} LIMIT {PAGE}"
-    after: Value = ""
-    while True:
-        page = database.execute(statement, (after,))
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = page[-1][0]
+def _differing(
+    table: Table[object], ours: Iterator[Row], theirs: Iterator[Row]
+) -> Iterator[Difference]:
+    """Both in the order of their keys, side by side."""
+    mine, other = next(ours, None), next(theirs, None)
+    while mine is not None or other is not None:
+        if other is None or (mine is not None and str(mine[0]) < str(other[0])):
+            assert mine is not None  # noqa: S101 (the loop goes on while one of them is there)
+            yield Difference(table=table.name, key=str(mine[0]), is_in_ledger=False)
+            mine = next(ours, None)
+        elif mine is None or str(other[0]) < str(mine[0]):
+            yield Difference(table=table.name, key=str(other[0]), is_in_database=False)
+            other = next(theirs, None)
+        else:
+            pairs = zip(table.columns, mine, other, strict=True)
+            columns = tuple(name for name, one, two in pairs if one != two)
+            if columns:
+                yield Difference(table=table.name, key=str(mine[0]), columns=columns)
+            mine, other = next(ours, None), next(theirs, None)

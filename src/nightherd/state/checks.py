@@ -6,28 +6,34 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from nightherd.engine.doctor import Check
+from nightherd.engine.doctor import Check, OnStep
+from nightherd.ports import Clock
 from nightherd.state.checkup import Checkup
 from nightherd.state.mending import Mending
+from nightherd.state.soundness import Soundness
+
+REPLAYED = "ledger replayed"
 
 
-def state_checks(root: Path, now: datetime) -> tuple[list[Check], list[Check]]:
+def state_checks(
+    root: Path, clock: Clock, now: datetime, on_step: OnStep
+) -> tuple[list[Check], list[Check]]:
     """The quick checks, and those that read everything."""
-    checkup, mending = Checkup(root), Mending(root)
+    checkup, soundness, mending = Checkup(root), Soundness(root), Mending(root, clock)
     temp_files = partial(checkup.temp_files, now)
-    agreement = partial(checkup.agreement, now)
+    agreement = partial(soundness.agreement, now, partial(on_step, REPLAYED))
     quick = [
-        Check("sqlite", "SQLite", checkup.sqlite),
+        Check("sqlite", "SQLite", soundness.sqlite),
         Check("filesystem", "filesystem", checkup.filesystem),
         Check("disk", "free space", checkup.disk),
         Check("directory", "directories", checkup.directory, mending.directory),
         Check("permissions", "permissions", checkup.permissions, mending.permissions),
         Check("temp-files", "temporary files", temp_files, mending.temp_file),
-        Check("database", "database", checkup.database),
-        Check("ledger", "ledger", checkup.ledger),
+        Check("database", "database", soundness.database),
+        Check("ledger", "ledger", soundness.ledger, mending.ledger),
     ]
     deep = [
-        Check("whole-database", "database, every page", checkup.whole_database, is_deep=True),
-        Check("agreement", "ledger replayed", agreement, is_deep=True),
+        Check("whole-database", "database, every page", soundness.whole_database, is_deep=True),
+        Check("agreement", REPLAYED, agreement, mending.ledger, is_deep=True),
     ]
     return quick, deep

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import shutil
 from pathlib import Path
 
 from nightherd.db.lock import WriteLock
 from nightherd.errors import RefusedError, StateFileError
-from nightherd.files.corrupt import keep_aside
 from nightherd.files.permission import error_code, permission_error_message
 from nightherd.model.finding import Finding
+from nightherd.ports import Clock
 from nightherd.state.checkup import PRIVATE_DIRECTORY, PRIVATE_FILE
 from nightherd.state.directory import StateDirectory, init_state_directory
-from nightherd.state.replay import replay
+from nightherd.state.fresh_ledger import begin_ledger
+from nightherd.state.rebuild import REBUILT
+from nightherd.state.store import SqliteStore
 
 
 class Mending:
     """Puts one state directory right, finding by finding."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, clock: Clock) -> None:
         self._directory = StateDirectory(root=root)
+        self._clock = clock
 
     async def directory(self, finding: Finding) -> None:
         """Make what is missing."""
@@ -35,42 +37,43 @@ class Mending:
             raise _failed(error, path, "chmod") from error
 
     async def temp_file(self, finding: Finding) -> None:
-        """Delete a temporary file."""
+        """Delete a temporary file, or a copy of the database that nobody uses."""
         path = self._named(finding)
         try:
-            path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name.startswith(REBUILT):
+                self._delete_copy(path)
+            else:
+                path.unlink(missing_ok=True)
         except OSError as error:
             raise _failed(error, path, "delete") from error
 
+    async def ledger(self, finding: Finding) -> None:
+        """The database gets back what it lost; a ledger that is damaged begins anew."""
+        if finding.path == str(self._directory.database):
+            store = SqliteStore(self._directory.root, self._clock)
+            try:
+                await store.catch_up()
+            finally:
+                await store.close()
+        else:
+            begin_ledger(self._directory.root, at=self._clock.now())
+
+    def _delete_copy(self, path: Path) -> None:
+        """Whoever makes such a copy holds the lock."""
+        lock = WriteLock(self._directory.write_lock, notice=lambda text: None)
+        try:
+            with lock:
+                path.unlink(missing_ok=True)
+        finally:
+            lock.close()
+
     def _named(self, finding: Finding) -> Path:
         path = Path(finding.path or "")
-        if not path.is_relative_to(self._directory.root):
+        if path.is_symlink() or not path.is_relative_to(self._directory.root):
             raise RefusedError(f"{path} is not in the state directory")
         return path
-
-
-def rebuild_database(root: Path, *, at: datetime) -> Sequence[Path]:
-    """Make the database again from the ledger, then put it in place of the old one, which is kept aside.
-
-    When this raises, the old database is where it was. The paths the old one has now.
-    """
-    directory = init_state_directory(root)
-    rebuilt = directory.database.with_name(f"{directory.database.name}.rebuilt")
-    lock = WriteLock(directory.write_lock, notice=lambda text: None)
-    try:
-        with lock:
-            for suffix in ("", "-wal", "-shm"):
-                rebuilt.with_name(rebuilt.name + suffix).unlink(missing_ok=True)
-            replay(directory.ledger, rebuilt, at=at)
-            kept = [
-                keep_aside(path, at)
-                for suffix in ("-wal", "-shm", "")
-                if (path := directory.database.with_name(directory.database.name + suffix)).exists()
-            ]
-            rebuilt.rename(directory.database)
-    finally:
-        lock.close()
-    return kept
 
 
 def _failed(error: OSError, path: Path, operation: str) -> StateFileError:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from nightherd.db.connection import open_for_writing, set_synchronous
-from nightherd.db.ledger import read_ledger
+from nightherd.db.ledger import LedgerLine, read_ledger
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
 from nightherd.state.carry_out import StateTables
 from nightherd.state.tables import time_text
 
+OnChange = Callable[[int], None]
+"""Told the number of each change that is replayed."""
 
-def replay(ledger: Path, database: Path, *, at: datetime, until: int | None = None) -> int:
+
+def replay(
+    ledger: Path,
+    database: Path,
+    *,
+    at: datetime,
+    until: int | None = None,
+    waiting: Sequence[LedgerLine] = (),
+    on_change: OnChange = lambda change: None,
+) -> int:
     """Make `database` from the files in `ledger`, up to change `until`; the last change it holds.
 
-    The file must not exist: nothing is ever overwritten. When this raises, it does not exist either. The
-    next change of the new database is numbered after the last one replayed.
+    `waiting` are changes that were committed and may not be in the ledger yet. The file must not exist:
+    nothing is ever overwritten. When this raises, it does not exist either. The next change of the new
+    database is numbered after the last one replayed.
     """
     if database.exists():
         raise StateFileError(
@@ -33,11 +46,12 @@ def replay(ledger: Path, database: Path, *, at: datetime, until: int | None = No
         set_synchronous(made, is_durable=False)
         last = 0
         made.execute("BEGIN IMMEDIATE")
-        for line in read_ledger(ledger):
+        for line in _lines(ledger, waiting):
             if until is not None and line.change > until:
                 break
             tables.restore(line)
             last = line.change
+            on_change(last)
         if last:
             made.execute(queries["outbox_add"], (last, time_text(at), "Restored", "[]"))
         made.execute("COMMIT")
@@ -48,3 +62,20 @@ def replay(ledger: Path, database: Path, *, at: datetime, until: int | None = No
         raise
     made.close()
     return last
+
+
+def _lines(ledger: Path, waiting: Sequence[LedgerLine]) -> Iterator[LedgerLine]:
+    """The ledger from a beginning, then what waits to follow it."""
+    last = 0
+    for line in read_ledger(ledger):
+        if last == 0 and not line.is_beginning:
+            raise StateFileError(
+                f"{ledger} begins with change {line.change}, not 1",
+                path=str(ledger),
+                operation="replay",
+                code="LEDGER_GAP",
+                hint="ledger files are missing; put them back",
+            )
+        yield line
+        last = line.change
+    yield from (line for line in waiting if line.change > last)

@@ -65,6 +65,10 @@ class SqliteStore:
             return ()
         return await asyncio.wrap_future(self._writer.submit(changes))
 
+    async def catch_up(self) -> None:
+        """Finish what a killed writer began: put back what the database lost, append what the ledger lacks."""
+        await asyncio.wrap_future(self._writer.submit(()))
+
     async def close(self) -> None:
         """Finish what was handed in and give everything back; harmless the second time."""
         await asyncio.to_thread(self._writer.close)

@@ -1,0 +1,38 @@
+"""The checks that rows and journals agree: what looks, and what mends."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nightherd.engine.doctor import Check, OnStep
+from nightherd.engine.orphans import adopt_orphans, orphans
+from nightherd.engine.reconcile import correct, damaged_journals, disagreements
+from nightherd.engine.record import Record
+from nightherd.engine.stuck import give_up_workers, gone_workers, release, stuck_jobs
+
+LINES = "journals, every line"
+ORPHANS = "journals without rows"
+
+
+def record_checks(record: Record, on_step: OnStep) -> tuple[list[Check], list[Check]]:
+    """The quick checks, and those that read every line."""
+    quick = [
+        Check("stuck", "running jobs", partial(stuck_jobs, record), partial(release, record)),
+        Check(
+            "workers",
+            "workers",
+            partial(gone_workers, record),
+            mend_all=partial(give_up_workers, record),
+        ),
+        Check(
+            "record", "rows and journals", partial(disagreements, record), partial(correct, record)
+        ),
+        Check(
+            "orphans",
+            ORPHANS,
+            partial(orphans, record),
+            mend_all=partial(adopt_orphans, record, on_job=partial(on_step, ORPHANS)),
+        ),
+    ]
+    damaged = partial(damaged_journals, record, partial(on_step, LINES))
+    return quick, [Check("journals", LINES, damaged, is_deep=True)]

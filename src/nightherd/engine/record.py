@@ -1,0 +1,83 @@
+"""Record: the two memories together, for those who bring them to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nightherd.errors import JobNotFoundError, JournalError, RefusedError
+from nightherd.model.change import Change, Refused
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.recollection import Recollection, recollect
+from nightherd.model.worker import Worker
+from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter
+
+PAGE = 500
+
+IsAlive = Callable[[Process], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The two memories, and how to tell whether a process still is."""
+
+    state: StateWriter
+    reader: StateReader
+    journals: Journals
+    clock: Clock
+    is_alive: IsAlive
+
+
+def workers_at_work(record: Record) -> list[Worker]:
+    """The workers that really are there."""
+    return [worker for worker in record.reader.live_workers() if is_there(worker, record)]
+
+
+def is_there(worker: Worker, record: Record) -> bool:
+    """Whether the worker's very process is still there."""
+    return record.is_alive(process_of(worker))
+
+
+def process_of(worker: Worker) -> Process:
+    """The process that the worker was, or is."""
+    return Process(
+        host=worker.host, pid=worker.pid, started=worker.process_started, boot_id=worker.boot_id
+    )
+
+
+def list_jobs(reader: StateReader, status: JobStatus | None) -> Iterator[Job]:
+    """Every job of that status, or every job, newest first."""
+    before: int | None = None
+    while True:
+        page = reader.list_jobs(JobQuery(status=status, before=before, limit=PAGE))
+        yield from page
+        if len(page) < PAGE:
+            return
+        before = page[-1].number
+
+
+async def apply_changes(record: Record, changes: Sequence[Change]) -> None:
+    """Apply them all; `RefusedError` for the first that something else came before."""
+    for answer in await record.state.apply(changes):
+        if isinstance(answer, Refused):
+            raise RefusedError(answer.message)
+
+
+def get_job(record: Record, job_id: JobId) -> Job:
+    """The job's row as it is now."""
+    job = record.reader.find_job(job_id)
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}")
+    return job
+
+
+def recollected(record: Record, job_id: JobId) -> Recollection:
+    """What the job's journal says. A body that is missing from beside it takes nothing else with it."""
+    try:
+        try:
+            return recollect(record.journals.read(job_id))
+        except JournalError:
+            return recollect(record.journals.read(job_id, load_blobs=False))
+    except ValueError as error:
+        raise RefusedError(f"the journal of {job_id} cannot be understood: {error}") from error

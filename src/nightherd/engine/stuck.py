@@ -1,0 +1,150 @@
+"""Stuck jobs: `running` by their row although nobody runs them. They end as their journal says.
+
+A journal that just stops is a job that was interrupted. Workers that never signed off are given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nightherd.engine.record import (
+    Record,
+    apply_changes,
+    get_job,
+    is_there,
+    list_jobs,
+    recollected,
+    workers_at_work,
+)
+from nightherd.model.change import (
+    CorrectJob,
+    EndWorker,
+    LoseExecution,
+    SettleExecution,
+    StartExecution,
+)
+from nightherd.model.finding import Finding, Level
+from nightherd.model.ids import JobId, WorkerId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.recollection import Recollection
+from nightherd.model.worker import WorkerStatus
+
+GONE = "its worker is gone"
+UNKNOWN = WorkerId("unknown")
+
+
+def stuck_jobs(record: Record) -> Iterator[Finding]:
+    """Jobs that are `running` by their row although their worker is gone."""
+    running = list(list_jobs(record.reader, JobStatus.RUNNING))
+    # In this order: a worker is on record before its job runs, and settles the job before it leaves.
+    alive = {worker.id for worker in workers_at_work(record)}
+    for job in running:
+        if job.worker not in alive and _is_running(record.reader.find_job(job.id)):
+            yield Finding(
+                check="stuck",
+                level=Level.PROBLEM,
+                message=f"job {job.id} is running by its row, and its worker is gone",
+                job_id=job.id,
+                remedy="settled as its journal says, else ended as interrupted",
+                is_fixable=True,
+            )
+
+
+async def release(record: Record, finding: Finding) -> None:
+    """End a stuck job as its journal says, or as interrupted where the journal just stops."""
+    job = get_job(record, JobId(finding.job_id or ""))
+    if not _is_running(job) or _has_worker(record, job):
+        return
+    known = recollected(record, job.id)
+    job = await caught_up(record, job, known)
+    await apply_changes(record, [ending(job, known, record, max_restarts=0)])
+
+
+def gone_workers(record: Record) -> Iterator[Finding]:
+    """Workers that are there by their row, and whose process is not."""
+    for worker in record.reader.live_workers():
+        if not is_there(worker, record):
+            yield Finding(
+                check="workers",
+                level=Level.WARNING,
+                message=f"worker {worker.id} (pid {worker.pid}) never signed off, and is gone",
+                remedy="it is given up",
+                is_fixable=True,
+            )
+
+
+async def give_up_workers(record: Record, findings: Sequence[Finding]) -> None:
+    """End every worker whose process is gone."""
+    at = record.clock.now()
+    gone = [worker for worker in record.reader.live_workers() if not is_there(worker, record)]
+    await record.state.apply(
+        [EndWorker(worker_id=worker.id, status=WorkerStatus.LOST, at=at) for worker in gone]
+    )
+
+
+def ending(
+    job: Job, known: Recollection, record: Record, *, max_restarts: int
+) -> SettleExecution | LoseExecution:
+    """How the running job goes on: as its journal says it ended, else as lost."""
+    outcome = known.outcome
+    if outcome is not None:
+        return SettleExecution(
+            job_id=job.id,
+            epoch=job.epoch,
+            at=known.last_at or record.clock.now(),
+            outcome=outcome,
+            last_seq=known.last_seq,
+            total=known.tally.totals,
+            own=known.own,
+            answer=known.tally.answer,
+        )
+    return LoseExecution(
+        job_id=job.id,
+        epoch=job.epoch,
+        at=record.clock.now(),
+        reason=GONE,
+        max_restarts=max_restarts,
+        last_seq=known.last_seq,
+        total=known.tally.totals,
+        own=known.own,
+    )
+
+
+async def caught_up(record: Record, job: Job, known: Recollection) -> Job:
+    """The job running at the journal's epoch, where the ledger's last changes were lost."""
+    if known.epoch <= job.epoch:
+        return job
+    owner = known.owners[-1] if known.owners else None
+    at = owner.at if owner is not None else record.clock.now()
+    if job.status is JobStatus.RUNNING:
+        lost = LoseExecution(
+            job_id=job.id,
+            epoch=job.epoch,
+            at=at,
+            reason=GONE,
+            max_restarts=job.restart_count + 1,
+            last_seq=job.last_seq,
+            total=known.totals_before(job.epoch + 1),
+            own=known.totals_before(job.epoch + 1) - known.totals_before(job.epoch),
+        )
+        await apply_changes(record, [lost])
+        job = get_job(record, job.id)
+    if known.epoch > job.epoch + 1:
+        behind = replace(job, epoch=known.epoch - 1)
+        reason = "the journal is at a later epoch"
+        await apply_changes(record, [CorrectJob(expected=job, job=behind, reason=reason)])
+    worker = WorkerId(owner.worker) if owner is not None else UNKNOWN
+    await apply_changes(record, [StartExecution(job_id=job.id, worker=worker, at=at)])
+    return get_job(record, job.id)
+
+
+def _is_running(job: Job | None) -> bool:
+    return job is not None and job.status is JobStatus.RUNNING
+
+
+def _has_worker(record: Record, job: Job) -> bool:
+    return any(
+        worker.id == job.worker and is_there(worker, record)
+        for worker in record.reader.live_workers()
+    )

@@ -1,0 +1,109 @@
+"""A fresh ledger: begun anew with every row the database has, where the old one was damaged or lost.
+
+The lines that hold the rows are of kind `Snapshot` and numbered so that the next change follows them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from nightherd.db.connection import Database, open_for_writing
+from nightherd.db.failure import unusable
+from nightherd.db.ledger import SNAPSHOT, Entry, ledger_files
+from nightherd.db.lock import WriteLock
+from nightherd.db.migrate import load_migrations, migrate
+from nightherd.db.queries import Queries
+from nightherd.errors import RefusedError
+from nightherd.files.corrupt import keep_aside
+from nightherd.files.temp_files import temp_path_for
+from nightherd.ports import Probe, no_probe
+from nightherd.state.directory import StateDirectory
+from nightherd.state.images import encode_images
+from nightherd.state.kinds import TABLES
+from nightherd.state.outbox import is_sound, outbox_span
+from nightherd.state.pages import rows_by_key
+from nightherd.state.tables import Table, time_text
+
+FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+ROWS = 500
+"""Rows on one line, unless there are fewer numbers than lines."""
+
+
+def begin_ledger(root: Path, *, at: datetime, probe: Probe = no_probe) -> list[Path]:
+    """Write a new ledger from the rows of the database; the paths that the old files have now.
+
+    `RefusedError` when the database is damaged too. Killed before the end, it is simply done again.
+    """
+    directory = StateDirectory(root=root)
+    lock = WriteLock(directory.write_lock, notice=lambda text: None)
+    try:
+        with lock:
+            database = open_for_writing(directory.database)
+            try:
+                return _begin(directory, database, at, probe)
+            finally:
+                database.close()
+    finally:
+        lock.close()
+
+
+def _begin(directory: StateDirectory, database: Database, at: datetime, probe: Probe) -> list[Path]:
+    migrate(database, Queries(), load_migrations(), time_text(at))
+    _, last = outbox_span(database)
+    if not is_sound(database) or last == 0:
+        raise RefusedError(
+            "the database cannot stand in for the ledger",
+            hint="put the ledger back from a backup, then nightherd doctor --rebuild",
+        )
+    old = ledger_files(directory.ledger)
+    # Never an older month than the newest that was: readers take files in the order of their names.
+    month = max([time_text(at)[:7], *(path.stem for path in old)])
+    target = directory.ledger / f"{month}.jsonl"
+    draft = temp_path_for(target)
+    _write(draft, _lines(database, last, time_text(at)))
+    probe("ledger.drafted")
+    kept = []
+    for path in old:
+        kept.append(keep_aside(path, at))
+        probe("ledger.kept")
+    draft.rename(target)
+    return kept
+
+
+def _write(path: Path, lines: Iterator[bytes]) -> None:
+    try:
+        with os.fdopen(os.open(path, FLAGS, 0o600), "wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unusable(error, path, "write") from error
+
+
+def _lines(database: Database, last: int, at: str) -> Iterator[bytes]:
+    tables: list[Table[object]] = [Table(kind) for kind in TABLES]
+    counts = [int(str(_first(database, f"SELECT count(*) FROM {table.name}"))) for table in tables]
+    size = max(ROWS, -(-sum(counts) // last))
+    change = last - max(-(-sum(counts) // size), 1)
+    pending: list[dict[str, object]] = []
+    for table in tables:
+        for row in rows_by_key(database, table):
+            image = dict(zip(table.columns, row, strict=True))
+            pending.append({"table": table.name, "row": image})
+            if len(pending) == size:
+                change += 1
+                yield _line(change, at, pending)
+                pending = []
+    if pending or change < last:
+        yield _line(last, at, pending)
+
+
+def _line(change: int, at: str, images: list[dict[str, object]]) -> bytes:
+    return Entry(change=change, at=at, kind=SNAPSHOT, rows=encode_images(images)).line()
+
+
+def _first(database: Database, statement: str) -> object:
+    return database.execute(statement)[0][0]

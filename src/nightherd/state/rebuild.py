@@ -1,0 +1,125 @@
+"""Rebuild: the database made again from the ledger, and put in the place of the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from nightherd.db.connection import Database, open_for_reading
+from nightherd.db.ledger import Ledger
+from nightherd.db.lock import WriteLock
+from nightherd.db.queries import Queries
+from nightherd.errors import RefusedError, StateError
+from nightherd.files.corrupt import keep_aside
+from nightherd.model.worker import Worker
+from nightherd.ports import Probe, no_probe
+from nightherd.state.directory import StateDirectory, init_state_directory
+from nightherd.state.layout import DATABASE
+from nightherd.state.outbox import is_sound, outbox_span, waiting_after
+from nightherd.state.replay import OnChange, replay
+from nightherd.state.rows import SqliteRows
+
+REBUILT = f"{DATABASE}.rebuilt"
+SIDE_FILES = ("-wal", "-shm")
+
+IsThere = Callable[[Worker], bool]
+
+
+def rebuild_database(
+    root: Path,
+    *,
+    at: datetime,
+    is_there: IsThere,
+    probe: Probe = no_probe,
+    on_change: OnChange = lambda change: None,
+) -> Sequence[Path]:
+    """Make the database again from the ledger, then put it in place of the old one, which is kept aside.
+
+    `RefusedError` while a worker `is_there`, or when the old database knows changes that the ledger does
+    not. When this raises, or is killed, the next one goes on: the ledger has every row. The paths the old
+    one has now.
+    """
+    directory = init_state_directory(root)
+    rebuilt = directory.root / REBUILT
+    lock = WriteLock(directory.write_lock, notice=lambda text: None)
+    try:
+        with lock:
+            _finish_ledger(directory)
+            _delete(rebuilt, ("", *SIDE_FILES))
+            replay(directory.ledger, rebuilt, at=at, on_change=on_change)
+            probe("rebuild.replayed")
+            _refuse_at_work(rebuilt, is_there)
+            return _swap(directory, rebuilt, at, probe)
+    finally:
+        lock.close()
+
+
+def _swap(directory: StateDirectory, rebuilt: Path, at: datetime, probe: Probe) -> list[Path]:
+    """The side files go first: what is in them must never be taken for a part of the new database."""
+    kept = []
+    for suffix in (*SIDE_FILES, ""):
+        path = directory.database.with_name(directory.database.name + suffix)
+        if path.exists():
+            kept.append(keep_aside(path, at))
+            probe(f"rebuild.kept{suffix}")
+    rebuilt.rename(directory.database)
+    return kept
+
+
+def _finish_ledger(directory: StateDirectory) -> None:
+    """What was committed and not yet in the ledger gets there first, as far as the old database can be read."""
+    try:
+        database = open_for_reading(directory.database)
+    except StateError:
+        return  # that is why it is rebuilt
+    if database is None:
+        return
+    try:
+        _feed(database, Ledger(directory.ledger, no_probe))
+    finally:
+        database.close()
+
+
+def _feed(database: Database, ledger: Ledger) -> None:
+    recorded = ledger.last_change()
+    try:
+        _, last = outbox_span(database)
+        waiting = waiting_after(database, recorded)
+        for entry in waiting:
+            entry.decoded()
+        if not is_sound(database):
+            return  # what it says it knows cannot be relied on; the file is kept
+    except StateError:
+        return  # too damaged to tell
+    if waiting and waiting[0].change == recorded + 1:
+        ledger.append(waiting)
+    elif last > recorded:
+        raise RefusedError(
+            f"the database knows changes up to {last}, the ledger only up to {recorded}:"
+            " they would be lost",
+            hint="nightherd doctor --fix",
+        )
+
+
+def _refuse_at_work(rebuilt: Path, is_there: IsThere) -> None:
+    """A worker whose database is swapped under it would lose its job; one that is gone does not matter."""
+    database = open_for_reading(rebuilt)
+    if database is None:
+        return
+    try:
+        workers = SqliteRows(database, Queries()).list(Worker, "live_workers", ())
+    finally:
+        database.close()
+        _delete(rebuilt, SIDE_FILES)  # made by reading it; nothing is in them
+    pids = [str(worker.pid) for worker in workers if is_there(worker)]
+    if pids:
+        rebuilt.unlink()
+        raise RefusedError(
+            f"a worker is running (pid {', '.join(pids)})", hint="let it finish, or stop it, first"
+        )
+
+
+def _delete(path: Path, suffixes: Sequence[str]) -> None:
+    for suffix in suffixes:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

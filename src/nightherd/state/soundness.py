@@ -1,0 +1,213 @@
+"""Soundness: whether database and ledger can be relied on, each alone and both together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from nightherd.db.connection import Database, open_for_reading, sqlite_version
+from nightherd.db.ledger import Ledger, check_ends, ledger_files
+from nightherd.db.queries import Queries
+from nightherd.db.schema import known_schema, schema_number
+from nightherd.errors import StateError
+from nightherd.model.finding import Finding, Level
+from nightherd.ports import no_probe
+from nightherd.state.agreement import Difference, differences
+from nightherd.state.directory import StateDirectory
+from nightherd.state.outbox import outbox_span
+from nightherd.state.replay import OnChange
+
+BROKEN = frozenset(("NOTADB", "CORRUPT", "EIO"))
+"""What only a new database helps against."""
+AGAIN = "nightherd doctor --rebuild makes it again from the ledger"
+LEDGER_CODES = frozenset(("LEDGER_DAMAGED", "LEDGER_GAP"))
+
+
+class Soundness:
+    """Looks at the database and the ledger of one state directory; changes nothing."""
+
+    def __init__(
+        self, root: Path, *, version: Callable[[], tuple[str, bool]] = sqlite_version
+    ) -> None:
+        self._directory = StateDirectory(root=root)
+        self._version = version
+
+    def sqlite(self) -> Iterator[Finding]:
+        """A SQLite that can damage databases."""
+        version, is_safe = self._version()
+        if not is_safe:
+            yield Finding(
+                check="sqlite",
+                level=Level.PROBLEM,
+                message=f"SQLite {version} can damage databases",
+                remedy="reinstall nightherd so that its own SQLite is used",
+            )
+
+    def database(self) -> Iterator[Finding]:
+        """A database that is gone, cannot be opened, or is damaged where it is looked at quickly."""
+        if self._is_gone():
+            yield self._unusable("database", "it is gone, and the ledger has its rows", AGAIN)
+            return
+        yield from self._pages("database", "quick_check")
+
+    def whole_database(self) -> Iterator[Finding]:
+        """A database that is damaged anywhere, or whose rows point to nothing."""
+        yield from self._pages("whole-database", "integrity_check")
+
+    def ledger(self) -> Iterator[Finding]:
+        """A ledger whose ends cannot be read, that lacks files, or that knows more than the database."""
+        # The database commits first: what the ledger has by now, a sound database had before.
+        try:
+            recorded = Ledger(self._directory.ledger, no_probe).last_change()
+            check_ends(self._directory.ledger)
+        except StateError as error:
+            yield self._damaged_ledger("ledger", error)
+            return
+        try:
+            span = self._span()
+            # Read again: the outbox may have been emptied of what was written meanwhile.
+            ledger_end = Ledger(self._directory.ledger, no_probe).last_change()
+        except StateError:
+            return  # the check of the database says what is wrong with it
+        if span is None:
+            return
+        first, last = span
+        if first > ledger_end + 1:
+            yield Finding(
+                check="ledger",
+                level=Level.PROBLEM,
+                message=f"the ledger ends at change {ledger_end}, the database is at {last}",
+                path=str(self._directory.ledger),
+                remedy="put the missing files back first if you have them; else it begins anew from the"
+                " database, and what is left of it is kept aside",
+                is_fixable=True,
+            )
+        elif recorded > last:
+            yield Finding(
+                check="ledger",
+                level=Level.PROBLEM,
+                message=f"the database ends at change {last}, the ledger knows {recorded}",
+                path=str(self._directory.database),
+                remedy="the lost changes are put back from the ledger",
+                is_fixable=True,
+            )
+
+    def agreement(self, now: datetime, on_change: OnChange) -> Iterator[Finding]:
+        """Rows that the ledger, replayed, does not give again."""
+        database = self._open()
+        if isinstance(database, Finding) or database is None:
+            return  # the check of the database says what is wrong with it
+        try:
+            found = schema_number(database, Queries())
+        finally:
+            database.close()
+        if found < known_schema():
+            yield Finding(
+                check="agreement",
+                level=Level.WARNING,
+                message=f"the database has schema {found}; rows are compared from {known_schema()} on",
+                path=str(self._directory.database),
+                remedy="the next job brings it there",
+            )
+            return
+        try:
+            rows = differences(self._directory.root, at=now, on_change=on_change)
+        except StateError as error:
+            if error.code not in LEDGER_CODES:
+                raise
+            yield self._damaged_ledger("agreement", error)
+            return
+        for difference in rows:
+            yield Finding(
+                check="agreement",
+                level=Level.PROBLEM,
+                message=_told(difference),
+                path=str(self._directory.database),
+                remedy="nightherd doctor --rebuild makes the database again from the ledger",
+            )
+
+    def _is_gone(self) -> bool:
+        """Whether there is no database where the ledger says that there was one; an empty file is none."""
+        try:
+            if self._directory.database.stat().st_size:
+                return False
+        except FileNotFoundError:
+            pass
+        return any(path.stat().st_size for path in ledger_files(self._directory.ledger))
+
+    def _span(self) -> tuple[int, int] | None:
+        database = open_for_reading(self._directory.database)
+        if database is None:
+            return None
+        try:
+            return outbox_span(database)
+        finally:
+            database.close()
+
+    def _pages(self, check: str, pragma: str) -> Iterator[Finding]:
+        database = self._open(check)
+        if database is None:
+            return
+        if isinstance(database, Finding):
+            yield database
+            return
+        try:
+            found = schema_number(database, Queries())
+            if found > known_schema():
+                told = f"written by a newer nightherd (schema {found})"
+                yield self._unusable(check, told, "upgrade nightherd")
+                return
+            for (said,) in database.execute(f"PRAGMA {pragma}(10)"):
+                if said != "ok":
+                    yield self._unusable(check, str(said), AGAIN)
+            for table, row, parent, _ in database.execute("PRAGMA foreign_key_check"):
+                told = f"row {row!s} of {table!s} points to nothing in {parent!s}"
+                yield self._unusable(check, told, AGAIN)
+        except StateError as error:
+            yield self._refused(check, error)
+        finally:
+            database.close()
+
+    def _open(self, check: str = "database") -> Database | Finding | None:
+        """The database, None when there is none, or what is wrong with it."""
+        try:
+            return open_for_reading(self._directory.database)
+        except StateError as error:
+            return self._refused(check, error)
+
+    def _refused(self, check: str, error: StateError) -> Finding:
+        remedy = AGAIN if error.code in BROKEN else error.hint
+        return self._unusable(check, error.message, remedy)
+
+    def _unusable(self, check: str, message: str, remedy: str | None) -> Finding:
+        return Finding(
+            check=check,
+            level=Level.PROBLEM,
+            message=f"the database is not usable: {message}",
+            path=str(self._directory.database),
+            remedy=remedy,
+        )
+
+    def _damaged_ledger(self, check: str, error: StateError) -> Finding:
+        is_damaged = error.code in LEDGER_CODES
+        return Finding(
+            check=check,
+            level=Level.PROBLEM,
+            message=f"the ledger cannot be read: {error.message}",
+            path=str(self._directory.ledger),
+            remedy="put the file back as it was first if you can; else it begins anew from the database,"
+            " which still has every row, and what is left of it is kept aside"
+            if is_damaged
+            else error.hint,
+            is_fixable=is_damaged,
+        )
+
+
+def _told(difference: Difference) -> str:
+    row = f"{difference.table} {difference.key}"
+    if not difference.is_in_ledger:
+        return f"{row} is in the database, and the ledger does not know it"
+    if not difference.is_in_database:
+        return f"{row} is in the ledger, and the database does not have it"
+    return f"{row} is not what the ledger says: {', '.join(difference.columns)}"
