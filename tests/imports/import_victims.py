@@ -1,0 +1,158 @@
+"""A process that forks imports and kills them at a named point; each line of input is one order.
+
+Everything is imported before the first fork, so that a trial costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from nightherd.engine import adopt_jobs, adopt_transcripts
+from nightherd.engine.adopt import Desk, Pens, Report
+from nightherd.imports.claude import find_transcripts
+from nightherd.imports.herdctl import read_fleet
+from nightherd.imports.shelf import Draft, TranscriptFiles
+from nightherd.journal.files import JournalFiles
+from nightherd.journal.finished import FinishedJournalFiles
+from nightherd.model.change import Answer, Change
+from nightherd.model.secret import find_secrets
+from nightherd.state.directory import init_state_directory
+from nightherd.state.reader import SqliteReader
+from nightherd.state.store import SqliteStore
+from nightherd.testing.clock import FakeClock
+
+BATCH = 2
+"""Small, so that every trial has several."""
+
+Reach = Callable[[str], None]
+
+
+class Killer:
+    """A probe that ends this process when it comes to a point for the n-th time."""
+
+    def __init__(self, point: str, nth: int) -> None:
+        self._point, self._left = point, nth
+
+    def __call__(self, point: str) -> None:
+        if point == self._point:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ProbedDraft:
+    """A draft with a probe before and after each step."""
+
+    def __init__(self, draft: Draft, reach: Reach) -> None:
+        self._draft, self._reach = draft, reach
+
+    @property
+    def extends_old(self) -> bool:
+        return self._draft.extends_old
+
+    def write(self, block: bytes) -> None:
+        self._draft.write(block[: len(block) // 2])
+        self._reach("shelf.half_written")
+        self._draft.write(block[len(block) // 2 :])
+
+    def keep(self) -> None:
+        self._reach("shelf.before_keep")
+        self._draft.keep()
+        self._reach("shelf.after_keep")
+
+
+class ProbedShelf:
+    """A shelf with a probe at each step."""
+
+    def __init__(self, shelf: TranscriptFiles, reach: Reach) -> None:
+        self._shelf, self._reach = shelf, reach
+        self.is_current = shelf.is_current
+        self.sync = shelf.sync
+
+    @contextmanager
+    def draft(self, name: str) -> Iterator[ProbedDraft]:
+        with self._shelf.draft(name) as draft:
+            yield ProbedDraft(draft, self._reach)
+
+    def mark(self, name: str, *, modified_ns: int) -> None:
+        self._reach("shelf.before_mark")
+        self._shelf.mark(name, modified_ns=modified_ns)
+
+
+class ProbedStore:
+    """A store with a probe before and after each group of changes."""
+
+    def __init__(self, store: SqliteStore, reach: Reach) -> None:
+        self._store, self._reach = store, reach
+        self.close = store.close
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        self._reach("state.before")
+        answers = await self._store.apply(changes)
+        self._reach("state.after")
+        return answers
+
+
+@asynccontextmanager
+async def desk_at(root: Path, reach: Reach) -> AsyncIterator[Desk]:
+    init_state_directory(root)
+    clock = FakeClock()
+    store, reader = SqliteStore(root, clock, reach, outbox_limit=4), SqliteReader(root)
+    try:
+        yield Desk(
+            reader=reader,
+            journals=JournalFiles(root / "jobs", root / "blobs", clock=clock),
+            shelf=ProbedShelf(TranscriptFiles(root / "transcripts"), reach),
+            secrets=find_secrets({}),
+            version="9.9.9",
+            pens=Pens(
+                state=ProbedStore(store, reach),
+                journals=FinishedJournalFiles(root / "jobs", root / "blobs", probe=reach),
+            ),
+        )
+    finally:
+        reader.close()
+        await store.close()
+
+
+async def work(order: dict[str, Any]) -> None:
+    adopt_jobs.BATCH = adopt_transcripts.BATCH = BATCH
+    source, report = Path(order["source"]), Report()
+    async with desk_at(Path(order["state"]), Killer(order["point"], order["nth"])) as desk:
+        if order["kind"] == "claude":
+            found = find_transcripts(source, report)
+            await adopt_transcripts.adopt_transcripts(found, desk, report, lambda _: None)
+        else:
+            fleet = read_fleet(source, report)
+            await adopt_jobs.adopt_fleet(fleet, desk, report, lambda _: None)
+
+
+def run(order: dict[str, Any]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            anyio.run(work, order)
+        except BaseException:  # noqa: BLE001 - told to the test, which fails on the status
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def main() -> None:
+    for line in sys.stdin:
+        print(json.dumps(run(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Killed anywhere, an import leaves nothing half there, and the next one completes it with nothing doubled."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imports.conftest import Importer
+from imports.foreign_trees import ClaudeTree, HerdctlTree, fingerprint, uuid
+from nightherd.model.recollection import rebuilt_rows, recollect
+from nightherd.wiring import open_journals
+
+STATE_POINTS = [
+    "state.before",
+    "state.after",
+    "db.before_commit",
+    "db.after_commit",
+    "ledger.half_written",
+    "ledger.appended",
+]
+COPY_POINTS = ["shelf.half_written", "shelf.before_keep", "shelf.after_keep", "shelf.before_mark"]
+JOURNAL_POINTS = ["finished.before_rename", "finished.after_rename"]
+COUNT = 5
+
+
+class Victims:
+    """Imports in processes that are killed on the way."""
+
+    def __init__(self, server: subprocess.Popen[str]) -> None:
+        self._server = server
+
+    def kill(self, **order: Any) -> int:
+        """How an import ended that was to be killed at a point."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(order, default=str) + "\n")
+        self._server.stdin.flush()
+        return int(json.loads(self._server.stdout.readline()))
+
+
+@pytest.fixture(scope="module")
+def victims() -> Iterator[Victims]:
+    """One server for all trials of a module."""
+    with subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("import_victims.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        yield Victims(server)
+        server.communicate()
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("point", [*COPY_POINTS, *STATE_POINTS])
+def test_killed_import_of_transcripts_is_completed_by_the_next(
+    point: str, nth: int, victims: Victims, importer: Importer, claude: ClaudeTree
+) -> None:
+    sources = [claude.talk(number) for number in range(1, COUNT + 1)]
+    before = fingerprint(claude.root)
+
+    ended = victims.kill(
+        kind="claude", source=claude.root, state=importer.state, point=point, nth=nth
+    )
+
+    assert ended == -signal.SIGKILL
+    check_copies_are_whole(importer, sources)
+    importer.data("claude", str(claude.root))
+    again = importer.data("claude", str(claude.root))
+    assert again["unchanged"] == COUNT
+    assert sorted(str(one.runtime_session_id) for one in importer.sessions()) == [
+        uuid(number) for number in range(1, COUNT + 1)
+    ]
+    assert [importer.copy(path.name).read_bytes() for path in sources] == [
+        path.read_bytes() for path in sources
+    ]
+    assert fingerprint(claude.root) == before
+
+
+def check_copies_are_whole(importer: Importer, sources: list[Path]) -> None:
+    """What stands under a transcript's name is all of it; what a killed writer left has another name."""
+    for path in sources:
+        copy = importer.copy(path.name)
+        assert not copy.exists() or copy.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("point", [*COPY_POINTS, *STATE_POINTS])
+def test_killed_refresh_of_grown_transcripts_is_completed_by_the_next(
+    point: str, nth: int, victims: Victims, importer: Importer, claude: ClaudeTree
+) -> None:
+    for number in range(1, COUNT + 1):
+        claude.talk(number)
+    importer.data("claude", str(claude.root))
+    ids = {one.runtime_session_id: one.id for one in importer.sessions()}
+    sources = [claude.talk(number, more=4) for number in range(1, COUNT + 1)]
+
+    ended = victims.kill(
+        kind="claude", source=claude.root, state=importer.state, point=point, nth=nth
+    )
+
+    assert ended == -signal.SIGKILL
+    importer.data("claude", str(claude.root))
+    assert {one.runtime_session_id: one.id for one in importer.sessions()} == ids
+    assert {one.message_count for one in importer.sessions()} == {7}
+    check_copies_are_whole(importer, sources)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("point", [*JOURNAL_POINTS, *STATE_POINTS])
+def test_killed_import_of_a_fleet_is_completed_by_the_next(
+    point: str, nth: int, victims: Victims, importer: Importer, herdctl: HerdctlTree
+) -> None:
+    ids = [herdctl.job(number) for number in range(1, COUNT + 1)]
+    herdctl.session()
+    before = fingerprint(herdctl.project)
+
+    ended = victims.kill(
+        kind="herdctl", source=herdctl.project, state=importer.state, point=point, nth=nth
+    )
+
+    assert ended == -signal.SIGKILL
+    check_rows_have_journals(importer)
+    importer.data("herdctl", str(herdctl.project))
+    again = importer.data("herdctl", str(herdctl.project))
+    assert (again["unchanged"], again["skipped"]) == (COUNT + 1, [])
+    assert [job.id for job in importer.jobs()] == ids[::-1]
+    assert {job.session_id for job in importer.jobs()} == {importer.session().id}
+    check_rows_have_journals(importer)
+    reader = importer.reader
+    assert [state.last_job for state in reader.list_agents()] == [ids[-1]]
+    reader.close()
+    assert fingerprint(herdctl.project) == before
+
+
+def check_rows_have_journals(importer: Importer) -> None:
+    """Every job on record has its whole journal, and is what that comes to."""
+    journals = open_journals(importer.state)
+    for job in importer.jobs():
+        findings = journals.examine(job.id)
+        assert (findings.last_seq, findings.bad_lines, findings.missing) == (job.last_seq, (), 0)
+        rebuilt = rebuilt_rows(recollect(journals.read(job.id)))
+        assert rebuilt is not None
+        assert rebuilt.job == replace(job, number=0)
+
+
+def test_two_imports_at_once_make_one_session_of_each_transcript(
+    importer: Importer, claude: ClaudeTree
+) -> None:
+    for number in range(1, 41):
+        claude.talk(number)
+    line = [sys.executable, "-m", "nightherd", "--state-dir", str(importer.state)]
+    both = [
+        subprocess.Popen([*line, "import", "claude", str(claude.root)], stdout=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+
+    assert [process.wait() for process in both] == [0, 0]
+    assert len(importer.sessions()) == 40
+    assert len({one.runtime_session_id for one in importer.sessions()}) == 40
