@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.checkpoint import Checkpoint
     from nightherd.model.event import Event
     from nightherd.model.execution import Execution
-    from nightherd.model.ids import ExecutionId, JobId, SessionId
+    from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobTexts
     from nightherd.model.schedule import ScheduleState, Slot
     from nightherd.model.session import Session
@@ -91,6 +91,15 @@ class FleetReader(Protocol):
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         """The schedule's slots, newest due first."""
+
+    def has_waiting_job(self, agents: Collection[str]) -> bool:
+        """Whether a job of one of `agents` waits; cheap enough to ask all the time."""
+
+    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
+        """The worker's running jobs, first submitted first."""
+
+    def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
+        """The worker's running jobs that somebody wants to end."""
 
     def live_workers(self) -> Sequence[Worker]:
         """Workers that have not ended, by their own account."""
@@ -192,10 +201,6 @@ class Journal(Protocol):
     def last_seq(self) -> int:
         """The sequence number of the last line; 0 when there is none."""
 
-    @property
-    def last_offset(self) -> int:
-        """Where the last line appended here begins, in bytes: what an index entry of it holds."""
-
     def append(self, event: Event) -> Event:
         """Stamp `event`, write its line, return it as written. A returned event survives SIGKILL.
 
@@ -241,6 +246,13 @@ class Journals(Protocol):
         """Every event after `after`, then each new one as it is written, until `wait` says stop.
 
         The journal need not exist yet. Events come once each and in order, whoever writes them.
+        """
+
+    def seq_of_message(self, job_id: JobId, message: int) -> int | None:
+        """The number of the event that ends message `message`; None when it has not ended, or never began.
+
+        Found without reading the rest. What a killed writer left of a message is no message, and whoever
+        records must number them in order: one more than those that have ended.
         """
 
     def job_ids(self) -> Iterator[JobId]:

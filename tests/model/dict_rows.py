@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields
+from datetime import datetime
 from typing import Any, TypeVar
 
 from nightherd.model.agent_state import AGENT_LIFECYCLE, AgentState
@@ -90,6 +92,36 @@ class DictRows:
             if job.agent == agent and job.status is JobStatus.RUNNING and job.id != besides
         ]
         return min(running, key=lambda job: job.number).id if running else None
+
+    def waiting_agents(self) -> Sequence[str]:
+        waiting = {job.agent for job in self.all(Job) if job.status is JobStatus.PENDING}
+        return sorted(waiting)
+
+    def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        return min(
+            self._takeable(agent, at), key=lambda job: (-job.priority, job.number), default=None
+        )
+
+    def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        return min(self._takeable(agent, at), key=lambda job: job.number, default=None)
+
+    def count_running(self, agent: str | None = None) -> int:
+        running = [job for job in self.all(Job) if job.status is JobStatus.RUNNING]
+        return sum(agent in (None, job.agent) for job in running)
+
+    def _takeable(self, agent: str, at: datetime) -> list[Job]:
+        free = (SessionStatus.CREATED, SessionStatus.PAUSED)
+        return [
+            job
+            for job in self.all(Job)
+            if job.agent == agent
+            and job.status is JobStatus.PENDING
+            and (job.not_before is None or job.not_before <= at)
+            and (
+                (session := self.get(Session, job.session_id or "")) is None
+                or session.status in free
+            )
+        ]
 
     def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
         return any(

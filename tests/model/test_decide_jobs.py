@@ -254,6 +254,9 @@ class JobsMachine(RuleBasedStateMachine):
             self.recorded[id] = total
             assert before is not None
             assert answer.job is not None
+            if before.cancel_requested_at is not None:
+                assert answer.job.status is JobStatus.CANCELLED
+                return
             is_last = before.restart_count == MAX_RESTARTS
             assert answer.job.status is (JobStatus.FAILED if is_last else JobStatus.PENDING)
 
@@ -265,12 +268,15 @@ class JobsMachine(RuleBasedStateMachine):
 
         if job is None:
             expect(answer, Why.MISSING)
-        elif job.status is not JobStatus.PENDING:
+        elif job.is_terminal:
             expect(answer, Why.STATUS)
         else:
             assert isinstance(answer, Applied)
             assert answer.job is not None
-            assert answer.job.exit_reason is ExitReason.CANCELLED
+            if job.status is JobStatus.RUNNING:
+                assert answer.job.cancel_requested_at is not None
+            else:
+                assert answer.job.exit_reason is ExitReason.CANCELLED
 
     @precondition(lambda self: self.has(JobStatus.RUNNING))
     @rule(
@@ -354,7 +360,8 @@ class JobsMachine(RuleBasedStateMachine):
             still_open = [row.epoch for row in mine if row.status is ExecutionStatus.STARTED]
             assert still_open == ([job.epoch] if job.status is JobStatus.RUNNING else [])
             lost = sum(row.status is ExecutionStatus.LOST for row in mine)
-            assert job.restart_count == min(lost, MAX_RESTARTS)
+            is_last_counted = job.status is not JobStatus.CANCELLED
+            assert job.restart_count in (min(lost, MAX_RESTARTS), lost - (not is_last_counted))
 
     @invariant()
     def jobs_are_numbered_and_their_dedupe_keys_are_unique(self) -> None:

@@ -6,6 +6,7 @@ they are; a store carries the decision out in one transaction. Two words answer:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -94,8 +95,23 @@ class LoseExecution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimJob:
+    """Take the waiting job whose turn it is, if any may be taken now.
+
+    `agents` are those the worker can run, each with how many of its jobs may run at once; `most` is how
+    many may run in the whole fleet. Every running job counts, whatever started it.
+    """
+
+    worker: WorkerId
+    at: datetime
+    agents: Mapping[str, int]
+    repos: Mapping[str, str]
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelJob:
-    """End a job that waits. A running one is its owner's to stop."""
+    """End a job: at once when it waits; a running one is marked, and its owner stops it."""
 
     job_id: JobId
     at: datetime
@@ -191,6 +207,7 @@ Change = (
     | RecordRuntimeSession
     | SettleExecution
     | LoseExecution
+    | ClaimJob
     | CancelJob
     | RegisterWorker
     | ExtendLease
@@ -220,6 +237,8 @@ class Why(StrEnum):
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"
     """Another job is active in the session."""
+    NOTHING = "nothing"
+    """There is no job that may be taken now."""
     TOO_LARGE = "too_large"
     """A bounded row would not be."""
 

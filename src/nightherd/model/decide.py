@@ -12,7 +12,7 @@ from typing import Any
 
 from nightherd.model import change as changes
 from nightherd.model.change import Answer, Change
-from nightherd.model.decisions import jobs, records, schedules, workers
+from nightherd.model.decisions import claims, jobs, records, schedules, workers
 from nightherd.model.decisions.rows import Rows
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
@@ -21,6 +21,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.RecordRuntimeSession: jobs.record_runtime_session,
     changes.SettleExecution: jobs.settle,
     changes.LoseExecution: jobs.lose,
+    changes.ClaimJob: claims.claim,
     changes.CancelJob: jobs.cancel,
     changes.RegisterWorker: workers.register,
     changes.ExtendLease: workers.extend,

@@ -101,6 +101,10 @@ class Job:
     priority: int = 0
     dedupe_key: str | None = None
     restart_count: int = 0
+    not_before: datetime | None = None
+    """The earliest it may be taken, when it waits for a time."""
+    cancel_requested_at: datetime | None = None
+    """Somebody wants a running job to end; its owner sees to it."""
     epoch: int = 0
     worker: str | None = None
     started_at: datetime | None = None

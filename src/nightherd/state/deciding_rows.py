@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionKey, SessionMode
 from nightherd.state.rows import SqliteRows
+from nightherd.state.tables import time_text
 
 
 class DecidingRows(SqliteRows):
@@ -23,6 +27,20 @@ class DecidingRows(SqliteRows):
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         found = self.values("oldest_running_job", agent, besides)
         return JobId(str(found[0][0])) if found else None
+
+    def waiting_agents(self) -> Sequence[str]:
+        return [str(agent) for (agent,) in self.values("waiting_agents")]
+
+    def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        return self.find(Job, "next_waiting_job", agent, time_text(at))
+
+    def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        return self.find(Job, "oldest_waiting_job", agent, time_text(at))
+
+    def count_running(self, agent: str | None = None) -> int:
+        if agent is None:
+            return self.number("count_running")
+        return self.number("count_running_of_agent", agent)
 
     def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
         return bool(self.values("open_job_of_schedule", agent, schedule, besides))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from nightherd.model.agent_state import AgentState
@@ -10,10 +11,16 @@ from nightherd.model.change import Answer, Applied, Change, Row
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.decide import decide
 from nightherd.model.execution import Execution
-from nightherd.model.ids import JobId, SessionId
+from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.schedule import ScheduleState, Slot
-from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionKey, SessionMode
+from nightherd.model.session import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionKey,
+    SessionMode,
+    SessionStatus,
+)
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.state.images import encode_images
 from nightherd.state.kinds import TABLES
@@ -68,6 +75,36 @@ class MemoryRows:
         ]
         oldest = min(running, key=lambda job: job.number, default=None)
         return None if oldest is None else oldest.id
+
+    def waiting_agents(self) -> Sequence[str]:
+        waiting = {job.agent for job in self.all(Job) if job.status is JobStatus.PENDING}
+        return sorted(waiting)
+
+    def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        return min(
+            self._takeable(agent, at), key=lambda job: (-job.priority, job.number), default=None
+        )
+
+    def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        return min(self._takeable(agent, at), key=lambda job: job.number, default=None)
+
+    def count_running(self, agent: str | None = None) -> int:
+        running = [job for job in self.all(Job) if job.status is JobStatus.RUNNING]
+        return sum(agent in (None, job.agent) for job in running)
+
+    def _takeable(self, agent: str, at: datetime) -> list[Job]:
+        free = (SessionStatus.CREATED, SessionStatus.PAUSED)
+        return [
+            job
+            for job in self.all(Job)
+            if job.agent == agent
+            and job.status is JobStatus.PENDING
+            and (job.not_before is None or job.not_before <= at)
+            and (
+                (session := self.get(Session, job.session_id or "")) is None
+                or session.status in free
+            )
+        ]
 
     def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
         return any(
@@ -143,6 +180,17 @@ class MemoryReader:
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         mine = [row for row in self._rows.all(Slot) if row.schedule_id == schedule_id]
         return sorted(mine, key=lambda slot: slot.due_at, reverse=True)[:limit]
+
+    def has_waiting_job(self, agents: Collection[str]) -> bool:
+        return any(agent in agents for agent in self._rows.waiting_agents())
+
+    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
+        running = [job for job in self._rows.all(Job) if job.status is JobStatus.RUNNING]
+        return sorted((job for job in running if job.worker == worker), key=lambda job: job.number)
+
+    def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
+        running = self.running_jobs(worker)
+        return [job.id for job in running if job.cancel_requested_at is not None]
 
     def live_workers(self) -> Sequence[Worker]:
         alive = [row for row in self._rows.all(Worker) if row.status is WorkerStatus.ALIVE]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
-from nightherd.model.ids import JobId, SessionId
+from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.job import Job
 from nightherd.model.schedule import ScheduleState, Slot
 from nightherd.model.session import Session
 from nightherd.model.worker import Worker
@@ -50,6 +51,21 @@ class SqliteReader(SqliteJobReader):
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         rows = self._rows()
         return rows.list(Slot, "slots_of_schedule", (schedule_id, limit)) if rows else ()
+
+    def has_waiting_job(self, agents: Collection[str]) -> bool:
+        rows = self._rows()
+        if rows is None:
+            return False
+        return any(str(agent) in agents for (agent,) in rows.values("waiting_agents"))
+
+    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
+        rows = self._rows()
+        return rows.list(Job, "running_jobs_of_worker", (worker,)) if rows else ()
+
+    def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
+        rows = self._rows()
+        found = rows.values("jobs_to_cancel", worker) if rows else ()
+        return [JobId(str(id)) for (id,) in found]
 
     def live_workers(self) -> Sequence[Worker]:
         rows = self._rows()

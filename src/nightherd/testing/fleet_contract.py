@@ -5,8 +5,9 @@ The second half of the state contract; see `state_contract` for how to run check
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from nightherd.model.agent_state import AgentStatus
 from nightherd.model.change import (
@@ -14,6 +15,7 @@ from nightherd.model.change import (
     Applied,
     CancelJob,
     Change,
+    ClaimJob,
     EndWorker,
     ExtendLease,
     RecordRuntimeSession,
@@ -21,17 +23,19 @@ from nightherd.model.change import (
     RegisterWorker,
     ResetAgent,
     SetScheduleStatus,
+    SubmitJob,
     Why,
 )
 from nightherd.model.checkpoint import HEADER_LIMIT
 from nightherd.model.execution import ExecutionStatus
+from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import ExitReason, JobStatus
 from nightherd.model.outcome import Outcome
 from nightherd.model.schedule import (
     ScheduleStatus,
     SlotOutcome,
 )
-from nightherd.model.session import SessionStatus
+from nightherd.model.session import SessionMode, SessionStatus
 from nightherd.model.worker import WorkerStatus
 from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
 from nightherd.testing.state_contract import Check, OpenState
@@ -73,17 +77,95 @@ async def check_lost_execution_goes_back_until_it_was_lost_too_often(state: Open
     assert {one.status for one in executions} == {ExecutionStatus.LOST}
 
 
-async def check_waiting_job_can_be_cancelled_and_a_running_one_not(state: OpenState) -> None:
+async def check_waiting_job_is_cancelled_at_once_and_a_running_one_by_its_owner(
+    state: OpenState,
+) -> None:
+    first, later = BEGINNING, BEGINNING + timedelta(minutes=1)
     await _applied(state, submit(1), submit(2), start(2))
 
-    await _applied(state, CancelJob(job_id=job_id(1), at=BEGINNING))
-    refused = await _refused(state, CancelJob(job_id=job_id(2), at=BEGINNING))
+    await _applied(state, CancelJob(job_id=job_id(1), at=first))
+    await _applied(state, CancelJob(job_id=job_id(2), at=first))
+    await _applied(state, CancelJob(job_id=job_id(2), at=later))
     started = await _refused(state, start(1))
+    again = await _refused(state, CancelJob(job_id=job_id(1), at=first))
+
+    job, running = state.reader.find_job(job_id(1)), state.reader.find_job(job_id(2))
+    assert job is not None
+    assert running is not None
+    assert (job.status, job.exit_reason) == (JobStatus.CANCELLED, ExitReason.CANCELLED)
+    assert (running.status, running.cancel_requested_at) == (JobStatus.RUNNING, first)
+    assert running.worker is not None
+    assert list(state.reader.jobs_to_cancel(WorkerId(running.worker))) == [running.id]
+    assert (started.why, again.why) == (Why.STATUS, Why.STATUS)
+
+
+async def check_cancelled_job_whose_worker_is_lost_ends_cancelled(state: OpenState) -> None:
+    await _applied(state, submit(1), start(1), CancelJob(job_id=job_id(1), at=BEGINNING))
+
+    await _applied(state, lose(1, epoch=1))
 
     job = state.reader.find_job(job_id(1))
     assert job is not None
     assert (job.status, job.exit_reason) == (JobStatus.CANCELLED, ExitReason.CANCELLED)
-    assert (refused.why, started.why) == (Why.STATUS, Why.STATUS)
+
+
+async def check_jobs_are_claimed_by_importance_then_age_within_their_limits(
+    state: OpenState,
+) -> None:
+    await _applied(state, submit(1), submit(2), submit(3, agent="drover"), _urgent(4))
+    now = BEGINNING + timedelta(minutes=1)
+
+    assert not state.reader.has_waiting_job({"nobody"})
+    assert state.reader.has_waiting_job({"drover"})
+    taken = [await _claim(state, now, {AGENT: 2, "drover": 1}, most=3) for _ in range(4)]
+    await _applied(state, settle(4))
+    last = await _claim(state, now, {AGENT: 2, "drover": 1}, most=3)
+
+    assert taken == [job_id(4), job_id(1), job_id(3), None]
+    assert last == job_id(2)
+    worker_id = WorkerId("worker-00000009")
+    running = [job.id for job in state.reader.running_jobs(worker_id)]
+    assert running == [job_id(1), job_id(2), job_id(3)]
+    assert await _claim(state, now, {AGENT: 9, "drover": 9}) is None
+
+
+async def check_job_that_waited_long_goes_before_more_important_ones(state: OpenState) -> None:
+    await _applied(state, submit(1), _urgent(2))
+
+    assert await _claim(state, BEGINNING + timedelta(hours=1), {AGENT: 1}) == job_id(1)
+
+
+async def check_job_of_a_busy_session_or_of_later_is_not_claimed(state: OpenState) -> None:
+    shared = [submit(number, mode=SessionMode.PERSISTENT) for number in (1, 2)]
+    later = submit(3)
+    later = replace(later, job=replace(later.job, not_before=BEGINNING + timedelta(hours=1)))
+    await _applied(state, *shared, later)
+    now = BEGINNING + timedelta(minutes=1)
+
+    first = await _claim(state, now, {AGENT: 9})
+    second = await _claim(state, now, {AGENT: 9})
+    third = await _claim(state, BEGINNING + timedelta(hours=2), {AGENT: 9})
+
+    assert (first, second, third) == (job_id(1), None, job_id(3))
+
+
+def _urgent(number: int) -> SubmitJob:
+    change = submit(number)
+    return replace(change, job=replace(change.job, priority=5))
+
+
+async def _claim(
+    state: OpenState, at: datetime, agents: Mapping[str, int], most: int | None = None
+) -> JobId | None:
+    (answer,) = await state.writer.apply(
+        [ClaimJob(worker=WorkerId("worker-00000009"), at=at, agents=agents, repos={}, most=most)]
+    )
+    if isinstance(answer, Refused):
+        assert answer.why is Why.NOTHING
+        return None
+    assert answer.job is not None
+    assert answer.job.status is JobStatus.RUNNING
+    return answer.job.id
 
 
 async def check_agent_shows_its_oldest_running_job_and_its_last_failure(state: OpenState) -> None:
@@ -222,7 +304,11 @@ async def _refused(state: OpenState, change: Change) -> Refused:
 FLEET_CHECKS: tuple[Check, ...] = (
     check_worker_lives_until_it_ends_and_not_again,
     check_lost_execution_goes_back_until_it_was_lost_too_often,
-    check_waiting_job_can_be_cancelled_and_a_running_one_not,
+    check_waiting_job_is_cancelled_at_once_and_a_running_one_by_its_owner,
+    check_cancelled_job_whose_worker_is_lost_ends_cancelled,
+    check_jobs_are_claimed_by_importance_then_age_within_their_limits,
+    check_job_that_waited_long_goes_before_more_important_ones,
+    check_job_of_a_busy_session_or_of_later_is_not_claimed,
     check_agent_shows_its_oldest_running_job_and_its_last_failure,
     check_slot_has_exactly_one_outcome,
     check_schedule_follows_its_job,

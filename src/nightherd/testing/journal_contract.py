@@ -263,6 +263,24 @@ def check_following_shows_each_event_once_and_in_order(journals: Journals) -> No
     assert texts(journals.follow(JOB, after=2, wait=lambda timeout, /: True)) == ["three"]
 
 
+def check_a_message_is_found_by_the_event_that_ends_it(journals: Journals) -> None:
+    """Also where a killed writer left a part of it; a message without its end is none."""
+    first = begin(journals, epoch=1)
+    first.append(SystemEvent(subtype=SystemSubtype.USER_INPUT, content="go", message=1, end=True))
+    first.append(AssistantEvent(content="half of", message=2, index=0))
+    second = begin(journals, epoch=2)
+    second.append(say("in no message"))
+    second.append(AssistantEvent(content="all", message=2, index=0))
+    ended = second.append(ToolUseEvent(tool_name="Bash", message=2, index=1, end=True))
+    second.append(ErrorEvent(message="in no message either"))
+    second.append(AssistantEvent(content="streamed", message=3, partial=True, end=True))
+    second.append(AssistantEvent(content="unfinished", message=3, index=0))
+
+    assert [journals.seq_of_message(JOB, number) for number in (1, 2)] == [1, ended.seq]
+    assert [journals.seq_of_message(JOB, number) for number in (0, -1, 3, 4, 99)] == [None] * 5
+    assert journals.seq_of_message(OTHER_JOB, 1) is None
+
+
 def check_jobs_do_not_share_a_journal(journals: Journals) -> None:
     """Each has its own numbers and its own events."""
     begin(journals).append(say("mine"))
@@ -318,6 +336,7 @@ JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = (
     check_what_is_no_json_is_refused_and_changes_nothing,
     check_what_could_not_be_read_back_is_refused,
     check_following_shows_each_event_once_and_in_order,
+    check_a_message_is_found_by_the_event_that_ends_it,
     check_jobs_do_not_share_a_journal,
     check_only_a_job_id_names_a_journal,
     check_a_closed_journal_takes_nothing,

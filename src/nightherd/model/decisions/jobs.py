@@ -193,11 +193,15 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
                 execution, lost, change.at, change.own, success=False, error=change.reason
             )
         )
-    is_over = job.restart_count >= change.max_restarts
+    is_cancelled = job.cancel_requested_at is not None
+    is_over = is_cancelled or job.restart_count >= change.max_restarts
     session = _session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
         status = status_between_jobs(session.mode) if is_over else SessionStatus.PAUSED
         written.append(_rested(session, status, job, change.at, change.total, change.own))
+    if is_cancelled:
+        ended = _end_without_run(counted, ExitReason.CANCELLED, change.at, None, None)
+        return Applied(rows=(ended, *written, *_around_ended(ended, change.at, rows)), job=ended)
     if is_over:
         ended = _end_without_run(
             counted, ExitReason.ERROR, change.at, f"{INTERRUPTED}: {change.reason}", INTERRUPTED
@@ -210,12 +214,15 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
 
 
 def cancel(change: CancelJob, rows: Rows) -> Answer:
-    """The end of a job that waits."""
+    """The end of a job that waits; the wish for it of one that runs. Wishing twice is wishing once."""
     job = rows.get(Job, change.job_id)
     if job is None:
         return _missing(change.job_id)
-    if job.status is JobStatus.RUNNING or job.is_terminal:
+    if job.is_terminal:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
+    if job.status is JobStatus.RUNNING:
+        wished = replace(job, cancel_requested_at=job.cancel_requested_at or change.at)
+        return Applied(rows=(wished,), job=wished)
     ended = _end_without_run(job, ExitReason.CANCELLED, change.at, None, None)
     session = _session_of(job, rows)
     over: tuple[Row, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from nightherd.model.ids import JobId
@@ -24,6 +26,18 @@ class Rows(Protocol):
 
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         """The agent's running job that was submitted first, leaving out `besides`."""
+
+    def waiting_agents(self) -> Sequence[str]:
+        """The agents that have jobs waiting."""
+
+    def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        """The agent's most important waiting job that may be taken at `at`, its session free."""
+
+    def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
+        """The agent's waiting job that was submitted first, may be taken at `at`, its session free."""
+
+    def count_running(self, agent: str | None = None) -> int:
+        """How many jobs run: the agent's, or all."""
 
     def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
         """Whether the schedule has a job that has not ended, leaving out `besides`."""

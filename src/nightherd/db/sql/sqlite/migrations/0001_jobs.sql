@@ -67,6 +67,8 @@ CREATE TABLE jobs (
   -- The last barrier against a crash loop. Fleets set their own cap (`max_restarts`, 5 unless they say
   -- otherwise) and the engine stops there; no setting and no mistake gets a job past this ceiling.
   restart_count      INTEGER NOT NULL DEFAULT 0 CHECK (restart_count BETWEEN 0 AND 100),
+  not_before         TEXT,
+  cancel_requested_at TEXT,
   epoch              INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
   worker             TEXT,
   started_at         TEXT,
@@ -87,6 +89,10 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_by_agent ON jobs (agent, number);
 CREATE INDEX jobs_by_status ON jobs (status, number);
 CREATE INDEX jobs_by_agent_and_status ON jobs (agent, status, number);
+-- What waits to be taken, by agent: the most important first, the oldest first.
+CREATE INDEX jobs_waiting ON jobs (agent, priority DESC, number) WHERE status = 'pending';
+-- What somebody wants to end.
+CREATE INDEX jobs_to_cancel ON jobs (worker) WHERE status = 'running' AND cancel_requested_at IS NOT NULL;
 CREATE UNIQUE INDEX jobs_by_dedupe_key ON jobs (dedupe_key) WHERE dedupe_key IS NOT NULL;
 
 CREATE TABLE job_texts (

@@ -1,0 +1,2 @@
+-- How many jobs run, all agents together.
+SELECT count(*) FROM jobs WHERE status = 'running';

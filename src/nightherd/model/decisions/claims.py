@@ -1,0 +1,51 @@
+"""Claims: which waiting job is taken next.
+
+The most important first, among equals the one submitted first, over all agents alike; one that has waited
+long enough goes before more important ones, so that nothing starves.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from nightherd.model.change import Answer, ClaimJob, Refused, StartExecution, Why
+from nightherd.model.decisions.jobs import start
+from nightherd.model.decisions.rows import Rows
+from nightherd.model.job import Job
+
+STARVING = timedelta(minutes=10)
+"""After waiting this long a job's turn comes whatever its priority."""
+
+
+def claim(change: ClaimJob, rows: Rows) -> Answer:
+    """Start the job whose turn it is."""
+    if change.most is not None and rows.count_running() >= change.most:
+        return Refused(
+            why=Why.NOTHING, message=f"{change.most} jobs are running, which is the most"
+        )
+    candidates = [
+        job
+        for agent in rows.waiting_agents()
+        if agent in change.agents and rows.count_running(agent) < change.agents[agent]
+        for job in _foremost(agent, change.at, rows)
+    ]
+    if not candidates:
+        return Refused(why=Why.NOTHING, message="no job may be taken now")
+    job = min(candidates, key=lambda candidate: _place(candidate, change.at))
+    return start(
+        StartExecution(
+            job_id=job.id, worker=change.worker, at=change.at, repo=change.repos.get(job.agent)
+        ),
+        rows,
+    )
+
+
+def _foremost(agent: str, at: datetime, rows: Rows) -> list[Job]:
+    """The agent's most important waiting job, and its oldest."""
+    found = (rows.next_waiting_job(agent, at), rows.oldest_waiting_job(agent, at))
+    return [job for job in found if job is not None]
+
+
+def _place(job: Job, at: datetime) -> tuple[bool, int, int]:
+    is_starving = at - job.created_at >= STARVING
+    return (not is_starving, 0 if is_starving else -job.priority, job.number)
