@@ -14,9 +14,8 @@ from nightherd.errors import JournalError
 from nightherd.journal.bodies import blobs_of
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.follow import Follower
-from nightherd.journal.index import STRIDE, IndexEntry, entry_due
 from nightherd.model.agent import Durability
-from nightherd.model.event import AssistantEvent, ErrorEvent, ToolResultEvent
+from nightherd.model.event import ToolResultEvent
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.journal_contract import JOB, LARGE, begin, say, texts
 
@@ -342,25 +341,6 @@ def test_every_probe_point_is_named_after_the_journal(tmp_path: Path) -> None:
         "journal.before_sync",
         "journal.after_sync",
     ]
-
-
-def test_index_entry_is_due_at_the_first_line_of_every_64th_message(tmp_path: Path) -> None:
-    journals = journals_in(tmp_path)
-    journal = begin(journals)
-    entries: list[IndexEntry] = []
-    for message in range(1, 3 * STRIDE + 1):
-        for index in range(2):
-            event = journal.append(AssistantEvent(content="x", message=message, index=index))
-            indexed = entries[-1].message if entries else 0
-            entry = entry_due(event, journal.last_offset, indexed=indexed)
-            entries.extend([entry] if entry is not None else [])
-
-    assert [(entry.message, entry.seq) for entry in entries] == [(1, 1), (65, 129), (129, 257)]
-    data = journals.path(JOB).read_bytes()
-    for entry in entries:
-        assert f'"message":{entry.message},'.encode() in data[entry.offset :].split(b"\n")[0]
-    assert entry_due(ErrorEvent(message="no message"), 0, indexed=0) is None
-    assert entry_due(say("outside"), 0, indexed=0) is None
 
 
 def test_short_writes_of_the_system_make_one_line(

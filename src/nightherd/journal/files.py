@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nightherd.journal.blobs import Blobs
 from nightherd.journal.follow import Follower, follow
-from nightherd.journal.reader import examine, last, read
+from nightherd.journal.reader import examine, find_message, last, read
 from nightherd.journal.writer import JournalFile
 from nightherd.model.agent import Durability
 from nightherd.model.event import Event
@@ -67,6 +67,10 @@ class JournalFiles:
     def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> Follower:
         """The same without the waiting, for callers with a loop of their own."""
         return Follower(self.path(job_id), after=after, blobs=self._blobs if load_blobs else None)
+
+    def seq_of_message(self, job_id: JobId, message: int) -> int | None:
+        """The number of the event that ends the message, found by halving."""
+        return find_message(self.path(job_id), message)
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal, in no particular order; files of other names are not looked at."""

@@ -16,6 +16,7 @@ from nightherd.journal.bodies import restore, seal
 from nightherd.journal.codec import read_back
 from nightherd.journal.fence import Fence
 from nightherd.journal.follow import INTERVAL
+from nightherd.journal.messages import ended_message
 from nightherd.model.event import VERSION, Event
 from nightherd.model.ids import ExecutionId, JobId, parse_job_id
 from nightherd.ports import Clock, Findings, Wait
@@ -45,7 +46,8 @@ class MemoryLog:
     def __init__(self) -> None:
         self.fence = Fence()
         self.events: list[Event] = []
-        self.size = 0
+        self.ends: dict[int, int] = {}
+        """Which event ends which message."""
 
 
 class MemoryJournal:
@@ -65,7 +67,6 @@ class MemoryJournal:
         self._execution = execution
         self._blobs = blobs
         self._clock = clock
-        self._last_offset = 0
         self._is_open = True
         self._check_owner()
 
@@ -73,11 +74,6 @@ class MemoryJournal:
     def last_seq(self) -> int:
         """The sequence number of the last line; 0 when there is none."""
         return self._log.fence.seq
-
-    @property
-    def last_offset(self) -> int:
-        """Where the last line appended here would begin in a file."""
-        return self._last_offset
 
     def append(self, event: Event) -> Event:
         """Stamp `event`, keep it, return it as kept."""
@@ -95,8 +91,8 @@ class MemoryJournal:
         line = read_back(sealed.line)
         log.fence.admit(line)
         log.events.append(line)
-        self._last_offset = log.size
-        log.size += len(sealed.line)
+        if (message := ended_message(line)) is not None:
+            log.ends.setdefault(message, line.seq)
         return sealed.event
 
     def sync(self) -> None:
@@ -158,6 +154,11 @@ class MemoryJournals:
                 yield event
             if wait(INTERVAL):
                 return
+
+    def seq_of_message(self, job_id: JobId, message: int) -> int | None:
+        """The number of the event that ends the message."""
+        log = self._logs.get(parse_job_id(job_id))
+        return log.ends.get(message) if log is not None else None
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal."""

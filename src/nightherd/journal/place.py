@@ -14,6 +14,9 @@ from nightherd.journal.fence import Fence, find_anchor
 from nightherd.journal.lines import BLOCK, admit, blocks, complete_until, split
 from nightherd.model.event import Event
 
+STRETCH = 8 * BLOCK
+"""Looked at in the middle: lines of up to 64 KiB are common, and two of them make a place certain."""
+
 
 def tail(descriptor: int, size: int, count: int) -> tuple[Fence, list[Event]]:
     """The last `count` events that count among the first `size` bytes, and where the fence stands then.
@@ -41,12 +44,9 @@ def seek(descriptor: int, size: int, after: int) -> tuple[Fence, int]:
     Halves the file until what is left is a few blocks; reading on from there misses nothing.
     """
     epoch, seq, low, high = 0, 0, 0, size if after > 0 else 0
-    stretch = (
-        8 * BLOCK
-    )  # lines of up to 64 KiB are common: room for the two that make a place certain
-    while high - low > stretch:
+    while high - low > STRETCH:
         middle = (low + high) // 2
-        data = os.pread(descriptor, stretch, middle)
+        data = os.pread(descriptor, STRETCH, middle)
         cut = data.find(b"\n") + 1
         anchor = (
             find_anchor(split(data[cut : data.rfind(b"\n") + 1], middle + cut)) if cut else None

@@ -12,6 +12,7 @@ from nightherd.journal.blobs import BlobStore, os_code
 from nightherd.journal.bodies import restore
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import admit, blocks
+from nightherd.journal.messages import seq_of_message
 from nightherd.journal.place import seek, tail
 from nightherd.model.event import Event
 from nightherd.ports import Findings
@@ -38,6 +39,14 @@ def last(path: Path, count: int, *, blobs: BlobStore | None) -> list[Event]:
             return []
         _, events = tail(descriptor, os.fstat(descriptor).st_size, count)
         return [restore(event, blobs) for event in events]
+
+
+def find_message(path: Path, message: int) -> int | None:
+    """The number of the event that ends the message; None when no event does."""
+    with opened(path) as descriptor:
+        if descriptor is None or message < 1:
+            return None
+        return seq_of_message(descriptor, os.fstat(descriptor).st_size, message)
 
 
 def examine(path: Path) -> Findings:

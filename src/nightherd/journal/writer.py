@@ -60,7 +60,6 @@ class JournalFile:
         self._floor = 0
         self._seq = 0
         self._end = 0
-        self._last_offset = 0
         try:
             self._fd = os.open(path, FLAGS, 0o600)
         except OSError as error:
@@ -75,11 +74,6 @@ class JournalFile:
     def last_seq(self) -> int:
         """The sequence number of the last line that counts; 0 when there is none."""
         return self._seq
-
-    @property
-    def last_offset(self) -> int:
-        """Where the last line appended here begins, in bytes."""
-        return self._last_offset
 
     def append(self, event: Event) -> Event:
         """Stamp `event`, write its line, return it as readers will see it."""
@@ -96,7 +90,6 @@ class JournalFile:
                 self._end = end
                 self._seq += 1
                 self._floor = self._epoch
-                self._last_offset = offset
             elif not self._catch_up(end, offset):
                 written = self._place(event)
         if self._is_synced_always:
@@ -217,8 +210,6 @@ class JournalFile:
             self._is_fenced = True
             self.close()
             raise self._lost(fence.epoch)
-        if counts:
-            self._last_offset = mine
         return counts
 
     def _stamp(self, event: Event) -> Event:
