@@ -7,7 +7,6 @@ from typing import TextIO
 from rich.console import Console
 from rich.status import Status
 
-
 EVERY = 50
 """Counts between two updates: nobody reads faster, and drawing is not free."""
 

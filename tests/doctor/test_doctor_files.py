@@ -1,0 +1,226 @@
+"""Files, directories, permissions and the disk: found, mended where that is possible, never overwritten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from doctor.ward import Ward
+from nightherd.state.checkup import Checkup
+from nightherd.state.soundness import Soundness
+from nightherd.testing.clock import START
+
+GIGABYTE = 1 << 30
+
+
+def aged(path: Path, by: timedelta) -> Path:
+    """`path`, last written that long ago."""
+    then = path.stat().st_mtime - by.total_seconds()
+    os.utime(path, (then, then))
+    return path
+
+
+def test_healthy_directory_has_nothing_wrong_and_is_not_changed(used: Ward) -> None:
+    before = used.hashes()
+
+    used.clean("--fix", "--verify")
+
+    assert used.hashes() == before
+
+
+def test_place_without_a_state_directory_is_no_problem_and_stays_empty(ward: Ward) -> None:
+    found = ward.doctor("--fix", "--verify")
+
+    assert (found.result.code, found.data["level"], found.data["checks"]) == (0, "ok", [])
+    assert not ward.root.exists()
+
+
+def test_file_where_the_state_directory_should_be_is_a_problem(ward: Ward) -> None:
+    ward.root.write_text("mine")
+
+    found = ward.doctor("--fix")
+
+    assert found.result.code == 1
+    assert "in the way" in found.of("directory")[0]["message"]
+    assert ward.root.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["sessions", "logs", "blobs"])
+def test_missing_directory_is_found_and_made_again(name: str, used: Ward) -> None:
+    shutil.rmtree(used.root / name)
+
+    found = used.doctor()
+    assert (found.result.code, found.checks) == (1, ["directory"])
+    assert not (used.root / name).exists()
+
+    assert used.doctor("--fix").result.code == 0
+    assert (used.root / name).stat().st_mode & 0o777 == 0o700
+    used.clean("--verify")
+
+
+def test_stale_temporary_file_is_deleted_and_a_young_one_is_not(used: Ward) -> None:
+    old = used.root / "jobs/.x.yaml.tmp.0123456789abcdef"
+    young = used.root / ".state.yaml.tmp.fedcba9876543210"
+    other = used.root / "jobs/.x.yaml.tmp.notours"
+    for path in (old, young, other):
+        path.write_text("half")
+        path.chmod(0o600)
+    aged(old, timedelta(minutes=2))
+    aged(other, timedelta(days=9))
+
+    found = used.doctor()
+    assert (found.result.code, found.only("temp-files")["path"]) == (0, str(old))
+    assert old.exists()
+
+    assert used.doctor("--fix").only("temp-files")["is_fixed"]
+    assert (old.exists(), young.exists(), other.exists()) == (False, True, True)
+    used.clean()
+
+
+def test_copies_that_a_killed_doctor_left_are_deleted_once_nobody_can_be_at_it(used: Ward) -> None:
+    room = used.root / ".replay-abc"
+    room.mkdir(mode=0o700)
+    (room / "replayed.db").touch(0o600)
+    rebuilt = used.root / "nightherd.db.rebuilt"
+    rebuilt.touch(0o600)
+    used.clean("--fix")
+    assert room.exists()
+    assert rebuilt.exists()
+
+    aged(rebuilt, timedelta(hours=2))
+    aged(room, timedelta(hours=2))
+
+    assert len(used.doctor("--fix").of("temp-files")) == 2
+    assert not room.exists()
+    assert not rebuilt.exists()
+
+
+@pytest.mark.parametrize("text", ["agents: [", "agents: 7\n", "\x00\x01\x02", "- a\n- b\n"])
+def test_corrupt_state_file_is_kept_aside_and_written_again(text: str, used: Ward) -> None:
+    state = used.root / "state.yaml"
+    good = state.read_text()
+    state.write_text(text)
+
+    found = used.doctor()
+    assert found.only("mirror")["path"] == str(state)
+    assert state.read_text() == text
+
+    used.doctor("--fix")
+
+    (kept,) = used.root.glob("state.yaml.corrupt-*")
+    assert kept.read_text() == text
+    assert state.read_text() == good
+    used.clean()
+
+
+def test_what_others_can_read_is_kept_to_its_owner(used: Ward) -> None:
+    state, jobs = used.root / "state.yaml", used.root / "jobs"
+    state.chmod(0o644)
+    jobs.chmod(0o755)
+
+    found = used.doctor()
+    assert (found.result.code, found.data["level"]) == (0, "warning")
+    assert {one["path"] for one in found.of("permissions")} == {str(state), str(jobs)}
+
+    used.doctor("--fix")
+
+    assert state.stat().st_mode & 0o777 == 0o600
+    assert jobs.stat().st_mode & 0o777 == 0o700
+    used.clean()
+
+
+def test_file_its_owner_cannot_write_is_a_problem_and_mended(used: Ward) -> None:
+    (job, _) = used.list()
+    journal = used.journal(job["id"])
+    journal.chmod(0o400)
+
+    found = used.doctor()
+    assert (found.result.code, found.only("permissions")["level"]) == (1, "problem")
+
+    assert used.doctor("--fix").result.code == 0
+    assert journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_link_out_of_the_directory_is_never_followed(used: Ward, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o755)
+    target = outside / ".f.tmp.0123456789abcdef"
+    target.write_text("theirs")
+    target.chmod(0o644)
+    aged(target, timedelta(days=1))
+    (used.root / "link").symlink_to(outside)
+    (used.root / ".g.tmp.0123456789abcdef").symlink_to(target)
+
+    used.clean("--fix")
+
+    assert target.stat().st_mode & 0o777 == 0o644
+    assert outside.stat().st_mode & 0o777 == 0o755
+
+
+@dataclass(frozen=True)
+class Disk:
+    """How full a disk is said to be."""
+
+    total: int
+    free: int
+
+
+@pytest.mark.parametrize(
+    ("free", "level"),
+    [
+        (50 * GIGABYTE, None),
+        (2 * GIGABYTE, None),
+        (GIGABYTE // 2, "warning"),
+        (50 << 20, "problem"),
+        (0, "problem"),
+    ],
+)
+def test_disk_that_is_nearly_full_is_told(free: int, level: str | None, tmp_path: Path) -> None:
+    checkup = Checkup(tmp_path, disk_usage=lambda path: Disk(100 * GIGABYTE, free))
+
+    assert [finding.level.value for finding in checkup.disk()] == ([level] if level else [])
+
+
+def test_small_disk_with_most_of_it_free_is_no_problem(tmp_path: Path) -> None:
+    checkup = Checkup(tmp_path, disk_usage=lambda path: Disk(GIGABYTE // 2, GIGABYTE // 3))
+
+    assert list(checkup.disk()) == []
+
+
+@pytest.mark.parametrize(("kind", "count"), [("nfs4", 1), ("fuse.sshfs", 1), ("ext4", 0)])
+def test_network_filesystem_is_a_problem(kind: str, count: int, tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/root / ext4 rw 0 0\nserver:/x {tmp_path} {kind} rw 0 0\n")
+
+    found = list(Checkup(tmp_path, mounts=mounts).filesystem())
+
+    assert [kind in finding.message for finding in found] == [True] * count
+
+
+def test_sqlite_that_damages_databases_is_a_problem(tmp_path: Path) -> None:
+    (found,) = Soundness(tmp_path, version=lambda: ("3.40.1", False)).sqlite()
+
+    assert "3.40.1" in found.message
+    assert list(Soundness(tmp_path, version=lambda: ("3.51.3", True)).sqlite()) == []
+    assert list(Soundness(tmp_path).sqlite()) == []
+
+
+def test_temporary_files_are_as_old_as_the_time_given(used: Ward) -> None:
+    path = used.root / ".x.tmp.0123456789abcdef"
+    path.write_text("half")
+    moment = START.timestamp()
+    os.utime(path, (moment, moment))
+    checkup = Checkup(used.root)
+
+    def names(after: float) -> list[str]:
+        return [
+            Path(found.path or "").name
+            for found in checkup.temp_files(START + timedelta(seconds=after))
+        ]
+
+    assert (names(59), names(60)) == ([], [path.name])
