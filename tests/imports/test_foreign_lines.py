@@ -89,9 +89,9 @@ def test_path_with_bytes_that_are_no_text_can_be_shown() -> None:
 
 
 def tally_of(*values: object) -> Tally:
-    tally, cutter = Tally(), LineCutter()
-    for line in cutter.feed(lines(*values).encode()):
-        tally.add(line)
+    tally = Tally()
+    tally.feed(lines(*values).encode())
+    tally.end()
     return tally
 
 

@@ -18,7 +18,7 @@ from nightherd.engine.adopt import Report, Unreadable
 from nightherd.engine.adopt_transcripts import Sink, TranscriptFacts
 from nightherd.errors import NotFoundError
 from nightherd.imports.claude_lines import Tally
-from nightherd.imports.lines import LineCutter, blocks, opened, reason_of, shown
+from nightherd.imports.lines import blocks, opened, reason_of, shown
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9]")
@@ -67,18 +67,16 @@ class ClaudeTranscript(ClaudeFile):
 
     def read(self, sink: Sink) -> TranscriptFacts | Unreadable:
         """Everything in it into `sink`, and what it comes to."""
-        cutter, tally = LineCutter(), Tally()
+        tally = Tally()
 
         def take(block: bytes) -> None:
             sink(block)
-            for line in cutter.feed(block):
-                tally.add(line)
+            tally.feed(block)
 
         problem = self.copy(take)
         if problem is not None:
             return problem
-        for line in cutter.end():
-            tally.add(line)
+        tally.end()
         if tally.bad_count and not tally.messages and tally.first_at is None:
             number, reason = tally.bad_lines[0]
             return Unreadable(file=self.source, line=number, reason=reason)
@@ -88,8 +86,8 @@ class ClaudeTranscript(ClaudeFile):
         modified_at = datetime.fromtimestamp(self.modified_ns / 1e9, UTC)
         return TranscriptFacts(
             working_directory=directory_of(list(tally.directories), self.path.parent.name),
-            first_at=tally.first_at or modified_at,
-            last_at=tally.last_at or modified_at,
+            first_at=_in_utc(tally.first_at) or modified_at,
+            last_at=_in_utc(tally.last_at) or modified_at,
             title=tally.title,
             messages=tally.messages,
             turns=tally.turns,
@@ -104,6 +102,13 @@ class ClaudeTranscript(ClaudeFile):
             yield Unreadable(file=self.source, line=number, reason=reason)
         if more := tally.bad_count - len(tally.bad_lines):
             yield Unreadable(file=self.source, reason=f"{more} more lines that are no JSON objects")
+
+
+def _in_utc(at: datetime | None) -> datetime | None:
+    try:
+        return at.astimezone(UTC) if at is not None else None
+    except OverflowError:
+        return None
 
 
 def _why_not(tally: Tally) -> str | None:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.imports.fields import instant, is_count
-from nightherd.imports.lines import Line, read_object, reason_of, too_long
+from nightherd.imports.lines import Line, LineCutter, read_object, reason_of, too_long
 from nightherd.model.money import FREE, LARGEST, MicroUsd, parse_usd
 
 SYNTHETIC = "<synthetic>"
 """The model of answers that Claude Code made up itself: notices of errors and interruptions."""
+
+SPOKEN = frozenset({"user", "assistant"})
+"""The types of lines in which something is said."""
 
 PROMPT_LIMIT = 2_000
 """Characters kept of a first prompt or title; a name is much shorter."""
@@ -69,7 +72,7 @@ class TranscriptLine(msgspec.Struct, frozen=True, rename="camel"):
     """What of a line counts here."""
 
     type: str = ""
-    timestamp: str | None = None
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     cwd: str | None = None
     is_sidechain: bool = False
     is_meta: bool = False
@@ -95,12 +98,23 @@ def decode(text: bytes) -> TranscriptLine:
         return _lenient(read_object(text), TranscriptLine)
 
 
+def decode_block(whole: bytes) -> list[TranscriptLine] | None:
+    """The lines of a piece of whole lines, or None when one of them has to be looked at by itself."""
+    try:
+        found = _decoder.decode_lines(whole)
+    except (ValueError, RecursionError):
+        return None
+    return found if len(found) == whole.count(b"\n") else None
+
+
 def _lenient(value: dict[str, Any], kind: type[StructT]) -> StructT:
     """As much of `value` as fits; fields of other types than expected count as absent."""
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         given = value.get(field.encode_name)
-        if field.name in PARTS and isinstance(given, dict):
+        if field.name == "timestamp":
+            found[field.name] = instant(given if isinstance(given, str) else None)
+        elif field.name in PARTS and isinstance(given, dict):
             found[field.name] = _lenient(given, PARTS[field.name])
         elif field.name == "content" and isinstance(given, list):
             found[field.name] = [_lenient(one, Block) for one in given if isinstance(one, dict)]
@@ -116,6 +130,7 @@ class Tally:
     """What the lines of a transcript come to, line by line; memory does not grow with their number."""
 
     def __init__(self) -> None:
+        self._cutter = LineCutter()
         self.messages = 0
         self.turns = 0
         self.token_estimate = 0
@@ -135,6 +150,25 @@ class Tally:
         order = ("custom", "ai", "summary", "prompt")
         return next((self._titles[kind] for kind in order if kind in self._titles), None)
 
+    def feed(self, block: bytes) -> None:
+        """Take note of the lines that end in `block`; read all at once where nothing is odd about them."""
+        begun, whole = self._cutter.part(block)
+        if begun is not None:
+            self.add(begun)
+        found = decode_block(whole)
+        if found is None:
+            for line in self._cutter.split(whole):
+                self.add(line)
+        else:
+            self._cutter.pass_over(len(found))
+            for read in found:
+                self._add(read)
+
+    def end(self) -> None:
+        """Take note of a last line that no newline ended."""
+        for line in self._cutter.end():
+            self.add(line)
+
     def add(self, line: Line) -> None:
         """Take note of a line. The end of a file that is still written, or torn, is no bad line."""
         if line.text is None:
@@ -152,24 +186,39 @@ class Tally:
             self.bad_lines.append((number, reason))
 
     def _add(self, line: TranscriptLine) -> None:
-        self._time(line.timestamp)
-        if line.cwd and len(self.directories) < LISTED:
-            self.directories[line.cwd] = None
-        message = line.message
-        is_first = self._is_first(message)
-        if line.cost is not None and is_first:
-            self._spend(line.cost)
+        at, message = line.timestamp, line.message
+        if at is not None:
+            if self.first_at is None or self.last_at is None:
+                self.first_at = self.last_at = at
+            elif at > self.last_at:
+                self.last_at = at
+            elif at < self.first_at:
+                self.first_at = at
+        if line.cwd is not None and line.cwd not in self.directories:
+            self._add_directory(line.cwd)
         if line.is_sidechain:
             self.has_sidechain = True
-        elif line.type == "user" and message is not None:
-            self._add_user(message, is_meta=line.is_meta)
-        elif line.type == "assistant" and message is not None and message.model != SYNTHETIC:
-            self.messages += is_first
-            self.turns += is_first
-            if message.usage is not None and is_count(message.usage.total) and message.usage.total:
-                self.token_estimate = message.usage.total
-        else:
+            self._spend(line, is_first=self._is_first(message))
+        elif message is None or line.type not in SPOKEN:
+            self._spend(line, is_first=True)
             self._entitle(line)
+        elif line.type == "user":
+            self._add_user(message, is_meta=line.is_meta)
+        elif message.model != SYNTHETIC:
+            self._add_answer(line, message)
+
+    def _add_directory(self, directory: str) -> None:
+        if directory and len(self.directories) < LISTED:
+            self.directories[directory] = None
+
+    def _add_answer(self, line: TranscriptLine, message: Message) -> None:
+        is_first = self._is_first(message)
+        self._spend(line, is_first=is_first)
+        self.messages += is_first
+        self.turns += is_first
+        total = message.usage.total if message.usage is not None else 0
+        if total and is_count(total):
+            self.token_estimate = total
 
     def _add_user(self, message: Message, *, is_meta: bool) -> None:
         content = message.content
@@ -208,17 +257,11 @@ class Tally:
             self._seen.popitem(last=False)
         return True
 
-    def _spend(self, cost: float) -> None:
+    def _spend(self, line: TranscriptLine, *, is_first: bool) -> None:
+        """Add what the line says it cost; a message is paid once, however many lines it has."""
+        if line.cost is None or not is_first:
+            return
         try:
-            self.cost = MicroUsd(min(self.cost + parse_usd(cost), LARGEST))
+            self.cost = MicroUsd(min(self.cost + parse_usd(line.cost), LARGEST))
         except InvalidValueError:
             return  # no amount: nothing is added that was not said
-
-    def _time(self, text: str | None) -> None:
-        at = instant(text)
-        if at is None:
-            return
-        if self.first_at is None or at < self.first_at:
-            self.first_at = at
-        if self.last_at is None or at > self.last_at:
-            self.last_at = at

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-BLOCK = 256 * 1024
+BLOCK = 512 * 1024
 LINE_LIMIT = 64 * 1024 * 1024
 """Longest line that is looked at, in bytes; a longer one is reported, never held in memory."""
 
@@ -61,15 +61,34 @@ class LineCutter:
 
     def feed(self, block: bytes) -> Iterator[Line]:
         """The lines that `block` ends."""
-        first, *others = block.split(b"\n")
-        self._hold(first)
-        if not others:
-            return
-        yield self._take(is_ended=True)
-        for text in others[:-1]:
+        begun, whole = self.part(block)
+        if begun is not None:
+            yield begun
+        yield from self.split(whole)
+
+    def part(self, block: bytes) -> tuple[Line | None, bytes]:
+        """The line that began before `block` and ends in it, and the whole lines after that in one piece.
+
+        Those are the caller's to `split`, or to `pass_over` when it has read them all at once.
+        """
+        start, end = 0, block.rfind(b"\n") + 1
+        begun = None
+        if end and (self._length or self._number == 0):
+            start = block.find(b"\n") + 1
+            self._hold(block[: start - 1])
+            begun = self._take(is_ended=True)
+        self._hold(block[end:])
+        return begun, block[start:end]
+
+    def split(self, whole: bytes) -> Iterator[Line]:
+        """The lines of a piece that `part` gave."""
+        for text in whole.split(b"\n")[:-1]:
             self._number += 1
             yield Line(self._number, text if len(text) <= self._limit else None)
-        self._hold(others[-1])
+
+    def pass_over(self, count: int) -> None:
+        """So many lines of a piece that `part` gave were read."""
+        self._number += count
 
     def end(self) -> Iterator[Line]:
         """The last line, when no newline ended it."""
