@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,34 @@ def tally_of(*values: object) -> Tally:
     tally.feed(lines(*values).encode())
     tally.end()
     return tally
+
+
+@given(sizes=st.lists(st.integers(1, 300), min_size=1), odd=st.sampled_from(["", "{", "[]", "\r"]))
+def test_tally_is_the_same_however_the_file_is_cut(sizes: list[int], odd: str) -> None:
+    values = [
+        user(),
+        assistant(costUSD=0.5),
+        odd,
+        assistant(),
+        user([{"type": "tool_result"}]),
+        odd,
+    ]
+    text = lines(*values).encode()
+    whole, parts = tally_of(*values), Tally()
+    place = 0
+    for size in cycle(sizes):
+        parts.feed(text[place : place + size])
+        place += size
+        if place >= len(text):
+            break
+    parts.end()
+
+    def facts(tally: Tally) -> tuple[object, ...]:
+        counts = (tally.messages, tally.turns, tally.cost, tally.token_estimate)
+        return (*counts, tally.first_at, tally.last_at, tally.title, tally.bad_lines)
+
+    assert facts(parts) == facts(whole)
+    assert parts.messages == 3
 
 
 @pytest.mark.parametrize(
