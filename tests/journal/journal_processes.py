@@ -1,22 +1,13 @@
-"""Writers in processes of their own that die, freeze or run out of room exactly where a test says.
-
-Run as a script this is a fork server: imports are paid once, a writer costs milliseconds. `Processes` is
-the test's side of it.
-"""
+"""Writers in processes of their own that die, freeze or run out of room exactly where a test says."""
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
-import subprocess
-import sys
-import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 from nightherd.errors import NightherdError
 from nightherd.host.clock import SystemClock
@@ -24,9 +15,13 @@ from nightherd.journal.files import JournalFiles
 from nightherd.model.agent import Durability
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
 from nightherd.ports import Probe
+from nightherd.testing.ending import Ending
+from nightherd.testing.fork_process import Say
+from nightherd.testing.fork_server import ForkServer, Trial
 from nightherd.testing.journal_contract import begin
 
 LARGE = "z" * 100_000
+WRITER = f"{__name__}:write"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,18 +72,12 @@ def text_of(event: Event) -> str | None:
     return event.tool_use_id if isinstance(event, ToolResultEvent) else event.uuid
 
 
-def write(orders: Orders) -> None:
-    """The writer's whole life."""
+def write(order: dict[str, Any], _: Say) -> None:
+    """The writer's whole life. It reports into the folder, where writers of all epochs are found together."""
+    orders = Orders(**order)
     folder = Path(orders.folder)
     report = os.open(folder / f"report-{orders.epoch}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    passed = 0
-
-    def probe(point: str) -> None:
-        nonlocal passed
-        if point == orders.at:
-            passed += 1
-            if passed == orders.pass_by + 1:
-                os.kill(os.getpid(), orders.signal)
+    probe = Ending(orders.at, nth=orders.pass_by + 1, ending=orders.signal)
 
     def say(text: str) -> None:
         os.write(report, f"{text}\n".encode())
@@ -115,76 +104,17 @@ def write(orders: Orders) -> None:
         say(type(error).__name__)
 
 
-def serve() -> None:
-    """Fork a writer per line of orders; a line with a pid waits for that writer to stop or end."""
-    for line in sys.stdin:
-        request = json.loads(line)
-        if isinstance(request, int):
-            _, status = os.waitpid(request, os.WUNTRACED)
-            answer = "stopped" if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)
-        else:
-            answer = os.fork()
-            if answer == 0:
-                code = 1
-                try:
-                    write(Orders(**request))
-                    code = 0
-                except BaseException:  # noqa: BLE001 (the end of a process)
-                    traceback.print_exc()
-                finally:
-                    os._exit(code)
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
 class Processes:
-    """Starts writers, waits for them, and leaves none behind."""
+    """Starts writers and waits for them."""
 
-    def __init__(self) -> None:
-        self._server = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self._running: set[int] = set()
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
 
-    def start(self, orders: Orders) -> int:
-        """The pid of a writer that has these orders."""
-        pid = self._ask(asdict(orders))
-        assert isinstance(pid, int)
-        self._running.add(pid)
-        return pid
+    def start(self, orders: Orders) -> Trial:
+        """A writer that has these orders; the one before it is over."""
+        (trial,) = self._server.begin(WRITER, asdict(orders))
+        return trial
 
-    def wait(self, pid: int) -> int | str:
-        """How the writer ended (exit code, or minus the signal), or `stopped`."""
-        answer = self._ask(pid)
-        if answer != "stopped":
-            self._running.discard(pid)
-        assert isinstance(answer, int | str)
-        return answer
-
-    def run(self, orders: Orders) -> int | str:
-        """Start and wait."""
-        return self.wait(self.start(orders))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for pid in self._running:
-            os.kill(pid, signal.SIGKILL)
-        self._server.communicate()
-
-    def _ask(self, request: object) -> object:
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
-        return json.loads(self._server.stdout.readline())
-
-
-if __name__ == "__main__":
-    serve()
+    def run(self, orders: Orders) -> int:
+        """Start and wait: how it ended (exit code, or minus the signal)."""
+        return self._server.run(WRITER, asdict(orders)).status

@@ -12,6 +12,7 @@ import pytest
 from journal.journal_processes import Orders, Processes, acknowledged, journals_in, text_of
 from nightherd.errors import JournalError
 from nightherd.model.event import AssistantEvent, Event, SystemEvent
+from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.journal_contract import JOB, begin, say, texts
 
 POINTS = (
@@ -33,8 +34,8 @@ PLACES = [(point, time) for point in POINTS for time in TIMES[point]]
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    with Processes() as processes:
-        yield processes
+    with ForkServer() as server:
+        yield Processes(server)
 
 
 def check_history(folder: Path, *epochs: int) -> list[Event]:
@@ -83,13 +84,13 @@ def test_writer_killed_while_it_writes_large_lines_leaves_only_whole_ones(
     processes: Processes, tmp_path: Path, many: int
 ) -> None:
     for epoch in (1, 2):
-        pid = processes.start(
+        writer = processes.start(
             Orders(folder=str(tmp_path), epoch=epoch, count=100_000, padding=300_000)
         )
         while len(acknowledged(tmp_path, epoch)) < many:
             os.sched_yield()
-        os.kill(pid, signal.SIGKILL)
-        assert processes.wait(pid) == -signal.SIGKILL
+        writer.send(signal.SIGKILL)
+        assert writer.wait().status == -signal.SIGKILL
 
     added = begin(journals_in(tmp_path), epoch=3).append(say("next"))
     events = check_history(tmp_path, 1, 2)
@@ -108,12 +109,12 @@ def test_writer_frozen_at_any_point_is_unheard_after_another_took_over(
         folder=str(tmp_path), at=point, pass_by=time, with_blob=True, signal=signal.SIGSTOP
     )
     zombie = processes.start(orders)
-    assert processes.wait(zombie) == "stopped"
+    zombie.wait_until_stopped()
 
     owner = begin(journals, epoch=2)
     mine = [owner.append(say("one"))]
-    os.kill(zombie, signal.SIGCONT)
-    assert processes.wait(zombie) == 0
+    zombie.send(signal.SIGCONT)
+    assert zombie.wait().status == 0
     mine.append(owner.append(say("two")))
     events = check_history(tmp_path, 1)
 
@@ -167,7 +168,7 @@ def test_follower_of_a_busy_writer_misses_and_doubles_nothing(
     processes: Processes, tmp_path: Path
 ) -> None:
     count = 400
-    pid = processes.start(Orders(folder=str(tmp_path), count=count, padding=3_000))
+    writer = processes.start(Orders(folder=str(tmp_path), count=count, padding=3_000))
     follower = journals_in(tmp_path).follower(JOB)
     seen: list[Event] = []
 
@@ -175,7 +176,7 @@ def test_follower_of_a_busy_writer_misses_and_doubles_nothing(
         while len(seen) < count:
             seen.extend(follower.poll())
 
-    assert processes.wait(pid) == 0
+    assert writer.wait().status == 0
     assert [event.seq for event in seen] == list(range(1, count + 1))
     assert follower.findings().bad_lines == ()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import submit
-from state.conftest import CrashServer
+from state.state_workload import WORKLOAD
 from state.stores import contents, open_store, replayed
 
 POINTS = [
@@ -31,6 +31,7 @@ POINTS = [
     "outbox.cleared",
 ]
 JOBS_PER_TRIAL = 6
+TRIALS = 12
 REACHED = {
     "submit": {JobStatus.PENDING, JobStatus.RUNNING, JobStatus.COMPLETED},
     "start": {JobStatus.RUNNING, JobStatus.COMPLETED},
@@ -70,29 +71,29 @@ def check_ledger_is_the_database(directory: StateDirectory, target: Path) -> Non
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_writer_loses_nothing_it_acknowledged(
-    point: str, directory: StateDirectory, crash_server: CrashServer, tmp_path: Path
+    point: str, directory: StateDirectory, fork_server: ForkServer, tmp_path: Path
 ) -> None:
-    for trial in range(1, 11):
+    for trial in range(1, TRIALS + 1):
         first = trial * 100
         # How often the outbox is cleared depends on how changes fall into groups; once is certain.
         nth = 1 if point == "outbox.cleared" else trial % 4 + 1
         order: dict[str, Any] = {"root": str(directory.root), "point": point, "nth": nth}
 
-        (ended,) = crash_server.run({**order, "first": first, "count": JOBS_PER_TRIAL})
+        ended = fork_server.run(WORKLOAD, {**order, "first": first, "count": JOBS_PER_TRIAL})
 
-        assert ended["status"] == -signal.SIGKILL, ended
-        check_nothing_is_missing_or_half_there(directory, ended["said"])
+        assert ended.status == -signal.SIGKILL, ended
+        check_nothing_is_missing_or_half_there(directory, ended.said)
         anyio.run(write_one, directory, first + 50)
         check_ledger_is_the_database(directory, tmp_path / f"replayed-{trial}.db")
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_stopped_writer_is_taken_over_and_history_stays_one(
-    point: str, directory: StateDirectory, crash_server: CrashServer, tmp_path: Path
+    point: str, directory: StateDirectory, fork_server: ForkServer, tmp_path: Path
 ) -> None:
     order = {"root": str(directory.root), "point": point, "nth": 2, "signal": signal.SIGSTOP}
-    (pid,) = crash_server.begin({**order, "first": 1, "count": JOBS_PER_TRIAL})
-    wait_until_stopped(pid)
+    (trial,) = fork_server.begin(WORKLOAD, {**order, "first": 1, "count": JOBS_PER_TRIAL})
+    trial.wait_until_stopped()
 
     async def take_over() -> list[str]:
         store = SqliteStore(directory.root, FakeClock(), patience_s=0.2)
@@ -102,16 +103,9 @@ def test_stopped_writer_is_taken_over_and_history_stays_one(
         return list(store.take_notices())
 
     (notice,) = anyio.run(take_over)
-    (ended,) = crash_server.finish()
+    ended = trial.wait()
 
-    assert f"process {pid} was stopped" in notice
-    assert ended["status"] == -signal.SIGKILL
-    check_nothing_is_missing_or_half_there(directory, ended["said"])
+    assert f"process {trial.pid} was stopped" in notice
+    assert ended.status == -signal.SIGKILL
+    check_nothing_is_missing_or_half_there(directory, ended.said)
     check_ledger_is_the_database(directory, tmp_path / "replayed.db")
-
-
-def wait_until_stopped(pid: int) -> None:
-    """It is a grandchild, so it cannot be waited for; the kernel's word is looked up until it says so."""
-    while (state := Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != "T":
-        assert state != "Z", "it ended instead of stopping"
-        os.sched_yield()

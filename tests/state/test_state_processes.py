@@ -8,7 +8,8 @@ from nightherd.db.ledger import read_ledger
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
-from state.conftest import CrashServer
+from nightherd.testing.fork_server import ForkServer
+from state.state_workload import WORKLOAD
 from state.stores import contents, replayed
 
 PROCESSES = 4
@@ -17,14 +18,15 @@ KEYS = 40
 
 
 def test_processes_share_a_directory_without_losing_or_doubling(
-    directory: StateDirectory, crash_server: CrashServer, tmp_path: Path
+    directory: StateDirectory, fork_server: ForkServer, tmp_path: Path
 ) -> None:
     order = {"root": str(directory.root), "count": JOBS, "keys": KEYS}
 
-    ended = crash_server.run(*({**order, "first": 1 + place * JOBS} for place in range(PROCESSES)))
+    orders = [{**order, "first": 1 + place * JOBS} for place in range(PROCESSES)]
+    ended = fork_server.run_all(WORKLOAD, orders)
 
-    said = [line.split() for one in ended for line in one["said"]]
-    assert [one["status"] for one in ended] == [0] * PROCESSES, said
+    said = [line.split() for one in ended for line in one.said]
+    assert [one.status for one in ended] == [0] * PROCESSES, said
     reader = SqliteReader(directory.root)
     jobs = reader.list_jobs(JobQuery(limit=10_000))
     reader.close()
@@ -42,12 +44,12 @@ def test_processes_share_a_directory_without_losing_or_doubling(
 
 
 def test_processes_that_open_a_new_directory_at_once_migrate_it_once(
-    directory: StateDirectory, crash_server: CrashServer
+    directory: StateDirectory, fork_server: ForkServer
 ) -> None:
     order = {"root": str(directory.root), "count": 1}
 
-    ended = crash_server.run(*({**order, "first": place} for place in range(1, 7)))
+    ended = fork_server.run_all(WORKLOAD, [{**order, "first": n} for n in range(1, 7)])
 
-    assert [one["status"] for one in ended] == [0] * 6, ended
+    assert [one.status for one in ended] == [0] * 6, ended
     assert [path.name for path in directory.root.glob("*.backup-*")] == []
     assert len(contents(directory.database)["jobs"]) == 6
