@@ -1,16 +1,8 @@
-"""A process that forks imports and kills them at a named point; each line of input is one order.
-
-Everything is imported before the first fork, so that a trial costs milliseconds.
-"""
+"""Imports that are killed at a named point: what the fork server runs."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,34 +18,22 @@ from nightherd.journal.files import JournalFiles
 from nightherd.journal.finished import FinishedJournalFiles
 from nightherd.model.change import Answer, Change
 from nightherd.model.secret import find_secrets
+from nightherd.ports import Probe
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.ending import Ending
+from nightherd.testing.fork_process import Say
 
 BATCH = 2
 """Small, so that every trial has several."""
-
-Reach = Callable[[str], None]
-
-
-class Killer:
-    """A probe that ends this process when it comes to a point for the n-th time."""
-
-    def __init__(self, point: str, nth: int) -> None:
-        self._point, self._left = point, nth
-
-    def __call__(self, point: str) -> None:
-        if point == self._point:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
 
 
 class ProbedDraft:
     """A draft with a probe before and after each step."""
 
-    def __init__(self, draft: Draft, reach: Reach) -> None:
+    def __init__(self, draft: Draft, reach: Probe) -> None:
         self._draft, self._reach = draft, reach
 
     @property
@@ -74,7 +54,7 @@ class ProbedDraft:
 class ProbedShelf:
     """A shelf with a probe at each step."""
 
-    def __init__(self, shelf: TranscriptFiles, reach: Reach) -> None:
+    def __init__(self, shelf: TranscriptFiles, reach: Probe) -> None:
         self._shelf, self._reach = shelf, reach
         self.is_current = shelf.is_current
         self.sync = shelf.sync
@@ -92,7 +72,7 @@ class ProbedShelf:
 class ProbedStore:
     """A store with a probe before and after each group of changes."""
 
-    def __init__(self, store: SqliteStore, reach: Reach) -> None:
+    def __init__(self, store: SqliteStore, reach: Probe) -> None:
         self._store, self._reach = store, reach
         self.close = store.close
 
@@ -104,7 +84,7 @@ class ProbedStore:
 
 
 @asynccontextmanager
-async def desk_at(root: Path, reach: Reach) -> AsyncIterator[Desk]:
+async def desk_at(root: Path, reach: Probe) -> AsyncIterator[Desk]:
     init_state_directory(root)
     clock = FakeClock()
     store, reader = SqliteStore(root, clock, reach, outbox_limit=4), SqliteReader(root)
@@ -125,10 +105,10 @@ async def desk_at(root: Path, reach: Reach) -> AsyncIterator[Desk]:
         await store.close()
 
 
-async def work(order: dict[str, Any]) -> None:
+async def adopt(order: dict[str, Any]) -> None:
     adopt_jobs.BATCH = adopt_transcripts.BATCH = BATCH
     source, report = Path(order["source"]), Report()
-    async with desk_at(Path(order["state"]), Killer(order["point"], order["nth"])) as desk:
+    async with desk_at(Path(order["state"]), Ending(order["point"], nth=order["nth"])) as desk:
         if order["kind"] == "claude":
             found = find_transcripts(source, report)
             await adopt_transcripts.adopt_transcripts(found, desk, report, lambda _: None)
@@ -137,22 +117,6 @@ async def work(order: dict[str, Any]) -> None:
             await adopt_jobs.adopt_fleet(fleet, desk, report, lambda _: None)
 
 
-def run(order: dict[str, Any]) -> int:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            anyio.run(work, order)
-        except BaseException:  # noqa: BLE001 - told to the test, which fails on the status
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def main() -> None:
-    for line in sys.stdin:
-        print(json.dumps(run(json.loads(line))), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def work(order: dict[str, Any], say: Say) -> None:
+    """Import what the order names, until its point is reached for the n-th time."""
+    anyio.run(adopt, order)

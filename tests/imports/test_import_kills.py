@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from imports.conftest import Importer
 from imports.foreign_trees import ClaudeTree, HerdctlTree, fingerprint, uuid
 from nightherd.model.recollection import rebuilt_rows, recollect
+from nightherd.testing.fork_server import ForkServer
 from nightherd.wiring import open_journals
 
 STATE_POINTS = [
@@ -31,32 +30,34 @@ JOURNAL_POINTS = ["finished.before_rename", "finished.after_rename"]
 COUNT = 5
 
 
-class Victims:
-    """Imports in processes that are killed on the way."""
-
-    def __init__(self, server: subprocess.Popen[str]) -> None:
-        self._server = server
-
-    def kill(self, **order: Any) -> int:
-        """How an import ended that was to be killed at a point."""
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(order, default=str) + "\n")
-        self._server.stdin.flush()
-        return int(json.loads(self._server.stdout.readline()))
+WORK = "imports.import_victims:work"
 
 
 @pytest.fixture(scope="module")
-def victims() -> Iterator[Victims]:
+def fork_server() -> Iterator[ForkServer]:
     """One server for all trials of a module."""
-    with subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("import_victims.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        yield Victims(server)
-        server.communicate()
+    with ForkServer() as server:
+        yield server
+
+
+class Victims:
+    """Imports in processes that are killed on the way."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+
+    def kill(self, kind: str, source: Path, state: Path, *, point: str, nth: int) -> int:
+        """How an import ended that was to be killed at a point."""
+        order = {"kind": kind, "source": str(source), "state": str(state)}
+        ended = self._server.run(WORK, {**order, "point": point, "nth": nth})
+        assert ended.error == ""
+        return ended.status
+
+
+@pytest.fixture
+def victims(fork_server: ForkServer) -> Victims:
+    """Imports to kill."""
+    return Victims(fork_server)
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
@@ -67,9 +68,7 @@ def test_killed_import_of_transcripts_is_completed_by_the_next(
     sources = [claude.talk(number) for number in range(1, COUNT + 1)]
     before = fingerprint(claude.root)
 
-    ended = victims.kill(
-        kind="claude", source=claude.root, state=importer.state, point=point, nth=nth
-    )
+    ended = victims.kill("claude", claude.root, importer.state, point=point, nth=nth)
 
     assert ended == -signal.SIGKILL
     check_copies_are_whole(importer, sources)
@@ -103,9 +102,7 @@ def test_killed_refresh_of_grown_transcripts_is_completed_by_the_next(
     ids = {one.runtime_session_id: one.id for one in importer.sessions()}
     sources = [claude.talk(number, more=4) for number in range(1, COUNT + 1)]
 
-    ended = victims.kill(
-        kind="claude", source=claude.root, state=importer.state, point=point, nth=nth
-    )
+    ended = victims.kill("claude", claude.root, importer.state, point=point, nth=nth)
 
     assert ended == -signal.SIGKILL
     importer.data("claude", str(claude.root))
@@ -123,9 +120,7 @@ def test_killed_import_of_a_fleet_is_completed_by_the_next(
     herdctl.session()
     before = fingerprint(herdctl.project)
 
-    ended = victims.kill(
-        kind="herdctl", source=herdctl.project, state=importer.state, point=point, nth=nth
-    )
+    ended = victims.kill("herdctl", herdctl.project, importer.state, point=point, nth=nth)
 
     assert ended == -signal.SIGKILL
     check_rows_have_journals(importer)
