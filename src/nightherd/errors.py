@@ -11,7 +11,7 @@ NightherdError                       1   an operation failed
 ├── ForbiddenError                   4   policy says no
 ├── RefusedError                     5   the state it is in does not allow it
 │   ├── TransitionError                  a step the lifecycle's table does not have
-│   ├── SessionBusyError                 another job is active in the session
+│   ├── NotYetError                      the job has to wait: its session is busy, a limit is reached
 │   └── FencedError                      another worker owns this execution now
 ├── ConfigError                     78   the configuration cannot be used
 │   ├── ConfigNotFoundError              no fleet file
@@ -119,8 +119,8 @@ class TransitionError(RefusedError):
         super().__init__(f"a {lifecycle} that is {current} cannot become {target}")
 
 
-class SessionBusyError(RefusedError):
-    """Another job is active in the session; this one waits its turn."""
+class NotYetError(RefusedError):
+    """The job has to wait its turn."""
 
 
 class FencedError(RefusedError):

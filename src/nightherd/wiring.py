@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nightherd.engine.adopt import Desk, Pens
     from nightherd.engine.doctor import Check, OnStep
+    from nightherd.engine.lease import LeaseTerms
     from nightherd.engine.record import Record
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
@@ -74,9 +75,14 @@ def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
     )
 
 
+def can_run(name: RuntimeName) -> bool:
+    """Whether something here runs `name`."""
+    return name.value in RUNTIMES
+
+
 def check_runtime(name: RuntimeName) -> None:
     """`RefusedError` when nothing here runs `name`."""
-    if name.value not in RUNTIMES:
+    if not can_run(name):
         there = ", ".join(repr(known) for known in RUNTIMES)
         raise RefusedError(
             f"runtime {name.value!r} is not available yet; {there} is",
@@ -115,6 +121,16 @@ def write_output_log(state_dir: Path, job_id: JobId) -> Path:
     return cast("Path", write(state_dir, job_id, open_journals(state_dir)))
 
 
+def lease_terms(fleet: Fleet) -> LeaseTerms:
+    """How the fleet's workers hold their leases."""
+    return cast(
+        "LeaseTerms",
+        load("nightherd.engine.lease:LeaseTerms")(
+            length_s=fleet.lease.total_seconds(), heartbeat_s=fleet.heartbeat.total_seconds()
+        ),
+    )
+
+
 @asynccontextmanager
 async def open_workshop(
     state_dir: Path, fleet: Fleet, environ: Mapping[str, str]
@@ -143,21 +159,25 @@ async def open_workshop(
         if mirror is not None:
             mirror.start()
             opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
+        worker = load("nightherd.model.ids:generate_worker_id")(random_text)
+        process = load("nightherd.host.process:this_process")()
+        lease = await opened.enter_async_context(
+            load("nightherd.engine.lease:leased")(worker, process, lease_terms(fleet), state, clock)
+        )
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
             runtimes=runtime_for,
+            can_run=can_run,
             clock=clock,
             random_text=random_text,
-            worker=load("nightherd.model.ids:generate_worker_id")(random_text),
+            worker=worker,
+            lease=lease,
             environment=environment,
             secrets=load("nightherd.model.secret:find_secrets")(environment),
             version=__version__,
-        )
-        process = load("nightherd.host.process:this_process")()
-        await opened.enter_async_context(
-            load("nightherd.engine.presence:presence")(workshop, process)
+            fleet_limit=fleet.max_concurrent,
         )
         yield workshop
 

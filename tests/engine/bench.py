@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.lease import Lease
 from nightherd.engine.recorder import OnEvent
 from nightherd.engine.submit import SubmitRequest, Submitted, submit
 from nightherd.engine.workshop import Workshop
@@ -52,15 +53,18 @@ class Bench:
     journals: Journals | None = None
 
     def __post_init__(self) -> None:
+        self.lease = Lease(deadline=1e9)
         self.reader = self.store.reader()
         self.workshop = Workshop(
             state=self.store,
             reader=self.reader,
             journals=self.journals or MemoryJournals(clock=self.clock),
             runtimes=lambda name: self.runtime,
+            can_run=lambda name: True,
             clock=self.clock,
             random_text=self.random_text,
             worker=WorkerId("worker-aaaaaaaa"),
+            lease=self.lease,
             environment=self.environment,
             secrets=find_secrets(self.environment),
             version="9.9.9",

@@ -22,8 +22,8 @@ from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
+from nightherd.engine.attend import attend
 from nightherd.engine.execution import Stopper
-from nightherd.engine.queue_up import execute_in_turn
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.errors import AgentNotFoundError
 from nightherd.model.agent import Agent, Fleet
@@ -151,7 +151,7 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
             job_id = submitted.job.id
             if is_shown:
                 watcher.say(f"{screen.err.dim('job')} {job_id}")
-            job = await execute_in_turn(
+            job = await attend(
                 job_id,
                 errand.agent,
                 workshop,

@@ -64,7 +64,6 @@ AGENT_KEYS = (
     Waiting("required_caps", TOOLS),
     Waiting("mcp_servers", "MCP servers"),
     Waiting("docker", CONTAINERS),
-    Waiting("instances", SCHEDULING),
     Waiting("operation", "approvals"),
     Waiting("identity", "hooks"),
     Waiting("metadata_file", "hooks"),
@@ -77,11 +76,7 @@ AGENT_KEYS = (
 )
 FLEET_KEYS = (
     Waiting("limits", LIMITS),
-    Waiting("max_concurrent", DAEMON),
-    Waiting("lease", DAEMON),
-    Waiting("heartbeat", DAEMON),
     Waiting("cancel_grace", DAEMON),
-    Waiting("max_restarts", DAEMON),
     Waiting("working_directory", "cloning of repositories"),
     Waiting("docker", CONTAINERS),
     Waiting("webhooks", "webhooks"),

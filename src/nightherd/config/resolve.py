@@ -67,6 +67,10 @@ def resolve_fleet(
         environment=environment,
         mirror=settings.mirror,
         durability=Durability(settings.durability),
+        max_concurrent=settings.max_concurrent,
+        lease=settings.lease,
+        heartbeat=settings.heartbeat,
+        max_restarts=settings.max_restarts,
     )
 
 
@@ -83,6 +87,7 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         script=resolve_script(agent.script),
         session_mode=SessionMode(agent.session.mode),
         job_timeout=agent.job_timeout,
+        max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
     )
 
 

@@ -18,8 +18,8 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     FencedError,
     JobNotFoundError,
+    NotYetError,
     RefusedError,
-    SessionBusyError,
     StateError,
 )
 from nightherd.model.agent import Agent
@@ -33,12 +33,14 @@ from nightherd.model.change import (
     Why,
 )
 from nightherd.model.duration import format_duration
-from nightherd.model.event import ErrorEvent, SystemEvent, describe, is_terminal
+from nightherd.model.event import ErrorEvent, SystemEvent, ToolResultEvent, describe, is_terminal
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobTexts
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
-from nightherd.model.system import End, ExecutionStarted, Header, SystemSubtype
+from nightherd.model.system import End, ExecutionStarted, Header, Recovered, SystemSubtype
 from nightherd.ports import RuntimeRequest
+
+INTERRUPTED_CALL = "interrupted: the worker was lost while this ran, its outcome is unknown"
 
 
 class Stopper:
@@ -46,6 +48,7 @@ class Stopper:
 
     def __init__(self) -> None:
         self.reason: ExitReason | None = None
+        self.is_abandoned = False
         self.scope = anyio.CancelScope()
 
     def stop(self, reason: ExitReason) -> None:
@@ -53,6 +56,11 @@ class Stopper:
         if self.reason is None:
             self.reason = reason
             self.scope.cancel()
+
+    def abandon(self) -> None:
+        """Stop now and settle nothing: the job is another worker's, or will be."""
+        self.is_abandoned = True
+        self.scope.cancel()
 
 
 async def execute(
@@ -65,17 +73,32 @@ async def execute(
 ) -> Job:
     """Take the pending job `job_id`, run it and settle it; the job as it is then.
 
-    Raises `RefusedError` when the job cannot be taken, `FencedError` when another worker took it over.
+    Raises `NotYetError` when it has to wait, `RefusedError` when it cannot be taken, `FencedError` when
+    another worker took it over.
     """
-    stopper = stopper or Stopper()
-    (answer,) = await workshop.state.apply(
-        [
-            StartExecution(
-                job_id=job_id, worker=workshop.worker, at=workshop.clock.now(), repo=agent.repo
-            )
-        ]
+    start = StartExecution(
+        job_id=job_id,
+        worker=workshop.worker,
+        at=workshop.clock.now(),
+        repo=agent.repo,
+        agent_limit=agent.max_concurrent,
+        fleet_limit=workshop.fleet_limit,
     )
-    job = _job_of(answer)
+    (answer,) = await workshop.state.apply([start])
+    job = job_of(answer)
+    return await carry_on(job, agent, workshop, on_event=on_event, stopper=stopper)
+
+
+async def carry_on(
+    job: Job,
+    agent: Agent,
+    workshop: Workshop,
+    *,
+    on_event: OnEvent,
+    stopper: Stopper | None = None,
+) -> Job:
+    """Run a job that this worker has taken, and settle it; the job as it is then."""
+    stopper = stopper or Stopper()
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
@@ -89,6 +112,8 @@ async def execute(
             record = _open(recorder, job, texts, workshop)
             request = _request(job, agent, texts, record, workshop)
             outcome = await _run(recorder, request, job, workshop, stopper)
+            if stopper.is_abandoned:
+                raise FencedError(f"{job.id} is no longer this worker's")
             recorder.record(_end(outcome))
             journal.sync()
     except StateError as error:
@@ -121,12 +146,33 @@ def _open(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> 
     if before > 0:
         for event in workshop.journals.read(job.id):
             record = record.add(event)
-    record = recorder.tally = replace(record, outcome=None)
+    recorder.tally = replace(record, outcome=None)
+    if before > 0:
+        _tell_interruption(recorder, job)
+    record = recorder.tally
     if record.messages == 0:
         recorder.record(
             SystemEvent(subtype=SystemSubtype.USER_INPUT, content=texts.prompt, end=True)
         )
     return record
+
+
+def _tell_interruption(recorder: Recorder, job: Job) -> None:
+    """What the lost execution left open is closed: a call in flight is never made again (INV-ONCE)."""
+    lost = generate_execution_id(job.id, job.epoch - 1)
+    recorder.record(describe(Recovered(lost_execution=lost, reason="its worker is gone")))
+    turn = recorder.tally.turns + 1
+    for call in sorted(recorder.tally.open_calls):
+        recorder.record(
+            ToolResultEvent(
+                tool_use_id=call or None,
+                success=False,
+                error=INTERRUPTED_CALL,
+                turn=turn,
+                index=0,
+                end=True,
+            )
+        )
 
 
 async def _run(
@@ -158,7 +204,8 @@ async def _run(
                 stack=traceback.format_exc(),
             )
         )
-    if stopper.scope.cancelled_caught and stopper.reason is None and limit is not None:
+    is_stopped = stopper.reason is not None or stopper.is_abandoned
+    if stopper.scope.cancelled_caught and not is_stopped and limit is not None:
         recorder.record(
             ErrorEvent(
                 message=f"the job ran longer than its job_timeout of {format_duration(limit)}",
@@ -181,7 +228,7 @@ async def _note_runtime_session(job: Job, runtime_session_id: str, workshop: Wor
             )
         ]
     )
-    _job_of(answer)
+    job_of(answer)
 
 
 async def _settle(
@@ -202,10 +249,11 @@ async def _settle(
             )
         ]
     )
-    return _job_of(answer)
+    return job_of(answer)
 
 
-def _job_of(answer: Answer) -> Job:
+def job_of(answer: Answer) -> Job:
+    """The job an answer is about, or what its refusal means as an error."""
     match answer:
         case Applied(job=Job() as job):
             return job
@@ -215,8 +263,8 @@ def _job_of(answer: Answer) -> Job:
             raise JobNotFoundError(message)
         case Refused(why=Why.FENCED, message=message):
             raise FencedError(message)
-        case Refused(why=Why.SESSION_BUSY, message=message):
-            raise SessionBusyError(message)
+        case Refused(why=Why.SESSION_BUSY | Why.FULL, message=message):
+            raise NotYetError(message)
         case Refused(message=message):
             raise RefusedError(message)
 

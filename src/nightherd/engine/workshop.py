@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from nightherd.engine.lease import Lease
 from nightherd.model.agent import RuntimeName
 from nightherd.model.ids import RandomText, WorkerId
 from nightherd.model.secret import Secrets
@@ -19,10 +20,16 @@ class Workshop:
     reader: StateReader
     journals: Journals
     runtimes: Callable[[RuntimeName], Runtime]
+    can_run: Callable[[RuntimeName], bool]
+    """Whether there is a runtime by that name here."""
     clock: Clock
     random_text: RandomText
     worker: WorkerId
+    lease: Lease
+    """What says that the worker is alive; lost, its jobs are no longer its own."""
     environment: Mapping[str, str]
     """The environment of the agents' processes."""
     secrets: Secrets
     version: str
+    fleet_limit: int | None = None
+    """How many jobs may run at once, all agents together."""

@@ -45,6 +45,8 @@ class Agent:
     script: Script | None = None
     session_mode: SessionMode = SessionMode.FRESH_PER_JOB
     job_timeout: timedelta | None = None
+    max_concurrent: int = 1
+    """How many of its jobs may run at once, whatever started them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +63,8 @@ class Fleet:
     mirror: bool = True
     """Whether the readable files are kept."""
     durability: Durability = Durability.CHECKPOINT
+    max_concurrent: int | None = None
+    """How many jobs may run at once, all agents together; None for as many as there are."""
+    lease: timedelta = timedelta(seconds=30)
+    heartbeat: timedelta = timedelta(seconds=10)
+    max_restarts: int = 5

@@ -41,12 +41,17 @@ class SubmitJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartExecution:
-    """Take a pending job: its next epoch begins, and only writes that name it count from now on."""
+    """Take a pending job: its next epoch begins, and only writes that name it count from now on.
+
+    The limits are how many jobs of the agent, and of the whole fleet, may run at once.
+    """
 
     job_id: JobId
     worker: WorkerId
     at: datetime
     repo: str | None = None
+    agent_limit: int | None = None
+    fleet_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +103,15 @@ class LoseExecution:
 class ClaimJob:
     """Take the waiting job whose turn it is, if any may be taken now.
 
-    `agents` are those the worker can run, each with how many of its jobs may run at once; `most` is how
-    many may run in the whole fleet. Every running job counts, whatever started it.
+    `agents` are those the worker can run, each with how many of its jobs may run at once; `fleet_limit`
+    is how many may run in the whole fleet. Every running job counts, whatever started it.
     """
 
     worker: WorkerId
     at: datetime
     agents: Mapping[str, int]
     repos: Mapping[str, str]
-    most: int | None = None
+    fleet_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +242,8 @@ class Why(StrEnum):
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"
     """Another job is active in the session."""
+    FULL = "full"
+    """As many jobs run as may run at once."""
     NOTHING = "nothing"
     """There is no job that may be taken now."""
     TOO_LARGE = "too_large"

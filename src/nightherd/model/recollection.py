@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.execution import Execution, ExecutionStatus
@@ -220,6 +220,7 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
         until = known.tally.totals if is_last else known.owners[place + 1].before
         part = until - owner.before
         ended = is_last and known.end is not None
+        finished_at = known.last_at if is_last else known.owners[place + 1].at
         rows.append(
             Execution(
                 id=generate_execution_id(job.id, owner.epoch),
@@ -231,7 +232,8 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
                 trigger_id=job.trigger_id or job.id,
                 skill=job.agent,
                 started_at=owner.at,
-                finished_at=known.last_at if is_last else known.owners[place + 1].at,
+                finished_at=finished_at,
+                duration_ms=_milliseconds(owner.at, finished_at),
                 success=ended and outcome.status is JobStatus.COMPLETED,
                 error=shorten(outcome.error) if is_last and outcome.error else None,
                 turns=part.turns,
@@ -246,3 +248,10 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
             )
         )
     return tuple(rows)
+
+
+def _milliseconds(begun_at: datetime, finished_at: datetime | None) -> int | None:
+    """How long it took; the clock may have been set back meanwhile."""
+    if finished_at is None:
+        return None
+    return max(0, (finished_at - begun_at) // timedelta(milliseconds=1))

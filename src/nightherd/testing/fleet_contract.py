@@ -117,9 +117,9 @@ async def check_jobs_are_claimed_by_importance_then_age_within_their_limits(
 
     assert not state.reader.has_waiting_job({"nobody"})
     assert state.reader.has_waiting_job({"drover"})
-    taken = [await _claim(state, now, {AGENT: 2, "drover": 1}, most=3) for _ in range(4)]
+    taken = [await _claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3) for _ in range(4)]
     await _applied(state, settle(4))
-    last = await _claim(state, now, {AGENT: 2, "drover": 1}, most=3)
+    last = await _claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3)
 
     assert taken == [job_id(4), job_id(1), job_id(3), None]
     assert last == job_id(2)
@@ -155,10 +155,18 @@ def _urgent(number: int) -> SubmitJob:
 
 
 async def _claim(
-    state: OpenState, at: datetime, agents: Mapping[str, int], most: int | None = None
+    state: OpenState, at: datetime, agents: Mapping[str, int], fleet_limit: int | None = None
 ) -> JobId | None:
     (answer,) = await state.writer.apply(
-        [ClaimJob(worker=WorkerId("worker-00000009"), at=at, agents=agents, repos={}, most=most)]
+        [
+            ClaimJob(
+                worker=WorkerId("worker-00000009"),
+                at=at,
+                agents=agents,
+                repos={},
+                fleet_limit=fleet_limit,
+            )
+        ]
     )
     if isinstance(answer, Refused):
         assert answer.why is Why.NOTHING

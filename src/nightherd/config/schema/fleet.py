@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Literal
 
 from pydantic import Field
@@ -84,18 +85,16 @@ class FleetSettings(Model):
     max_concurrent: Count | None = Field(
         None, description="Jobs that may run at the same time, all agents together."
     )
-    lease: Span | None = Field(
-        None, description="How long a silent worker keeps its jobs; 30s when absent."
+    lease: Span = Field(
+        timedelta(seconds=30), description="How long a silent worker keeps its jobs."
     )
-    heartbeat: Span | None = Field(
-        None, description="How often a worker says that it lives; 10s when absent."
+    heartbeat: Span = Field(
+        timedelta(seconds=10), description="How often a worker says that it lives."
     )
     cancel_grace: Span | None = Field(
         None, description="How long a cancelled job may take to end; 10s when absent."
     )
-    max_restarts: Whole | None = Field(
-        None, description="Crashes after which a job is given up; 5 when absent."
-    )
+    max_restarts: Whole = Field(5, description="Lost workers after which a job is given up.")
     durability: Literal["process", "checkpoint", "fsync"] = Field(
         "checkpoint",
         description="What is synced to disk: nothing, submits and ends of jobs, or every event.",

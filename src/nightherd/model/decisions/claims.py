@@ -19,10 +19,8 @@ STARVING = timedelta(minutes=10)
 
 def claim(change: ClaimJob, rows: Rows) -> Answer:
     """Start the job whose turn it is."""
-    if change.most is not None and rows.count_running() >= change.most:
-        return Refused(
-            why=Why.NOTHING, message=f"{change.most} jobs are running, which is the most"
-        )
+    if change.fleet_limit is not None and rows.count_running() >= change.fleet_limit:
+        return Refused(why=Why.NOTHING, message=f"{change.fleet_limit} jobs are running already")
     candidates = [
         job
         for agent in rows.waiting_agents()

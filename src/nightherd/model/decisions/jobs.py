@@ -81,6 +81,9 @@ def start(change: StartExecution, rows: Rows) -> Answer:
     if session is not None and not SESSION_LIFECYCLE.allows(session.status, SessionStatus.ACTIVE):
         why = Why.SESSION_BUSY if session.status is SessionStatus.ACTIVE else Why.STATUS
         return Refused(why=why, message=f"session {session.id} is {session.status}", job=job)
+    full = _full(change, job.agent, rows)
+    if full is not None:
+        return Refused(why=Why.FULL, message=full, job=job)
     epoch = job.epoch + 1
     started = replace(
         job,
@@ -246,6 +249,15 @@ def owned(job_id: JobId, epoch: int, rows: Rows) -> Job | Refused:
     if job.status is not JobStatus.RUNNING:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
     return job
+
+
+def _full(change: StartExecution, agent: str, rows: Rows) -> str | None:
+    """Why no further job may run now, or None."""
+    if change.agent_limit is not None and rows.count_running(agent) >= change.agent_limit:
+        return f"{change.agent_limit} of {agent}'s jobs run already"
+    if change.fleet_limit is not None and rows.count_running() >= change.fleet_limit:
+        return f"{change.fleet_limit} jobs run already"
+    return None
 
 
 def _missing(job_id: JobId) -> Refused:

@@ -1,4 +1,4 @@
-"""Jobs of one session run one after the other."""
+"""Being there while a job is done: jobs of one session run one after the other, whoever runs them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import anyio
 import anyio.lowlevel
 
 from engine.bench import Bench, no_one, persistent
+from nightherd.engine.attend import attend
 from nightherd.engine.execution import Stopper
-from nightherd.engine.queue_up import execute_in_turn
 from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
@@ -38,7 +38,7 @@ def test_second_job_of_a_session_begins_when_the_first_has_ended() -> None:
             ended["one"] = await go(first, lambda reason: None)
 
         async def go(job: Job, on_wait) -> Job:  # type: ignore[no-untyped-def]
-            return await execute_in_turn(
+            return await attend(
                 job.id,
                 bench.agent,
                 bench.workshop,
@@ -75,7 +75,7 @@ def test_job_stopped_while_it_waits_is_cancelled_without_having_run() -> None:
         first = Stopper()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
-                lambda: execute_in_turn(
+                lambda: attend(
                     busy.id,
                     bench.agent,
                     bench.workshop,
@@ -86,7 +86,7 @@ def test_job_stopped_while_it_waits_is_cancelled_without_having_run() -> None:
             )
             while bench.job(busy.id).status is not JobStatus.RUNNING:
                 await anyio.lowlevel.checkpoint()
-            job = await execute_in_turn(
+            job = await attend(
                 waits.id,
                 bench.agent,
                 bench.workshop,
