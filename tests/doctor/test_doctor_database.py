@@ -53,7 +53,7 @@ DAMAGES: list[Damage] = [
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damaged_database_is_found_kept_and_made_again(damage: Damage, used: Ward) -> None:
     used.settle_wal()
-    rows, listed = used.rows(), used.list()
+    rows, listed = used.rows(), used.jobs()
     damage(used.database)
     damaged = used.database.read_bytes() if used.database.exists() else None
     before = used.hashes()
@@ -67,7 +67,7 @@ def test_damaged_database_is_found_kept_and_made_again(damage: Damage, used: War
     rebuilt = used.doctor("--rebuild")
 
     assert (rebuilt.result.code, rebuilt.all) == (0, [])
-    assert (used.rows(), used.list()) == (rows, listed)
+    assert (used.rows(), used.jobs()) == (rows, listed)
     kept = [Path(path).read_bytes() for path in rebuilt.data["kept_aside"] if "db." in path]
     assert kept == ([damaged] if damaged is not None else [])
     used.clean("--verify")

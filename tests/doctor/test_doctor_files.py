@@ -135,7 +135,7 @@ def test_what_others_can_read_is_kept_to_its_owner(used: Ward) -> None:
 
 
 def test_file_its_owner_cannot_write_is_a_problem_and_mended(used: Ward) -> None:
-    (job, _) = used.list()
+    (job, _) = used.jobs()
     journal = used.journal(job["id"])
     journal.chmod(0o400)
 

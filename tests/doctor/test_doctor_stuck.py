@@ -91,7 +91,7 @@ def test_job_of_a_killed_worker_is_found_and_ends_as_interrupted_with_what_it_us
     small_fleet: Path, shell: Shell, ward: Ward
 ) -> None:
     killed(shell, "slow", small_fleet / "started")
-    (job,) = ward.list()
+    (job,) = ward.jobs()
     assert job["status"] == "running"
     record = ward.journal(job["id"]).read_bytes()
 
@@ -145,7 +145,7 @@ def test_session_that_a_killed_job_held_takes_the_next_job_after_mending(
     small_fleet: Path, shell: Shell, ward: Ward
 ) -> None:
     killed(shell, "keeper", small_fleet / "started")
-    (lost,) = ward.list()
+    (lost,) = ward.jobs()
     (small_fleet / "calm").touch()
 
     ward.doctor("--fix")
@@ -160,7 +160,7 @@ def test_job_killed_between_its_records_end_and_its_row_is_settled_as_the_record
     agent: str, fleet: Path, shell: Shell, ward: Ward
 ) -> None:
     assert shell.python(KILLED_AT_SETTLE.replace("AGENT", agent)).code == -9
-    (job,) = ward.list()
+    (job,) = ward.jobs()
     assert job["status"] == "running"
     assert lines(ward.journal(job["id"]))[-1]["subtype"] == "end"
 
@@ -179,7 +179,7 @@ def test_running_job_whose_worker_lives_is_left_alone(
 ) -> None:
     with running(shell, "slow", small_fleet / "started"):
         found = ward.doctor("--fix", "--verify")
-        (job,) = ward.list()
+        (job,) = ward.jobs()
 
     assert (found.result.code, found.found) == (0, [])
     assert job["status"] == "running"

@@ -55,7 +55,7 @@ class Ward:
         assert isinstance(data, dict)
         return data
 
-    def list(self) -> list[dict[str, Any]]:
+    def jobs(self) -> list[dict[str, Any]]:
         listed = self.cli("jobs", "list", "--limit", "1000", "--json")
         assert listed.code == 0, listed
         return list(listed.data["jobs"] if isinstance(listed.data, dict) else listed.data)
@@ -153,7 +153,12 @@ def wait_until(is_so: Callable[[], bool], what: str, limit_s: float = 30) -> Non
 def running(shell: Shell, agent: str, mark: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A job in the middle of a tool that has made `mark`; what the tool started is ended with it."""
     process = shell.start(
-        "run", agent, "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        "run",
+        agent,
+        "--json",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     children: set[int] = set()
     try:

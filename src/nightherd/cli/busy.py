@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TextIO
 
 from rich.console import Console
-from rich.status import Status
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
 
 EVERY = 50
 """Counts between two updates: nobody reads faster, and drawing is not free."""
@@ -16,19 +18,23 @@ class Busy:
 
     def __init__(self, file: TextIO, *, is_colored: bool) -> None:
         console = Console(file=file, force_terminal=True, no_color=not is_colored, highlight=False)
-        self._status = Status("looking", console=console)
+        self._spinner = Spinner("dots", text=Text("looking"), style="status.spinner")
+        self._live = Live(self._spinner, console=console, refresh_per_second=12.5, transient=True)
+        self._title = ""
 
     def __enter__(self) -> Busy:
-        self._status.start()
+        self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._status.stop()
+        self._live.stop()
 
     def tell(self, title: str, count: int) -> None:
         """`title` is what is worked through, `count` how many of it were so far; 0 says nothing."""
-        if count % EVERY > 1:
+        is_new = title != self._title
+        if not is_new and count % EVERY:
             return
-        told = f"{title}: {count:,}" if count else title
-        # Square brackets would be read as markup.
-        self._status.update(told.replace("[", "\\["))
+        self._title = title
+        self._spinner.update(text=Text(f"{title}: {count:,}" if count else title))
+        if is_new:
+            self._live.refresh()
