@@ -286,7 +286,7 @@ class TranscriptDraft(Protocol):
         """The next bytes."""
 
     def keep(self) -> None:
-        """Put it in its place as a whole; without this it is dropped."""
+        """It gets its place, as a whole, when the shelf is synced; without this it is dropped."""
 
 
 class TranscriptShelf(Protocol):
@@ -299,7 +299,7 @@ class TranscriptShelf(Protocol):
         """A new copy to be written; dropped at the end of the block unless it was kept."""
 
     def sync(self) -> None:
-        """Every copy kept so far survives a power cut from here on."""
+        """Every copy kept so far is in its place, and survives a power cut, from here on."""
 
     def mark(self, name: str, *, modified_ns: int) -> None:
         """The copy, and what was recorded from it, is as the source was at this time."""

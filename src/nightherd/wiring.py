@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nightherd.engine.doctor import Check, OnStep
     from nightherd.engine.lease import LeaseTerms
     from nightherd.engine.record import Record
+    from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
     from nightherd.model.ids import JobId
@@ -207,12 +208,14 @@ async def open_desk(
                 opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
         reader = open_reader(state_dir)
         opened.callback(reader.close)
+        shelf = load("nightherd.imports.shelf:TranscriptFiles")(
+            state_dir / "transcripts", is_read_only=is_dry
+        )
+        opened.callback(shelf.close)
         yield load("nightherd.engine.adopt:Desk")(
             reader=reader,
             journals=open_journals(state_dir),
-            shelf=load("nightherd.imports.shelf:TranscriptFiles")(
-                state_dir / "transcripts", is_read_only=is_dry
-            ),
+            shelf=shelf,
             secrets=load("nightherd.model.secret:find_secrets")(environment),
             version=__version__,
             pens=pens,
@@ -274,3 +277,37 @@ def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
         mirror.rebuild()
     else:
         mirror.catch_up()
+
+
+def make_shift(
+    fleet: Fleet,
+    workshop: Workshop,
+    reports: WorkerReports,
+    *,
+    leaves_when_idle: bool,
+) -> Shift:
+    """A worker for `fleet`, ready to work; it looks for lost jobs three times in a lease."""
+    record = load("nightherd.engine.record:Record")(
+        state=workshop.state,
+        reader=workshop.reader,
+        journals=workshop.journals,
+        clock=workshop.clock,
+        is_alive=load("nightherd.host.process:is_alive"),
+    )
+    terms = load("nightherd.engine.rescue:RescueTerms")(
+        boot_id=load("nightherd.host.process:boot_id")(),
+        max_restarts=fleet.max_restarts,
+        kill_marked=load("nightherd.runtimes.marked:kill_marked"),
+    )
+    return cast(
+        "Shift",
+        load("nightherd.engine.worker:Shift")(
+            fleet,
+            workshop,
+            record,
+            terms,
+            reports,
+            rescue_every_s=fleet.lease.total_seconds() / 3,
+            leaves_when_idle=leaves_when_idle,
+        ),
+    )

@@ -46,9 +46,8 @@ class ProbedDraft:
         self._draft.write(block[len(block) // 2 :])
 
     def keep(self) -> None:
-        self._reach("shelf.before_keep")
         self._draft.keep()
-        self._reach("shelf.after_keep")
+        self._reach("shelf.kept")
 
 
 class ProbedShelf:
@@ -57,12 +56,16 @@ class ProbedShelf:
     def __init__(self, shelf: TranscriptFiles, reach: Probe) -> None:
         self._shelf, self._reach = shelf, reach
         self.is_current = shelf.is_current
-        self.sync = shelf.sync
 
     @contextmanager
     def draft(self, name: str) -> Iterator[ProbedDraft]:
         with self._shelf.draft(name) as draft:
             yield ProbedDraft(draft, self._reach)
+
+    def sync(self) -> None:
+        self._reach("shelf.before_sync")
+        self._shelf.sync()
+        self._reach("shelf.after_sync")
 
     def mark(self, name: str, *, modified_ns: int) -> None:
         self._reach("shelf.before_mark")

@@ -25,7 +25,13 @@ STATE_POINTS = [
     "ledger.half_written",
     "ledger.appended",
 ]
-COPY_POINTS = ["shelf.half_written", "shelf.before_keep", "shelf.after_keep", "shelf.before_mark"]
+COPY_POINTS = [
+    "shelf.half_written",
+    "shelf.kept",
+    "shelf.before_sync",
+    "shelf.after_sync",
+    "shelf.before_mark",
+]
 JOURNAL_POINTS = ["finished.before_rename", "finished.after_rename"]
 COUNT = 5
 

@@ -33,6 +33,7 @@ def put(shelf: TranscriptFiles, name: str, *blocks: bytes) -> None:
         for block in blocks:
             draft.write(block)
         draft.keep()
+    shelf.sync()
 
 
 def test_copy_is_private_in_private_directories(shelf: TranscriptFiles, tmp_path: Path) -> None:
@@ -54,6 +55,47 @@ def test_draft_that_is_not_kept_leaves_nothing(shelf: TranscriptFiles, tmp_path:
 
     assert [path.name for path in (tmp_path / "shelf").iterdir()] == ["a.jsonl"]
     assert (tmp_path / "shelf/a.jsonl").read_bytes() == b"old"
+
+
+def test_kept_copy_gets_its_name_when_the_shelf_is_synced(
+    shelf: TranscriptFiles, tmp_path: Path
+) -> None:
+    with shelf.draft("a.jsonl") as draft:
+        draft.write(b"text")
+        draft.keep()
+
+    before = (tmp_path / "shelf/a.jsonl").exists()
+    shelf.sync()
+
+    assert not before
+    assert [path.name for path in (tmp_path / "shelf").iterdir()] == ["a.jsonl"]
+
+
+def test_closed_shelf_leaves_nothing_that_was_never_synced(
+    shelf: TranscriptFiles, tmp_path: Path
+) -> None:
+    with shelf.draft("a.jsonl") as draft:
+        draft.write(b"text")
+        draft.keep()
+
+    shelf.close()
+
+    assert list((tmp_path / "shelf").iterdir()) == []
+
+
+def test_copy_that_cannot_get_its_name_is_an_error_and_costs_no_other(
+    shelf: TranscriptFiles, tmp_path: Path
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        with shelf.draft(name) as draft:
+            draft.write(b"text")
+            draft.keep()
+    (tmp_path / "shelf/a.jsonl").mkdir()
+
+    with pytest.raises(AtomicWriteError):
+        shelf.sync()
+
+    assert sorted(path.name for path in (tmp_path / "shelf").iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
 def test_unfinished_draft_has_a_name_that_is_known_as_temporary(

@@ -223,18 +223,24 @@ class Tally:
     def _add_user(self, message: Message, *, is_meta: bool) -> None:
         content = message.content
         if isinstance(content, list):
-            results = sum(1 for block in content if block.type == "tool_result")
-            self.messages += results
             said = [block for block in content if block.type != "tool_result"]
-            text = " ".join(block.text for block in said if block.text)
+            self.messages += len(content) - len(said)
+            if not said:
+                return
+            text = " ".join([block.text for block in said if block.text])
+        elif content:
+            text = content
         else:
-            text, said = content or "", [Block()] if content else []
-        if not said or is_meta:
             return
-        self.messages += 1
-        if text.strip() and "prompt" not in self._titles and not text.lstrip().startswith("<"):
-            # What begins with `<` was put in by Claude Code: a command's name, its output, a reminder.
-            self._titles["prompt"] = text.strip()[:PROMPT_LIMIT]
+        if not is_meta:
+            self.messages += 1
+            if "prompt" not in self._titles:
+                self._begin(text.strip())
+
+    def _begin(self, prompt: str) -> None:
+        """What begins with `<` was put in by Claude Code: a command's name, its output, a reminder."""
+        if prompt and not prompt.startswith("<"):
+            self._titles["prompt"] = prompt[:PROMPT_LIMIT]
 
     def _entitle(self, line: TranscriptLine) -> None:
         for kind, text in (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from nightherd.errors import AtomicWriteError
+from nightherd.errors import AtomicWriteError, RefusedError
 from nightherd.files.calls import sync_directory
 from nightherd.files.path_safety import safe_child
 from nightherd.files.permission import error_code, permission_error_message
@@ -18,12 +20,42 @@ PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
+SYNCERS = 4
+"""Copies that are put on disk at the same time; file systems do several for little more than one."""
+
+REMEMBERED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A copy that is written whole, waits for being put on disk, and gets its name then."""
+
+    handle: int
+    temporary: Path
+    target: Path
+
+    def put(self) -> None:
+        """On disk first, then under its name."""
+        try:
+            os.fsync(self.handle)
+            rename_with_retry(self.temporary, self.target)
+        except OSError as error:
+            raise failure(error, self.target) from error
+
+    def drop(self) -> None:
+        """Give everything back; what did not get its name is gone."""
+        os.close(self.handle)
+        self.temporary.unlink(missing_ok=True)
+
+
 class TranscriptFiles:
-    """The raw copies below one directory, which is made when the first is kept."""
+    """The raw copies below one directory, which is made when the first is kept. `close` it when done."""
 
     def __init__(self, root: Path, *, is_read_only: bool = False) -> None:
         self._root = root
         self._is_read_only = is_read_only
+        self._paths: dict[str, Path] = {}
+        self._kept: list[Kept] = []
         self._unsynced: set[Path] = set()
 
     def is_current(self, name: str, *, size: int, modified_ns: int) -> bool:
@@ -41,13 +73,22 @@ class TranscriptFiles:
         draft = Draft(target, None if self._is_read_only else self._begin(target))
         try:
             yield draft
+            if draft.is_kept:
+                self._kept.append(draft.hand_over())
         finally:
             draft.close()
-            if draft.is_kept:
-                self._unsynced.add(target.parent)
 
     def sync(self) -> None:
-        """Every copy kept so far survives a power cut from here on."""
+        """Every copy kept so far has its name, and survives a power cut, from here on."""
+        kept, self._kept = self._kept, []
+        try:
+            if kept:
+                with ThreadPoolExecutor(SYNCERS) as pool:
+                    list(pool.map(Kept.put, kept))
+        finally:
+            for one in kept:
+                one.drop()
+        self._unsynced.update(one.target.parent for one in kept)
         while self._unsynced:
             directory = self._unsynced.pop()
             try:
@@ -63,6 +104,11 @@ class TranscriptFiles:
         except OSError as error:
             raise failure(error, path) from error
 
+    def close(self) -> None:
+        """Drop what was kept and never synced."""
+        while self._kept:
+            self._kept.pop().drop()
+
     def _begin(self, target: Path) -> Path:
         try:
             for directory in (self._root, *self._below_root(target)):
@@ -77,7 +123,12 @@ class TranscriptFiles:
         return [above for above in reversed(target.parents) if self._root in above.parents]
 
     def _path(self, name: str) -> Path:
-        return safe_child(self._root, name)
+        path = self._paths.get(name)
+        if path is None:
+            if len(self._paths) >= REMEMBERED:
+                self._paths.clear()
+            path = self._paths[name] = safe_child(self._root, name)
+        return path
 
 
 class Draft:
@@ -127,23 +178,24 @@ class Draft:
             raise failure(error, self._target) from error
 
     def keep(self) -> None:
-        """Put it in its place, on disk before it is seen. Nothing happens in a dry run, or when it is there."""
-        if self._temporary is None or self.is_same:
-            return
-        try:
-            os.fsync(self._handle)
-            rename_with_retry(self._temporary, self._target)
-        except OSError as error:
-            raise failure(error, self._target) from error
-        self.is_kept = True
+        """It gets its name when the shelf is synced. Nothing happens in a dry run, or when it is there."""
+        self.is_kept = self._temporary is not None and not self.is_same
+
+    def hand_over(self) -> Kept:
+        """What is needed to finish it; from here on it is the taker's."""
+        if self._temporary is None:
+            raise RefusedError("a dry run keeps nothing")
+        kept = Kept(self._handle, self._temporary, self._target)
+        self._handle, self._temporary = -1, None
+        return kept
 
     def close(self) -> None:
-        """Give everything back; a copy that was not kept is gone."""
+        """Give everything back; a copy that was not handed over is gone."""
         for handle in (self._handle, self._old):
             if handle >= 0:
                 os.close(handle)
         self._handle = self._old = -1
-        if self._temporary is not None and not self.is_kept:
+        if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
 
 
