@@ -9,10 +9,13 @@ from nightherd.model.agent import Fleet
 from nightherd.model.problem import Problem
 
 
-def load_fleet_told(invocation: Invocation, *, agent: str, is_quiet: bool) -> Fleet:
+def load_fleet_told(
+    invocation: Invocation, *, agent: str | None = None, is_quiet: bool = False
+) -> Fleet:
     """The fleet; what `agent` or the fleet itself uses that does nothing yet is told, one line each.
 
-    The other agents are `config check`'s matter: a large fleet would drown the one that runs.
+    The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
+    `agent`, only what is about the fleet itself.
     """
     loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
     for notice in () if is_quiet else loaded.notices:
@@ -21,7 +24,8 @@ def load_fleet_told(invocation: Invocation, *, agent: str, is_quiet: bool) -> Fl
     return loaded.fleet
 
 
-def concerns(notice: Problem, agent: str) -> bool:
+def concerns(notice: Problem, agent: str | None) -> bool:
     """Whether the notice is about `agent` or about the fleet itself."""
     path = f"{notice.path}."
-    return path.startswith(f"agents.{agent}.") or not path.startswith("agents.")
+    is_own = agent is not None and path.startswith(f"agents.{agent}.")
+    return is_own or not path.startswith("agents.")

@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": Entry("nightherd.cli.demo:demo", "Watch scripted agents do real work. No key needed."),
     "init": Entry("nightherd.cli.init:init", "Write a first fleet file."),
     "run": Entry("nightherd.cli.run:run", "Give an agent a piece of work and watch it."),
+    "worker": Entry("nightherd.cli.worker:worker", "Run waiting jobs; take over lost ones."),
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
     "import": Entry(

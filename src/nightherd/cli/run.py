@@ -75,17 +75,19 @@ class Finished:
 @click.option("-p", "--prompt", metavar="TEXT", help="The prompt itself.")
 @click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is standard input.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="For ${inputs.NAME}.")
+@click.option("-d", "--detach", is_flag=True, help="Only record it; a worker runs it.")
 @click.option("--output-log", is_flag=True, help="Also write jobs/<id>/output.log, as plain text.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there.")
 @json_option
 @click.pass_context
-def run(
+def run(  # noqa: PLR0913 (an option each)
     ctx: click.Context,
     agent: str,
     source: str | None,
     prompt: str | None,
     file: str | None,
     inputs: tuple[str, ...],
+    detach: bool,
     output_log: bool,
     quiet: bool,
 ) -> None:
@@ -104,6 +106,9 @@ def run(
         prompt=text,
         inputs=values,
     )
+    if detach:
+        tell_launch(anyio.run(_launch, errand), screen)
+        return
     finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
     try:
         if output_log:
@@ -162,6 +167,25 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
             texts = workshop.reader.find_texts(job_id)
             tasks.cancel_scope.cancel()
     return Finished(job=job, texts=texts)
+
+
+async def _launch(errand: Errand) -> Job:
+    """Record the job; once this returns, nothing loses it."""
+    check_runtime(errand.agent.runtime)
+    prompt_of(errand.request)
+    async with open_workshop(errand.state, errand.fleet, errand.environ) as workshop:
+        return (await submit(errand.request, workshop)).job
+
+
+def tell_launch(job: Job, screen: Screen) -> None:
+    """The one record of a job that is durable and waits."""
+    now = system_clock().now()
+    if screen.is_json:
+        screen.document("launch", result_document(job, None, now), now)
+        return
+    screen.show(job.id)
+    screen.flush()
+    screen.say("it waits for a worker: nightherd worker")
 
 
 def tell_waiting(screen: Screen, reason: str) -> None:

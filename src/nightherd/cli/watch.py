@@ -19,7 +19,7 @@ from nightherd.engine.execution import Stopper
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.job import ExitReason
 from nightherd.model.system import SystemSubtype
-from nightherd.runtimes.tools.processes import stop_processes
+from nightherd.runtimes.keeper.ending import stop_processes
 
 WORKER_MARK = "NIGHTHERD_WORKER_PID"
 """In the environment of every process that an agent of this process has started."""

@@ -18,8 +18,8 @@ from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.worker import WorkerStatus, is_lease_over
 
-KillMarked = Callable[[ExecutionId], Awaitable[int]]
-"""Kills every process that carries the execution's mark and returns once none is left; how many there were."""
+KillMarked = Callable[[ExecutionId], Awaitable[object]]
+"""Kills every process that carries the execution's mark and returns once none is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

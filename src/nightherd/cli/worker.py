@@ -1,0 +1,100 @@
+"""`nightherd worker`: claims waiting jobs and runs them until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen
+from nightherd.cli.text import length
+from nightherd.engine.worker import Shift, WorkerReports
+from nightherd.model.agent import Fleet
+from nightherd.model.event import Event
+from nightherd.model.job import Job
+from nightherd.model.money import format_usd
+from nightherd.views.jobs import job_row
+from nightherd.wiring import make_shift, open_workshop, system_clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """Where a worker works, and for how long."""
+
+    fleet: Fleet
+    state: Path
+    environ: Mapping[str, str]
+    leaves_when_idle: bool
+
+
+@click.command("worker", epilog="Example: nightherd worker --until-idle")
+@click.option("--until-idle", is_flag=True, help="Leave when nothing waits and nothing runs.")
+@json_option
+@click.pass_obj
+def worker(invocation: Invocation, until_idle: bool) -> None:
+    """Run waiting jobs, and take over those whose worker is gone.
+
+    SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. With --json one document
+    per job that started, ended or was rescued.
+    """
+    post = Post(
+        fleet=load_fleet_told(invocation),
+        state=invocation.state_directory(),
+        environ=invocation.environ,
+        leaves_when_idle=until_idle,
+    )
+    anyio.run(_work, post, invocation.screen)
+
+
+async def _work(post: Post, screen: Screen) -> None:
+    async with open_workshop(post.state, post.fleet, post.environ) as workshop:
+        shift = make_shift(
+            post.fleet, workshop, _reports(screen), leaves_when_idle=post.leaves_when_idle
+        )
+        screen.say(f"{workshop.worker} is at work for {len(post.fleet.agents)} agents")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_obey_signals, shift, screen)
+            await shift.work()
+            tasks.cancel_scope.cancel()
+
+
+async def _obey_signals(shift: Shift, screen: Screen) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            if shift.is_draining:
+                screen.say("cancelling what runs")
+                shift.cancel()
+            else:
+                screen.say("finishing what runs; once more to cancel it")
+                shift.drain()
+
+
+def _reports(screen: Screen) -> WorkerReports:
+    def tell(word: str, job: Job) -> None:
+        now = system_clock().now()
+        if screen.is_json:
+            screen.document("worker", {"what": word, "job": job_row(job, now)}, now)
+            return
+        parts = [f"{word} {job.id} {job.agent}"]
+        if job.is_terminal:
+            parts += [job.status.value, format_usd(job.cost_microusd), length(job.duration(now))]
+        screen.show(", ".join(parts))
+        screen.flush()
+
+    def nothing(job: Job, event: Event) -> None:
+        """Events are in the journal; `jobs tail` shows them."""
+
+    return WorkerReports(
+        on_start=lambda job: tell("started", job),
+        on_event=nothing,
+        on_end=lambda job: tell("ended", job),
+        on_rescue=lambda job: tell("rescued", job),
+        on_trouble=screen.say,
+    )
