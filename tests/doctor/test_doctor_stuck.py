@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from doctor.ward import Ward, killed, lines, running
+from nightherd.host.process import boot_id
 from nightherd.model.event import describe
 from nightherd.model.outcome import SILENT_END
 from nightherd.model.recollection import recollect
@@ -183,6 +184,19 @@ def test_running_job_whose_worker_lives_is_left_alone(
 
     assert (found.result.code, found.found) == (0, [])
     assert job["status"] == "running"
+
+
+def test_job_that_ran_on_another_machine_or_before_a_restart_is_stuck(
+    small_fleet: Path, shell: Shell, ward: Ward
+) -> None:
+    with running(shell, "slow", small_fleet / "started"):
+        ward.alter("UPDATE workers SET host = 'elsewhere', boot_id = 'before'")
+        elsewhere = ward.doctor()
+        ward.alter("UPDATE workers SET host = 'container', boot_id = ?", boot_id())
+        contained = ward.doctor()
+
+    assert [one["check"] for one in elsewhere.found] == ["stuck", "workers"]
+    assert contained.found == []
 
 
 def test_worker_that_is_gone_without_a_job_is_given_up(ward: Ward, shell: Shell) -> None:

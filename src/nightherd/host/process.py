@@ -25,11 +25,14 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether that very process is still there; one of another machine is given the benefit of the doubt."""
-    if process.host != platform.node():
-        return True
+    """Whether that very process is still there. None outlives its boot, not even under another name of the machine.
+
+    One of the same boot and another host is in a container that cannot be looked into: it may be there.
+    """
     if process.boot_id != boot_id():
         return False
+    if process.host != platform.node():
+        return True
     if PROC.is_dir() and process.started:
         return str(start_time(process.pid) or "") == process.started
     try:
