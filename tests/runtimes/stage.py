@@ -16,6 +16,7 @@ from nightherd.model.event import Event
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.script import Script, Step, compile_script
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.runtimes.tools.bash import Bash
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome
@@ -32,6 +33,7 @@ class Stage:
 
     directory: Path
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.environ["PATH"]})
+    keepers: Keepers = field(default_factory=Keepers)
 
     def request(self, script: Script | None, prompt: str = "go", **more: Any) -> RuntimeRequest:
         agent = Agent(
@@ -66,6 +68,7 @@ class Stage:
             marks={"NIGHTHERD_EXECUTION": EXECUTION, "NIGHTHERD_WORKER_PID": str(os.getpid())},
             environment=self.environment,
             grace=QUICK,
+            keepers=self.keepers,
             **more,
         )
 

@@ -171,6 +171,7 @@ def test_calls_leave_no_open_file_behind(stage: Stage) -> None:
         before = open_files()
         for command in ("true", "exit 1", "sleep 5 &", "\0", "x" * 3_000_000):
             await Bash().run({"command": command}, stage.context())
+        await stage.keepers.stop()
         return before, open_files()
 
     before, after = anyio.run(count)

@@ -24,7 +24,8 @@ from nightherd.model.event import (
 )
 from nightherd.model.system import Complete, Init
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.tools.processes import stop_processes
+from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
+from nightherd.runtimes.keeper.keepers import Keepers, start_limiter
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import standard_tools
 from nightherd.runtimes.turn import PlannedTurn, failing_turn, plan_turn
@@ -45,14 +46,21 @@ class ScriptedRuntime:
     last event is given out, and when the iteration is closed or cancelled, every process of the run ends.
     """
 
-    def __init__(self, *, tools: Iterable[Tool] | None = None, grace: timedelta = GRACE) -> None:
+    def __init__(
+        self,
+        *,
+        tools: Iterable[Tool] | None = None,
+        grace: timedelta = GRACE,
+        starts: anyio.CapacityLimiter | None = None,
+    ) -> None:
         offered = standard_tools() if tools is None else tools
         self._tools = {tool.name: tool for tool in offered}
         self._grace = grace
+        self._starts = starts if starts is not None else start_limiter()
 
     async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """The events of the run; the last is `system/complete` or an error."""
-        run = _Run(request, self._tools, self._grace)
+        run = _Run(request, self._tools, self._grace, Keepers(starts=self._starts))
         yield run.begin()
         end: Event = describe(Complete(stop_reason=SCRIPT_FINISHED))
         try:
@@ -77,12 +85,19 @@ class ScriptedRuntime:
 class _Run:
     """One execution: what it plays, and the processes it has started."""
 
-    def __init__(self, request: RuntimeRequest, tools: dict[str, Tool], grace: timedelta) -> None:
+    def __init__(
+        self,
+        request: RuntimeRequest,
+        tools: dict[str, Tool],
+        grace: timedelta,
+        keepers: Keepers,
+    ) -> None:
+        self._keepers = keepers
         self._request = request
         self._tools = tools
         self._grace = grace
         self._marks = {
-            "NIGHTHERD_EXECUTION": request.execution,
+            EXECUTION_MARK: request.execution,
             # With it a run finds its own processes only, whatever ids another state directory uses.
             "NIGHTHERD_WORKER_PID": str(os.getpid()),
         }
@@ -146,11 +161,14 @@ class _Run:
             marks=self._marks,
             environment=self._request.environment,
             grace=self._grace,
+            keepers=self._keepers,
         )
         return await tool.run(use.input, context)
 
     async def stop_processes(self) -> None:
         """End what tools have left running; nothing to do when no tool started anything."""
         if self._has_processes:
+            await self._keepers.stop(self._grace)
+            # A tool that is not ours may have started something without a keeper.
             await stop_processes(self._marks, grace_s=self._grace.total_seconds())
             self._has_processes = False

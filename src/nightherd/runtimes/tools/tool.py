@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from nightherd.runtimes.keeper.keepers import Keepers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
@@ -21,6 +23,8 @@ class ToolContext:
     """The whole environment of processes the tool starts; the marks are added to it."""
     grace: timedelta = timedelta(seconds=2)
     """How long a process that is told to stop may take before it is killed."""
+    keepers: Keepers = field(default_factory=Keepers)
+    """The run's: what a call leaves in the background goes on until they are stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

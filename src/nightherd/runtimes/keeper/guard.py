@@ -1,0 +1,296 @@
+"""What runs inside the keeper: starts the command, watches the worker, and leaves nothing behind (INV-KEEPER).
+
+Single-threaded, and only modules that load in microseconds: it is paid for on every command an agent runs.
+It leads a session of its own and is child subreaper, so that whatever loses its parent below it becomes its
+child: as long as it has no child, nothing of the command runs.
+"""
+
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found] # `signal` loads enum: 5 ms
+import ctypes
+import errno
+import os
+import select
+import sys
+import time
+
+from nightherd.runtimes.keeper.census import Census, send
+from nightherd.runtimes.keeper.instructions import Instructions, decode
+
+CONTROL, STATUS = 3, 4
+"""Where orders come from and answers go to."""
+PR_SET_CHILD_SUBREAPER = 36
+KILL_WAIT_S = 5.0
+"""After this long a process that survives SIGKILL is stuck in the kernel, and waiting does not help."""
+POLL_S = 0.02
+PARENT_POLL_S = 0.2
+"""How often to look who the parent is where the system cannot tell us when it ends."""
+DEAF = (signal.SIGHUP, signal.SIGPIPE)
+FORWARDED = (signal.SIGINT, signal.SIGTERM)
+NOT_HERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+
+
+def main() -> None:
+    """Keep one command from its start to the end of everything it started. Does not return."""
+    worker = int(sys.argv[2])
+    _close_strays()
+    for descriptor in (CONTROL, STATUS):
+        os.set_inheritable(descriptor, False)
+    os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os._exit(_Guard(_Ears(worker)).run())
+
+
+def _close_strays() -> None:
+    """Let go of what the worker left open without meaning to; closing a whole range can take minutes."""
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 the keeper does without pathlib
+        if int(name) > STATUS:
+            try:
+                os.close(int(name))
+            except OSError:  # what the list itself was read from
+                pass
+
+
+class _Ears:
+    """Everything the keeper hears: orders, signals, and the end of the worker."""
+
+    def __init__(self, worker: int) -> None:
+        self._worker = worker
+        self.signals: set[int] = set()
+        self.orders = b""
+        self._wake, wake_in = os.pipe()
+        os.set_blocking(wake_in, False)
+        signal.set_wakeup_fd(wake_in, warn_on_full_buffer=False)
+        for number in (*FORWARDED, signal.SIGCHLD):
+            signal.signal(number, _heard)
+        for number in DEAF:
+            signal.signal(number, signal.SIG_IGN)
+        self._exit = _exit_descriptor(worker)
+        self._poll = select.poll()
+        for descriptor in (CONTROL, self._wake, self._exit):
+            if descriptor is not None:
+                self._poll.register(descriptor, select.POLLIN)
+        # Asked after the watch began, so that an end before it is seen too.
+        self.is_worker_gone = os.getppid() != worker
+
+    def listen(self, until: float) -> None:
+        """Wait for something, at most until this time."""
+        wait_s = max(0.0, min(until - time.monotonic(), 3600.0))
+        if self._exit is None:
+            wait_s = min(wait_s, PARENT_POLL_S)
+        for descriptor, _ in self._poll.poll(wait_s * 1000):
+            if descriptor == self._wake:
+                self.signals.update(os.read(self._wake, 4096))
+            elif descriptor == CONTROL:
+                self._take_orders()
+            else:
+                self._poll.unregister(descriptor)
+                self.is_worker_gone = True
+        self.is_worker_gone = self.is_worker_gone or os.getppid() != self._worker
+
+    def _take_orders(self) -> None:
+        data = os.read(CONTROL, 65536)
+        if not data:  # closed without a word: nobody is left who could end the command
+            self._poll.unregister(CONTROL)
+            self.is_worker_gone = True
+        self.orders += data
+
+
+def _heard(_number: int, _frame: object) -> None:
+    """Being woken is all that is wanted; which signal it was stands in the wake-up pipe."""
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    """Readable when the process has ended; None where the system has no such thing."""
+    try:
+        if sys.platform == "linux":
+            return os.pidfd_open(pid)
+        else:  # noqa: RET505 the type checker leaves out a branch, not what follows one
+            watch = select.kqueue()
+            flags = select.KQ_EV_ADD | select.KQ_EV_ONESHOT
+            end = select.kevent(pid, select.KQ_FILTER_PROC, flags, select.KQ_NOTE_EXIT)
+            watch.control([end], 0)
+            return os.dup(watch.fileno())
+    except (AttributeError, OSError):
+        return None
+
+
+class _Guard:
+    """One command under guard."""
+
+    def __init__(self, ears: _Ears) -> None:
+        self._ears = ears
+        self._child = 0
+        self._status: int | None = None
+        """The command's, once it has ended."""
+        self._has_children = True
+        self._why = b"none"
+        self._killed: dict[tuple[int, int], int] = {}
+
+    def run(self) -> int:
+        """Start what we are told to and guard it; the exit code is the command's, 128 + n for signal n."""
+        told = self._receive()
+        if told is None or not self._start(told):
+            return 127
+        self._grace_s = told.grace_s
+        self._margin_s = told.margin_s
+        self._beat(told.deadline)
+        self._census = Census(
+            marks=frozenset({told.mark}),
+            roots=frozenset({os.getpid()}),
+            spared=frozenset({os.getpid()}),
+        )
+        is_reported = False
+        while self._is_kept(told):
+            if self._status is not None and not is_reported:
+                self._report(left=1)
+                is_reported = True
+            self._ears.listen(self._deadline)
+        left = self._end_all() if self._has_children or self._why != b"none" else 0
+        self._report(left=left)
+        return code if (code := self._returncode()) >= 0 else 128 - code
+
+    def _receive(self) -> Instructions | None:
+        while not self._ears.is_worker_gone:
+            if (decoded := decode(self._ears.orders)) is not None:
+                told, self._ears.orders = decoded
+                return told
+            self._ears.listen(float("inf"))
+        return None
+
+    def _start(self, told: Instructions) -> bool:
+        what = b"cwd"
+        try:
+            os.chdir(told.cwd)
+            what = b"argv"
+            self._child = _spawn(told)
+        except OSError as error:
+            _say(b"refused %d %s" % (error.errno or 0, what))
+            return False
+        # The command's output ends when the command lets go of it, not when we do.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nothing, descriptor, inheritable=False)
+        _say(b"started %d" % self._child)
+        return True
+
+    def _is_kept(self, told: Instructions) -> bool:
+        """Whether to go on; when not, `_why` says what ends it."""
+        self._obey()
+        self._reap()
+        if self._ears.is_worker_gone:
+            self._end_because(b"worker_gone", self._grace_s)
+        elif time.monotonic() >= self._deadline:
+            self._end_because(b"lease", min(self._grace_s, self._margin_s))
+        ended = self._status is not None
+        if not self._has_children or self._why != b"none":
+            return False
+        return not ended or told.may_outlive
+
+    def _obey(self) -> None:
+        *lines, self._ears.orders = self._ears.orders.split(b"\n")
+        for line in lines:
+            order, _, value = line.partition(b" ")
+            if order == b"beat":
+                self._beat(float(value))
+            elif order == b"stop":
+                self._end_because(b"stop", float(value))
+        for number in FORWARDED:
+            if number in self._ears.signals:
+                self._forward(number)
+        self._ears.signals.clear()
+
+    def _forward(self, number: int) -> None:
+        if self._status is None:
+            send(-self._child, number)
+        else:  # the command has gone; what it left has nobody else to hear this for it
+            self._end_because(b"stop", self._grace_s)
+
+    def _end_because(self, why: bytes, grace_s: float) -> None:
+        """The first reason is the one reported; a later one can only shorten the grace."""
+        is_first = self._why == b"none"
+        self._why = why if is_first else self._why
+        self._grace_s = grace_s if is_first else min(grace_s, self._grace_s)
+
+    def _beat(self, deadline: float) -> None:
+        """The worker lives, and may be silent until then. We keep a little ahead of it."""
+        self._deadline = deadline - self._margin_s
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._has_children = False
+                return
+            if pid == 0:
+                self._has_children = True
+                return
+            if pid == self._child:
+                self._status = status
+
+    def _end_all(self) -> int:
+        """End the whole tree: SIGTERM, the grace, SIGKILL until none is left. How many are left after all."""
+        began = time.monotonic()
+        while True:
+            alive = self._census.find()
+            self._reap()
+            passed = time.monotonic() - began
+            if not alive and not self._has_children:
+                return 0
+            if passed > self._grace_s + KILL_WAIT_S:
+                return max(len(alive), 1)
+            self._signal(alive, is_over=passed >= self._grace_s)
+            self._ears.listen(time.monotonic() + POLL_S)
+            self._obey()
+
+    def _signal(self, alive: dict[int, int], *, is_over: bool) -> None:
+        number = signal.SIGKILL if is_over else signal.SIGTERM
+        for process in alive.items():
+            if is_over or process not in self._killed:
+                send(process[0], number)
+                self._killed[process] = number
+
+    def _returncode(self) -> int:
+        if self._status is None:  # it has not even ended by being killed
+            return -int(signal.SIGKILL)
+        return os.waitstatus_to_exitcode(self._status)
+
+    def _report(self, *, left: int) -> None:
+        ended = (self._returncode(), self._why, len(self._killed), left)
+        _say(b"ended %d %s %d %d" % ended)
+
+
+def _spawn(told: Instructions) -> int:
+    """Start the command in a process group of its own, with the signals as a fresh process has them."""
+    restored = (*DEAF, *FORWARDED, signal.SIGCHLD, signal.SIGXFSZ)
+    name = told.argv[0]
+    path = told.environment.get(b"PATH", os.fsencode(os.defpath))
+    folders = [b""] if b"/" in name else path.split(b":")
+    refusal: OSError | None = None
+    for folder in folders:
+        try:
+            return os.posix_spawn(
+                folder + b"/" + name if folder else name,
+                told.argv,
+                told.environment,
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=restored,
+            )
+        except OSError as error:
+            # One that may not be run is the better answer than the many where there is none.
+            if refusal is None or error.errno == errno.EACCES:
+                refusal = error
+            if error.errno not in NOT_HERE:
+                break
+    raise refusal or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _say(line: bytes) -> None:
+    try:
+        os.write(STATUS, line + b"\n")
+    except OSError:  # a worker that is gone needs no answer
+        pass

@@ -1,0 +1,92 @@
+"""What a keeper is told when it starts: one header line, then fields with a NUL between them.
+
+Arguments and environments are bytes that hold no NUL, so they pass unchanged; JSON would double the time a
+keeper takes to start. After the instructions the same pipe carries orders, a line each: `beat DEADLINE` and
+`stop GRACE`. The keeper answers with lines on another: `started PID`, `refused ERRNO WHAT`, and
+`ended RETURNCODE WHY KILLED LEFT`, which comes a second time when something outlived the command.
+Times are seconds; deadlines are on the monotonic clock, which is one for all processes of a machine.
+"""
+
+from __future__ import annotations
+
+import math
+
+GREETING = b"nightherd-keeper-1"
+
+
+class Instructions:
+    """The command, where it runs, and what is to end it."""
+
+    __slots__ = (
+        "argv",
+        "cwd",
+        "deadline",
+        "environment",
+        "grace_s",
+        "margin_s",
+        "mark",
+        "may_outlive",
+    )
+
+    def __init__(
+        self,
+        *,
+        argv: list[bytes],
+        cwd: bytes,
+        environment: dict[bytes, bytes],
+        mark: bytes,
+        grace_s: float,
+        deadline: float = math.inf,
+        margin_s: float = 0.0,
+        may_outlive: bool = False,
+    ) -> None:
+        self.argv = argv
+        self.cwd = cwd
+        self.environment = environment
+        self.mark = mark
+        self.grace_s = grace_s
+        self.deadline = deadline
+        self.margin_s = margin_s
+        self.may_outlive = may_outlive
+
+
+def encode(told: Instructions) -> bytes:
+    """The bytes that `decode` understands; `ValueError` when the command could not be started anyway."""
+    if not told.argv:
+        raise ValueError("there is no command")
+    if any(not name or b"=" in name for name in told.environment):
+        raise ValueError("illegal environment variable name")
+    variables = [name + b"=" + value for name, value in told.environment.items()]
+    fields = [told.cwd, told.mark, *told.argv, *variables]
+    if any(b"\0" in field for field in fields):
+        raise ValueError("embedded null byte")
+    body = b"\0".join(fields)
+    numbers = (told.grace_s, told.deadline, told.margin_s)
+    counts = (int(told.may_outlive), len(told.argv), len(body))
+    header = b" ".join([GREETING, *(repr(number).encode() for number in (*numbers, *counts))])
+    return header + b"\n" + body
+
+
+def decode(data: bytes) -> tuple[Instructions, bytes] | None:
+    """The instructions and what follows them; None while they are not complete."""
+    header, newline, rest = data.partition(b"\n")
+    if not newline:
+        return None
+    greeting, grace, deadline, margin, outlive, arguments, size = header.split()
+    if greeting != GREETING:
+        raise ValueError("these are not instructions for this keeper")
+    if len(rest) < int(size):
+        return None
+    cwd, mark, *fields = rest[: int(size)].split(b"\0")
+    pairs = [field.partition(b"=") for field in fields[int(arguments) :]]
+    told = Instructions(
+        argv=fields[: int(arguments)],
+        cwd=cwd,
+        environment={name: value for name, _, value in pairs},
+        mark=mark,
+        grace_s=float(grace),
+        deadline=float(deadline),
+        margin_s=float(margin),
+        may_outlive=outlive == b"1",
+    )
+    return told, rest[int(size) :]

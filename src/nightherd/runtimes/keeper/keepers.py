@@ -1,0 +1,55 @@
+"""The keepers one owner has running: how many may start at once, one sign of life for all, one end for all."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Protocol
+
+import anyio
+
+
+class Kept(Protocol):
+    """What an owner of keepers does with each of them."""
+
+    def send_heartbeat(self, deadline: float) -> None: ...
+    async def stop(self, grace: timedelta | None = None) -> object: ...
+
+
+def start_limiter(count: int | None = None) -> anyio.CapacityLimiter:
+    """How many processes may be starting at the same moment: one per core, for more is slower."""
+    return anyio.CapacityLimiter(count or os.cpu_count() or 1)
+
+
+class Keepers:
+    """Those of one run, or of one worker. Owners may share a limiter of starts."""
+
+    def __init__(self, *, starts: anyio.CapacityLimiter | None = None) -> None:
+        self.starts = starts if starts is not None else start_limiter()
+        self.deadline: float | None = None
+        """The last that was sent; what starts later begins with it."""
+        self._live: set[Kept] = set()
+
+    def send_heartbeat(self, deadline: float) -> None:
+        """The worker's lease now ends at `deadline` on the monotonic clock. May be called from any thread."""
+        self.deadline = deadline
+        for kept in tuple(self._live):
+            kept.send_heartbeat(deadline)
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        """End everything that still runs, all at once. Cannot be cancelled: nothing is left when it returns."""
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                for kept in tuple(self._live):
+                    tasks.start_soon(kept.stop, grace)
+
+    def add(self, kept: Kept) -> None:
+        """One more, until it is discarded."""
+        self._live.add(kept)
+
+    def discard(self, kept: Kept) -> None:
+        """Nothing of it is left."""
+        self._live.discard(kept)
+
+    def __len__(self) -> int:
+        return len(self._live)

@@ -1,0 +1,199 @@
+"""A command under a keeper, as the worker sees it (INV-KEEPER): its pipes, its end, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import anyio
+from anyio import from_thread, lowlevel, to_thread
+
+from nightherd.runtimes.keeper.attendant import Attendant, Ending
+from nightherd.runtimes.keeper.ending import EXECUTION_MARK, KILL_WAIT_S
+from nightherd.runtimes.keeper.instructions import Instructions
+from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.pipes import Pipes, open_pipes
+from nightherd.runtimes.keeper.streams import Sink, Source
+
+GRACE = timedelta(seconds=2)
+ANSWER_S = 10.0
+"""How long beyond the grace a keeper may take to end its tree before it is taken for stuck."""
+OWN_MARK = "NIGHTHERD_KEEPER"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Until when the worker may be silent, on the monotonic clock, and how much earlier the keeper acts."""
+
+    deadline: float
+    margin_s: float = 1.0
+    """SIGTERM comes this long before the deadline, SIGKILL at the latest when it is reached."""
+
+
+class KeptProcess:
+    """A command that has started. Its keeper ends it when this worker dies or its lease runs out."""
+
+    def __init__(self, attendant: Attendant, pipes: Pipes, grace: timedelta) -> None:
+        self._attendant = attendant
+        self._grace = grace
+        self._loop = lowlevel.current_token()
+        self._started = anyio.Event()
+        self._ended = anyio.Event()
+        self._gone = anyio.Event()
+        self.stdin: Sink | None = pipes.stdin
+        self.stdout: Source | None = pipes.stdout
+        self.stderr: Source | None = pipes.stderr
+
+    @property
+    def pid(self) -> int:
+        """The command's, which is also that of its process group."""
+        return self._attendant.pid
+
+    @property
+    def keeper_pid(self) -> int:
+        """The keeper's."""
+        return self._attendant.keeper_pid
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it ended; None while it runs."""
+        return self._attendant.ending
+
+    async def wait(self) -> Ending:
+        """How the command ended, once it has; what it left running, if it may, is not waited for."""
+        await self._ended.wait()
+        return self._end()
+
+    async def stop(self, grace: timedelta | None = None) -> Ending:
+        """End the whole tree: SIGTERM, the grace, SIGKILL. Cannot be cancelled: nothing is left when it returns."""
+        grace_s = (self._grace if grace is None else grace).total_seconds()
+        with anyio.CancelScope(shield=True):
+            self._attendant.order(f"stop {grace_s}")
+            with anyio.move_on_after(grace_s + KILL_WAIT_S + ANSWER_S):
+                await self._gone.wait()
+            if not self._gone.is_set():
+                await to_thread.run_sync(self._attendant.force)
+                await self._gone.wait()
+        return self._end()
+
+    def send_heartbeat(self, deadline: float) -> None:
+        """The lease now ends at `deadline` on the monotonic clock. May be called from any thread."""
+        self._attendant.order(f"beat {deadline}")
+
+    def close(self) -> None:
+        """Let go of the pipes."""
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    async def begin(self, keepers: Keepers) -> None:
+        """Have it started; `OSError` when it cannot be. It is among `keepers` until nothing of it is left."""
+        keepers.add(self)
+
+        def changed() -> None:
+            if self._attendant.is_gone:
+                keepers.discard(self)
+            try:
+                from_thread.run_sync(self._take_note, token=self._loop)
+            except RuntimeError:  # that event loop has ended, and nobody waits any more
+                pass
+
+        self._attendant.attend(changed)
+        await self._started.wait()
+        if self._attendant.refusal is not None:
+            await self._gone.wait()
+            raise self._attendant.refusal
+
+    def _take_note(self) -> None:
+        is_gone = self._attendant.is_gone
+        if self._attendant.pid or self._attendant.refusal or is_gone:
+            self._started.set()
+        if self._attendant.ending or is_gone:
+            self._ended.set()
+        if is_gone:
+            self._gone.set()
+
+    def _end(self) -> Ending:
+        return self._attendant.ending or Ending(returncode=None)
+
+
+@asynccontextmanager
+async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what is the keeper's
+    argv: Sequence[str],
+    *,
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    execution: str,
+    marks: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+    grace: timedelta = GRACE,
+    lease: Lease | None = None,
+    may_outlive: bool = False,
+    keepers: Keepers | None = None,
+) -> AsyncIterator[KeptProcess]:
+    """The command, running under a keeper; `OSError` or `ValueError` when it cannot be started.
+
+    `env` is its whole environment, to which the marks are added. `stdin`, `stdout` and `stderr` are
+    descriptors, or PIPE, DEVNULL and (for `stderr`) STDOUT as `subprocess` has them. Leaving the block, in
+    whatever way, ends everything the command started. Only with `may_outlive`, when the command itself
+    has ended and the block was left in peace, what it left in the background goes on under its keeper
+    until `keepers` are stopped.
+    """
+    owner = keepers if keepers is not None else Keepers()
+    every_mark = {**(marks or {}), EXECUTION_MARK: execution}
+    # A name, not a time: no two keepers of this process ever start in the same nanosecond.
+    own = f"{os.getpid()}-{time.monotonic_ns()}"
+    lease = lease or (Lease(deadline=owner.deadline) if owner.deadline is not None else None)
+    told = Instructions(
+        argv=[os.fsencode(argument) for argument in argv],
+        cwd=os.fsencode(cwd),
+        environment=_encoded({**env, **every_mark, OWN_MARK: own}),
+        mark=f"{OWN_MARK}={own}".encode(),
+        grace_s=grace.total_seconds(),
+        deadline=lease.deadline if lease is not None else math.inf,
+        margin_s=lease.margin_s if lease is not None else 0.0,
+        may_outlive=may_outlive,
+    )
+    async with owner.starts:
+        # Not cancelled half-way: a process that exists but is not known here could not be stopped.
+        with anyio.CancelScope(shield=True):
+            process = await _start(told, every_mark, (stdin, stdout, stderr), owner)
+    try:
+        yield process
+    except BaseException:
+        await process.stop()
+        raise
+    else:
+        if not (may_outlive and process.ending is not None and process.ending.left):
+            await process.stop()
+    finally:
+        process.close()
+
+
+async def _start(
+    told: Instructions, marks: Mapping[str, str], standard: tuple[int, int, int], owner: Keepers
+) -> KeptProcess:
+    pipes = open_pipes(*standard)
+    try:
+        try:
+            attendant = Attendant(told, marks, pipes.given)
+        finally:
+            pipes.close_given()
+        process = KeptProcess(attendant, pipes, timedelta(seconds=told.grace_s))
+        await process.begin(owner)
+    except BaseException:
+        pipes.close()
+        raise
+    return process
+
+
+def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
