@@ -73,9 +73,11 @@ def read_fleet(given: Path, report: Report) -> HerdctlFleet:
     Jobs are read as they are gone through. `NotFoundError` when there is nothing of herdctl's.
     """
     root = _locate(given)
-    paths = sorted(path for path in _children(root / "jobs", report) if path.suffix == ".yaml")
-    for path in _children(root / "jobs", report):
-        if path.suffix == ".jsonl" and path.with_suffix(".yaml") not in paths:
+    files = _children(root / "jobs", report)
+    paths = [path for path in files if path.suffix == ".yaml"]
+    known = {path.stem for path in paths}
+    for path in files:
+        if path.suffix == ".jsonl" and path.stem not in known:
             report.skip(shown(path), "there is no job file beside it")
     return HerdctlFleet(
         tool=TOOL,
