@@ -1,0 +1,83 @@
+"""The real command line, and the engine going on with a lost job, in processes killed on their way."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from crash.system_calls import probe_system_calls
+from nightherd import ports
+from nightherd.cli.main import main
+from nightherd.config.load import load_fleet
+from nightherd.engine.execution import execute
+from nightherd.engine.record import apply_changes, list_jobs, recollected
+from nightherd.engine.stuck import ending
+from nightherd.model.event import Event
+from nightherd.model.job import JobStatus
+from nightherd.ports import Probe
+from nightherd.testing.ending import Ending
+from nightherd.testing.fork_process import Say
+from nightherd.wiring import open_record, open_workshop
+
+COMMAND = f"{__name__}:command"
+GO_ON = f"{__name__}:go_on"
+
+
+def command(order: dict[str, Any], say: Say) -> None:
+    """Run `arguments` in the folder; what the command shows goes to the file `shown`."""
+    os.chdir(order["folder"])
+    shown = os.open(order["shown"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(shown, stream)
+    # By lines, so that what a person has been shown is in the file when the process is killed.
+    sys.stdout = os.fdopen(1, "w", buffering=1)
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    set_probe(order, say)
+    code = main(order["arguments"])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def go_on(order: dict[str, Any], say: Say) -> None:
+    """Give up every job that runs by its row, and run those that then wait, to their end."""
+    os.chdir(order["folder"])
+    set_probe(order, say)
+    anyio.run(_go_on, Path(order["folder"]))
+
+
+async def _go_on(folder: Path) -> None:
+    fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
+    state = folder / ".nightherd"
+    async with open_record(state) as record:
+        for job in list(list_jobs(record.reader, JobStatus.RUNNING)):
+            lost = ending(job, recollected(record, job.id), record, max_restarts=9)
+            await apply_changes(record, [lost])
+    async with open_workshop(state, fleet, os.environ) as workshop:
+        for job in list(list_jobs(workshop.reader, JobStatus.PENDING)):
+            await execute(job.id, fleet.agents[job.agent], workshop, on_event=_no_one)
+
+
+def _no_one(event: Event) -> None:
+    """Nobody is told."""
+
+
+def set_probe(order: dict[str, Any], say: Say) -> None:
+    """End this process at the `nth` point of its kind, or say every one it passes."""
+    probe: Probe = Ending(nth=order["nth"]) if order.get("nth") else _said(say)
+    if order.get("is_by_calls"):
+        probe_system_calls(probe)
+    else:
+        # The wiring takes its probe from here: this process, which ends soon, gets another.
+        setattr(ports, "no_probe", probe)  # noqa: B010 - it is another function to the type checker
+
+
+def _said(say: Say) -> Probe:
+    def probe(point: str, /) -> None:
+        say(point)
+
+    return probe
