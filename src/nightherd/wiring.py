@@ -248,7 +248,8 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     clock, now = record.clock, record.clock.now()
     state_checks = load("nightherd.state.checks:state_checks")
     quick, deep = state_checks(state_dir, clock, now, on_step)
-    agreeing, reading = load("nightherd.engine.checks:record_checks")(record, on_step)
+    kill_marked = load("nightherd.runtimes.marked:kill_marked")
+    agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
     mirror = load("nightherd.mirror.checkup:mirror_check")(state_dir, now, open_mirror(state_dir))
     return [*quick, *agreeing, mirror, *deep, *reading]
 

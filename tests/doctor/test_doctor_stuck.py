@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -114,6 +117,29 @@ def test_job_of_a_killed_worker_is_found_and_ends_as_interrupted_with_what_it_us
     assert shown["turns"] == 1
     assert ward.journal(job["id"]).read_bytes() == record
     ward.clean("--verify")
+
+
+def test_what_a_killed_job_left_running_is_ended_with_it_and_nothing_else_is(
+    small_fleet: Path, shell: Shell, ward: Ward
+) -> None:
+    killed(shell, "slow", small_fleet / "started")
+    (job,) = ward.jobs()
+    marks = (f"{job['id']}.1", f"{job['id']}.2")
+    left, other = (
+        subprocess.Popen(["sleep", "60"], env={**os.environ, "NIGHTHERD_EXECUTION": mark})
+        for mark in marks
+    )
+    try:
+        ward.doctor("--verify")
+        assert left.poll() is None
+
+        ward.doctor("--fix")
+        assert left.wait() == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        for process in (left, other):
+            process.kill()
+            process.wait()
 
 
 def test_session_agent_worker_and_readable_files_are_right_after_mending(

@@ -7,17 +7,24 @@ from functools import partial
 from nightherd.engine.doctor import Check, OnStep
 from nightherd.engine.orphans import adopt_orphans, orphans
 from nightherd.engine.reconcile import correct, damaged_journals, disagreements
-from nightherd.engine.record import Record
+from nightherd.engine.record import KillMarked, Record
 from nightherd.engine.stuck import give_up_workers, gone_workers, release, stuck_jobs
 
 LINES = "journals, every line"
 ORPHANS = "journals without rows"
 
 
-def record_checks(record: Record, on_step: OnStep) -> tuple[list[Check], list[Check]]:
+def record_checks(
+    record: Record, kill_marked: KillMarked, on_step: OnStep
+) -> tuple[list[Check], list[Check]]:
     """The quick checks, and those that read every line."""
     quick = [
-        Check("stuck", "running jobs", partial(stuck_jobs, record), partial(release, record)),
+        Check(
+            "stuck",
+            "running jobs",
+            partial(stuck_jobs, record),
+            partial(release, record, kill_marked),
+        ),
         Check(
             "workers",
             "workers",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nightherd.errors import JobNotFoundError, JournalError, RefusedError
 from nightherd.model.change import Change, Refused
-from nightherd.model.ids import JobId
+from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.recollection import Recollection, recollect
 from nightherd.model.worker import Worker
@@ -16,6 +16,8 @@ from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter
 PAGE = 500
 
 IsAlive = Callable[[Process], bool]
+KillMarked = Callable[[ExecutionId], Awaitable[object]]
+"""Kills everything that an execution started, and returns once nothing of it is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

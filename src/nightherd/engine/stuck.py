@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nightherd.engine.record import (
+    KillMarked,
     Record,
     apply_changes,
     get_job,
@@ -25,7 +26,7 @@ from nightherd.model.change import (
     StartExecution,
 )
 from nightherd.model.finding import Finding, Level
-from nightherd.model.ids import JobId, WorkerId
+from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.recollection import Recollection
 from nightherd.model.worker import WorkerStatus
@@ -51,11 +52,15 @@ def stuck_jobs(record: Record) -> Iterator[Finding]:
             )
 
 
-async def release(record: Record, finding: Finding) -> None:
-    """End a stuck job as its journal says, or as interrupted where the journal just stops."""
+async def release(record: Record, kill_marked: KillMarked, finding: Finding) -> None:
+    """End a stuck job as its journal says, or as interrupted where the journal just stops.
+
+    What its last execution started is ended first: nothing of it may go on once the row says that it is over.
+    """
     job = get_job(record, JobId(finding.job_id or ""))
     if not _is_running(job) or _has_worker(record, job):
         return
+    await kill_marked(generate_execution_id(job.id, job.epoch))
     known = recollected(record, job.id)
     job = await caught_up(record, job, known)
     await apply_changes(record, [ending(job, known, record, max_restarts=0)])
