@@ -1,3 +1,105 @@
-"""nightherd runs fleets of AI agents unattended and never loses their work."""
+"""nightherd runs fleets of AI agents unattended and never loses their work.
+
+The names below are the library: stable, documented in docs/guide/library.md, and loaded when first used, so
+that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nightherd.errors import (
+        AtomicWriteError,
+        NightherdError,
+        SafeReadError,
+        StateDirectoryCreateError,
+        StateDirectoryValidationError,
+        StateError,
+        StateFileError,
+    )
+    from nightherd.files.append import append_jsonl
+    from nightherd.files.atomic import atomic_write_file, atomic_write_json, atomic_write_yaml
+    from nightherd.files.permission import permission_error_message
+    from nightherd.files.reading import (
+        ReadFailed,
+        ReadOk,
+        safe_read_json,
+        safe_read_jsonl,
+        safe_read_yaml,
+    )
+    from nightherd.mirror.fleet_state import read_fleet_state
+    from nightherd.model.ids import generate_job_id, generate_session_id
+    from nightherd.state.directory import (
+        StateDirectory,
+        init_state_directory,
+        validate_state_directory,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AtomicWriteError",
+    "NightherdError",
+    "ReadFailed",
+    "ReadOk",
+    "SafeReadError",
+    "StateDirectory",
+    "StateDirectoryCreateError",
+    "StateDirectoryValidationError",
+    "StateError",
+    "StateFileError",
+    "__version__",
+    "append_jsonl",
+    "atomic_write_file",
+    "atomic_write_json",
+    "atomic_write_yaml",
+    "generate_job_id",
+    "generate_session_id",
+    "init_state_directory",
+    "permission_error_message",
+    "read_fleet_state",
+    "safe_read_json",
+    "safe_read_jsonl",
+    "safe_read_yaml",
+    "validate_state_directory",
+]
+
+_HOMES = {
+    "AtomicWriteError": "nightherd.errors",
+    "NightherdError": "nightherd.errors",
+    "ReadFailed": "nightherd.files.reading",
+    "ReadOk": "nightherd.files.reading",
+    "SafeReadError": "nightherd.errors",
+    "StateDirectory": "nightherd.state.directory",
+    "StateDirectoryCreateError": "nightherd.errors",
+    "StateDirectoryValidationError": "nightherd.errors",
+    "StateError": "nightherd.errors",
+    "StateFileError": "nightherd.errors",
+    "append_jsonl": "nightherd.files.append",
+    "atomic_write_file": "nightherd.files.atomic",
+    "atomic_write_json": "nightherd.files.atomic",
+    "atomic_write_yaml": "nightherd.files.atomic",
+    "generate_job_id": "nightherd.model.ids",
+    "generate_session_id": "nightherd.model.ids",
+    "init_state_directory": "nightherd.state.directory",
+    "permission_error_message": "nightherd.files.permission",
+    "read_fleet_state": "nightherd.mirror.fleet_state",
+    "safe_read_json": "nightherd.files.reading",
+    "safe_read_jsonl": "nightherd.files.reading",
+    "safe_read_yaml": "nightherd.files.reading",
+    "validate_state_directory": "nightherd.state.directory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -107,3 +107,13 @@ def test_state_directory_belongs_to_its_owner_alone(cli: Cli, nowhere: Path) -> 
     assert cli("init").code == 0
 
     assert (nowhere / ".nightherd").stat().st_mode & 0o777 == 0o700
+
+
+def test_doctor_has_nothing_to_say_about_a_new_fleet(cli: Cli, nowhere: Path) -> None:
+    assert cli("init").code == 0
+    assert cli("run", "hello").code == 0
+
+    examined = json.loads(cli("doctor", "--json").out)["data"]
+
+    assert examined["level"] == "ok"
+    assert [one for one in examined["checks"] if one["findings"]] == []

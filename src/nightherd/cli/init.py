@@ -83,7 +83,8 @@ def write_fleet(directory: Path, text: str, *, name: str = FLEET_FILE_NAMES[0]) 
     directory.mkdir(parents=True, exist_ok=True)
     fleet, schema = directory / name, directory / SCHEMA
     (directory / STATE_DIRECTORY).mkdir(mode=0o700, exist_ok=True)
-    schema.parent.mkdir(exist_ok=True)
+    schema.parent.mkdir(mode=0o700, exist_ok=True)
+    schema.touch(mode=0o600)
     schema.write_text(json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n")
     written = [fleet, schema]
     if _is_in_git(directory) and _ignore(directory / ".gitignore"):
