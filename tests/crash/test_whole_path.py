@@ -31,9 +31,9 @@ SEED = 20_260_102
 BATCHES = 4
 TRIALS = 17
 """At most, per batch: one for every fourth point of a run."""
-KILLS = 14
-"""At least, per batch: its points, and those of the second kills that come before the end."""
-SECOND = 30
+KILLS = 22
+"""At least, per batch: one at each of its points, and the second kills that came before the end."""
+SECOND = 12
 """How far what puts things right gets before it is killed too, at most."""
 CALLS = 16
 POINTS = {
@@ -213,7 +213,7 @@ def check_nothing_ran_twice(pasture: Pasture, tag: str, before: set[str], kills:
 def check_a_trial(pasture: Pasture, tag: str, kind: dict[str, Any], where: tuple[int, int]) -> int:
     """Kill a run, then what puts it right, then put it right; how many processes were killed."""
     first, second = where
-    assert pasture.run(tag, **kind, nth=first).status == -signal.SIGKILL
+    assert pasture.run(tag, **kind, nth=first).status == -signal.SIGKILL, pasture.shown()
     before = answered(check_shown_is_recorded(pasture, tag))
     is_going_on = first % 2 == 0
     if is_going_on:
@@ -243,6 +243,7 @@ def check_batch(
     check_doctor_leaves_nothing(pasture)
     state = pasture.state
     assert replayed(state, pasture.folder / "replayed.db") == contents(state.database)
+    print(f"{seed}: {kills} kills")
     return kills
 
 

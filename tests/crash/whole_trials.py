@@ -11,17 +11,25 @@ import anyio
 
 from crash.system_calls import probe_system_calls
 from nightherd import ports
+from nightherd.cli import doctor, run
 from nightherd.cli.main import main
 from nightherd.config.load import load_fleet
 from nightherd.engine.execution import execute
 from nightherd.engine.record import apply_changes, list_jobs, recollected
 from nightherd.engine.stuck import ending
+from nightherd.journal import files
+from nightherd.mirror import checkup, follower
 from nightherd.model.event import Event
 from nightherd.model.job import JobStatus
 from nightherd.ports import Probe
+from nightherd.runtimes import scripted
+from nightherd.state import checks, mending
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 from nightherd.wiring import open_record, open_workshop
+
+LOADED = (doctor, run, files, checkup, follower, scripted, checks, mending)
+"""What commands import on first use, so that no trial has to."""
 
 COMMAND = f"{__name__}:command"
 GO_ON = f"{__name__}:go_on"

@@ -29,6 +29,9 @@ POINTS = (
 FRAGMENT = b'{"type":"assistant","v":1,"seq":1,"epoch":1,"content":"cut o'
 WRITE_POINTS = POINTS[:2]
 TIMES = {point: range(5) if point in WRITE_POINTS else range(1) for point in POINTS}
+MANY = 20
+LIVES = 3
+PADDINGS = (0, 5_000, 20_000, 200_000)
 PLACES = [(point, time) for point in POINTS for time in TIMES[point]]
 
 
@@ -58,7 +61,7 @@ def check_history(folder: Path, *epochs: int) -> list[Event]:
 
 
 @pytest.mark.parametrize(("point", "time"), PLACES)
-@pytest.mark.parametrize("padding", [0, 20_000])
+@pytest.mark.parametrize("padding", PADDINGS)
 def test_writer_killed_at_any_point_loses_nothing_it_was_told_is_written(
     processes: Processes, tmp_path: Path, point: str, time: int, padding: int
 ) -> None:
@@ -79,7 +82,7 @@ def test_writer_killed_at_any_point_loses_nothing_it_was_told_is_written(
     assert len(before) <= len(written) <= len(before) + 1
 
 
-@pytest.mark.parametrize("many", range(1, 13))
+@pytest.mark.parametrize("many", range(1, MANY + 1))
 def test_writer_killed_while_it_writes_large_lines_leaves_only_whole_ones(
     processes: Processes, tmp_path: Path, many: int
 ) -> None:
@@ -149,7 +152,7 @@ def test_following_goes_on_from_one_process_to_the_next(
 ) -> None:
     lives = [
         Orders(folder=str(tmp_path), epoch=epoch, at="journal.before_write", pass_by=3)
-        for epoch in (1, 2, 3)
+        for epoch in range(1, LIVES + 1)
     ]
 
     def wait(timeout: float, /) -> bool:

@@ -1,0 +1,37 @@
+"""How many processes a run of the tests kills, and where: the sum is a promise."""
+
+from __future__ import annotations
+
+from crash import test_mirror_kills, test_whole_path
+from journal import test_journal_crashes
+from state import test_state_kills
+
+PROMISED = 400
+
+KILLS = {
+    "journal, at every named point, lines of several lengths": (
+        len(test_journal_crashes.PLACES) * len(test_journal_crashes.PADDINGS)
+    ),
+    "journal, in the middle of large writes": 2 * test_journal_crashes.MANY,
+    "journal, under a follower": test_journal_crashes.LIVES,
+    "state and ledger, at every named point": (
+        len(test_state_kills.POINTS) * test_state_kills.TRIALS
+    ),
+    "state, stopped with the lock and killed by the next": len(test_state_kills.POINTS),
+    "mirror, before and after every system call": test_mirror_kills.KILLS,
+    "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
+    "whole path, at system calls": test_whole_path.CALLS,
+}
+"""Each suite asserts of every trial that it was killed; these are the numbers of trials."""
+
+
+def test_suites_together_kill_as_many_processes_as_promised() -> None:
+    print(*(f"{count:5} {what}" for what, count in KILLS.items()), sep="\n")
+
+    assert sum(KILLS.values()) >= PROMISED
+
+
+def test_suites_kill_at_every_point_of_every_write_path() -> None:
+    points = {*test_journal_crashes.POINTS, *test_state_kills.POINTS}
+
+    assert points >= test_whole_path.POINTS
