@@ -15,13 +15,14 @@ from nightherd import __version__
 from nightherd.errors import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from nightherd.engine.adopt import Desk, Pens
     from nightherd.engine.doctor import Check, OnStep
     from nightherd.engine.lease import LeaseTerms
     from nightherd.engine.record import Record
+    from nightherd.engine.rescue import RescueTerms
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
@@ -280,6 +281,38 @@ def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
         mirror.catch_up()
 
 
+def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]:
+    """Rescues every job of the fleet that lost its worker, each time it is called."""
+    rescue = load("nightherd.engine.rescue:rescue")
+    record, terms = _record_of(workshop), rescue_terms(fleet.max_restarts)
+    return lambda: rescue(record, terms)
+
+
+def rescue_terms(max_restarts: int) -> RescueTerms:
+    """How jobs are rescued on this machine."""
+    return cast(
+        "RescueTerms",
+        load("nightherd.engine.rescue:RescueTerms")(
+            boot_id=load("nightherd.host.process:boot_id")(),
+            max_restarts=max_restarts,
+            kill_all_marked=load("nightherd.runtimes.marked:kill_all_marked"),
+        ),
+    )
+
+
+def _record_of(workshop: Workshop) -> Record:
+    return cast(
+        "Record",
+        load("nightherd.engine.record:Record")(
+            state=workshop.state,
+            reader=workshop.reader,
+            journals=workshop.journals,
+            clock=workshop.clock,
+            is_alive=load("nightherd.host.process:is_alive"),
+        ),
+    )
+
+
 def make_shift(
     fleet: Fleet,
     workshop: Workshop,
@@ -288,25 +321,13 @@ def make_shift(
     leaves_when_idle: bool,
 ) -> Shift:
     """A worker for `fleet`, ready to work; it looks for lost jobs three times in a lease."""
-    record = load("nightherd.engine.record:Record")(
-        state=workshop.state,
-        reader=workshop.reader,
-        journals=workshop.journals,
-        clock=workshop.clock,
-        is_alive=load("nightherd.host.process:is_alive"),
-    )
-    terms = load("nightherd.engine.rescue:RescueTerms")(
-        boot_id=load("nightherd.host.process:boot_id")(),
-        max_restarts=fleet.max_restarts,
-        kill_marked=load("nightherd.runtimes.marked:kill_marked"),
-    )
     return cast(
         "Shift",
         load("nightherd.engine.worker:Shift")(
             fleet,
             workshop,
-            record,
-            terms,
+            _record_of(workshop),
+            rescue_terms(fleet.max_restarts),
             reports,
             rescue_every_s=fleet.lease.total_seconds() / 3,
             leaves_when_idle=leaves_when_idle,

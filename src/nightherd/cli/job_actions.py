@@ -11,6 +11,8 @@ from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.run import find_agent
+from nightherd.engine.record import get_job
+from nightherd.engine.rescue import rescue
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agent import Fleet
@@ -18,7 +20,14 @@ from nightherd.model.change import Applied, CancelJob, Refused
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.views.jobs import find_job_id, job_row
-from nightherd.wiring import check_runtime, open_reader, open_record, open_workshop, system_clock
+from nightherd.wiring import (
+    check_runtime,
+    open_reader,
+    open_record,
+    open_workshop,
+    rescue_terms,
+    system_clock,
+)
 
 
 @click.command("cancel", epilog="Example: nightherd jobs cancel @last")
@@ -44,9 +53,11 @@ def cancel(invocation: Invocation, job: str) -> None:
 async def _cancel(state: Path, job_id: JobId) -> Job:
     async with open_record(state) as record:
         (answer,) = await record.state.apply([CancelJob(job_id=job_id, at=record.clock.now())])
+        if isinstance(answer, Applied):
+            # A worker that is gone stops nothing; its job ends here, as cancelled.
+            await rescue(record, rescue_terms(0), is_wanted=lambda job: job.id == job_id)
+            return get_job(record, job_id)
     match answer:
-        case Applied(job=Job() as job):
-            return job
         case Refused(message=message):
             raise RefusedError(message, hint=f"nightherd jobs show {job_id}")
         case _:

@@ -30,7 +30,13 @@ from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
 from nightherd.views.jobs import result_document
-from nightherd.wiring import check_runtime, open_workshop, system_clock, write_output_log
+from nightherd.wiring import (
+    check_runtime,
+    open_workshop,
+    rescuer,
+    system_clock,
+    write_output_log,
+)
 
 EXIT_OF_STATUS = {
     JobStatus.COMPLETED: 0,
@@ -163,6 +169,7 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
                 on_event=watcher,
                 on_wait=partial(tell_waiting, screen),
                 stopper=stopper,
+                rescue=rescuer(workshop, errand.fleet),
             )
             texts = workshop.reader.find_texts(job_id)
             tasks.cancel_scope.cancel()
@@ -189,8 +196,8 @@ def tell_launch(job: Job, screen: Screen) -> None:
 
 
 def tell_waiting(screen: Screen, reason: str) -> None:
-    """Why the job has not begun yet, and what to do when it never will."""
-    screen.say(f"waiting: {reason}; if its worker is gone: nightherd doctor --fix")
+    """Why the job has not begun yet."""
+    screen.say(f"waiting: {reason}")
 
 
 def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import click
+from anyio.abc import TaskStatus
 
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
@@ -16,6 +17,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import length
 from nightherd.engine.worker import Shift, WorkerReports
+from nightherd.errors import FencedError
 from nightherd.model.agent import Fleet
 from nightherd.model.event import Event
 from nightherd.model.job import Job
@@ -50,7 +52,11 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
         environ=invocation.environ,
         leaves_when_idle=until_idle,
     )
-    anyio.run(_work, post, invocation.screen)
+    try:
+        anyio.run(_work, post, invocation.screen)
+    except ExceptionGroup as group:
+        # One thing went wrong; the group is the task group's wrapping.
+        raise group.exceptions[0] from None
 
 
 async def _work(post: Post, screen: Screen) -> None:
@@ -58,15 +64,24 @@ async def _work(post: Post, screen: Screen) -> None:
         shift = make_shift(
             post.fleet, workshop, _reports(screen), leaves_when_idle=post.leaves_when_idle
         )
-        screen.say(f"{workshop.worker} is at work for {len(post.fleet.agents)} agents")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_obey_signals, shift, screen)
+            await tasks.start(_obey_signals, shift, screen)
+            count = len(post.fleet.agents)
+            screen.say(f"{workshop.worker} is at work for {count} agent{'' if count == 1 else 's'}")
             await shift.work()
             tasks.cancel_scope.cancel()
+        if not workshop.lease.holds(workshop.clock.monotonic()):
+            raise FencedError(
+                f"{workshop.worker} was silent for longer than its lease, and was given up",
+                hint="nightherd worker",
+            )
 
 
-async def _obey_signals(shift: Shift, screen: Screen) -> None:
+async def _obey_signals(
+    shift: Shift, screen: Screen, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for _ in signals:
             if shift.is_draining:
                 screen.say("cancelling what runs")

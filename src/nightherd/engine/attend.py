@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
 
 import anyio
 
@@ -14,17 +16,37 @@ from nightherd.errors import (
     FencedError,
     JobNotFoundError,
     NightherdError,
-    NotYetError,
     RefusedError,
 )
 from nightherd.model.agent import Agent
 from nightherd.model.change import CancelJob
+from nightherd.model.event import Event
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job
+from nightherd.model.job import Job, JobStatus
+from nightherd.ports import Journals
 
 LOOK_AGAIN_S = 0.2
+LOOKS_PER_RESCUE = 5
+"""While it waits for others, it looks whether they are still there."""
 
 OnWait = Callable[[str], None]
+Rescue = Callable[[], Awaitable[object]]
+
+
+class _Viewer:
+    """Shows each event once, whoever recorded it."""
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event = on_event
+        self._seen = 0
+
+    def __call__(self, event: Event) -> None:
+        self._seen = event.seq
+        self._on_event(event)
+
+    def catch_up(self, job_id: JobId, journals: Journals) -> None:
+        for event in journals.read(job_id, after=self._seen):
+            self(event)
 
 
 async def attend(
@@ -35,33 +57,40 @@ async def attend(
     on_event: OnEvent,
     on_wait: OnWait,
     stopper: Stopper,
+    rescue: Rescue | None = None,
 ) -> Job:
-    """Execute the job as soon as it may be, or follow it when another worker took it; the job as it ended.
+    """Execute the job as soon as it may be, or follow it when another worker has it; the job as it ended.
 
-    `on_wait` is told once why it has to wait. Stopped, the job is cancelled, whoever has it.
+    `on_wait` is told once why it has to wait; `rescue` is called now and then meanwhile, for the worker
+    that is waited for may be gone. Stopped, the job is cancelled, whoever has it.
     """
-    is_told, seen = False, 0
-    while True:
+    show = _Viewer(on_event)
+    is_told = is_fenced = False
+    for look in count(1):
         if stopper.reason is not None:
             await workshop.state.apply([CancelJob(job_id=job_id, at=workshop.clock.now())])
+        job = workshop.reader.find_job(job_id)
+        if job is None:
+            raise JobNotFoundError(f"there is no job {job_id}")
+        is_ours = job.status is JobStatus.PENDING and not is_fenced
         try:
-            return await _execute(job_id, agent, workshop, on_event=on_event, stopper=stopper)
-        except NotYetError as error:
+            if is_ours and workshop.lease.holds(workshop.clock.monotonic()):
+                return await _execute(job_id, agent, workshop, on_event=show, stopper=stopper)
+        except FencedError:
+            is_fenced = True  # another worker has taken it over: it is followed from here on
+        except RefusedError as error:  # it has to wait, or somebody was quicker
             if not is_told:
                 on_wait(error.message)
                 is_told = True
-        except FencedError:
-            raise
-        except RefusedError:
-            job = workshop.reader.find_job(job_id)
-            if job is None:
-                raise JobNotFoundError(f"there is no job {job_id}") from None
-            for event in workshop.journals.read(job_id, after=seen):
-                seen = event.seq
-                on_event(event)
+        else:
+            show.catch_up(job_id, workshop.journals)
             if job.is_terminal:
                 return job
+        if rescue is not None and look % LOOKS_PER_RESCUE == 0:
+            with suppress(NightherdError):  # whoever does the work says what is wrong
+                await rescue()
         await anyio.sleep(LOOK_AGAIN_S)
+    raise AssertionError("looking never ends")
 
 
 async def _execute(

@@ -197,6 +197,8 @@ async def _run(
     except (FencedError, StateError):
         raise
     except Exception as error:  # noqa: BLE001 (an edge: whatever a runtime raises ends its job, never the worker)
+        if stopper.is_abandoned:
+            return SILENT_END  # nothing more is said about a job that is not ours
         recorder.record(
             ErrorEvent(
                 message=f"{type(error).__name__}: {error}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -21,6 +21,8 @@ from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import Clock, Process, StateWriter
 
 JOIN_S = 10.0
+SHORTEST_WAIT_S = 0.02
+"""Between two tries to extend a lease that is about to run out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +42,14 @@ class Lease:
         self._lost = threading.Event()
         self._ended = threading.Event()
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it ran out, or somebody gave the worker up: nothing it runs is its own any more."""
-        return self._lost.is_set()
+    def holds(self, monotonic: float) -> bool:
+        """Whether it is good at that time. One that ran out, or was given up, never is again.
+
+        The clock decides, not the heartbeat: that may be stuck, and others do not wait for it.
+        """
+        if monotonic >= self.deadline:
+            self._lost.set()
+        return not self._lost.is_set()
 
     def lose(self) -> None:
         """It is over before its time."""
@@ -91,26 +97,30 @@ async def leased(
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, JOIN_S)
             leaving = EndWorker(worker_id=worker_id, status=WorkerStatus.LEFT, at=clock.now())
-            await state.apply([leaving])
+            with suppress(NightherdError):  # whoever looks finds its process gone
+                await state.apply([leaving])
 
 
 async def _beat(
     worker_id: WorkerId, lease: Lease, terms: LeaseTerms, state: StateWriter, clock: Clock
 ) -> None:
     """Extend the lease until the worker leaves; a lease that cannot be extended in time is lost."""
-    while not lease.wait_for_end(terms.heartbeat_s):
-        began = clock.monotonic()
-        deadline = began + terms.length_s
+    wait_s = terms.heartbeat_s
+    while not lease.wait_for_end(wait_s):
+        deadline = clock.monotonic() + terms.length_s
         change = ExtendLease(worker_id=worker_id, deadline=deadline, at=clock.now())
         try:
             (answer,) = await state.apply([change])
         except NightherdError:
-            # A full disk, say: it may be better next time, as long as the lease holds.
-            if clock.monotonic() + terms.heartbeat_s < lease.deadline:
-                continue
+            # A full disk, say: it may be better soon, and as long as the lease holds nothing is lost.
+            left_s = lease.deadline - clock.monotonic()
+            if not lease.holds(clock.monotonic()):
+                return
+            wait_s = min(terms.heartbeat_s, max(left_s / 4, SHORTEST_WAIT_S))
+            continue
+        if not isinstance(answer, Applied):
             lease.lose()
-            return
-        if not isinstance(answer, Applied) or clock.monotonic() >= lease.deadline:
-            lease.lose()
+        if not lease.holds(clock.monotonic()):
             return
         lease.deadline = deadline
+        wait_s = terms.heartbeat_s

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import anyio
 
 from nightherd.engine.execution import Stopper
 from nightherd.engine.workshop import Workshop
+from nightherd.errors import NightherdError
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason
 
@@ -16,11 +17,19 @@ LOOK_S = 0.2
 
 async def oversee(running: Mapping[JobId, Stopper], workshop: Workshop) -> None:
     """Watch over `running`, which may change meanwhile, until the lease is lost: then all are abandoned."""
-    while not workshop.lease.is_lost:
+    while workshop.lease.holds(workshop.clock.monotonic()):
         if running:
-            for job_id in workshop.reader.jobs_to_cancel(workshop.worker):
+            for job_id in _unwanted(workshop):
                 if job_id in running:
                     running[job_id].stop(ExitReason.CANCELLED)
         await anyio.sleep(LOOK_S)
     for stopper in list(running.values()):
         stopper.abandon()
+
+
+def _unwanted(workshop: Workshop) -> Sequence[JobId]:
+    try:
+        return workshop.reader.jobs_to_cancel(workshop.worker)
+    except NightherdError:
+        # Who cannot read now asks again soon; the jobs go on, and whoever writes says what is wrong.
+        return ()

@@ -7,19 +7,27 @@ when it was lost too often. However many rescue at once, each job is rescued onc
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from anyio import to_thread
 
 from nightherd.engine.record import Record, is_there, list_jobs, recollected
 from nightherd.engine.stuck import caught_up, ending
-from nightherd.errors import RefusedError
-from nightherd.model.change import Applied, EndWorker
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.model.change import Applied, Change, EndWorker
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.recollection import Recollection
 from nightherd.model.worker import WorkerStatus, is_lease_over
 
-KillMarked = Callable[[ExecutionId], Awaitable[object]]
-"""Kills every process that carries the execution's mark and returns once none is left."""
+BATCH = 200
+"""Jobs rescued in one transaction, so that a thousand of them do not keep everybody else waiting."""
+
+KillAllMarked = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionId, str]]]
+"""Kills every process of these executions and sees them gone; tells which could not be killed, and why."""
+
+OnTrouble = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,42 +36,104 @@ class RescueTerms:
 
     boot_id: str
     max_restarts: int
-    kill_marked: KillMarked
+    kill_all_marked: KillAllMarked
 
 
-async def rescue(record: Record, terms: RescueTerms) -> list[Job]:
-    """Give up workers whose lease is over, and take care of every job nobody runs; the jobs as they are now."""
+def nobody_else(job: Job) -> bool:
+    """Jobs of workers that live are run by them."""
+    return False
+
+
+def untold(trouble: str) -> None:
+    """Whoever comes next finds the same."""
+
+
+async def rescue(
+    record: Record,
+    terms: RescueTerms,
+    *,
+    is_orphan: Callable[[Job], bool] = nobody_else,
+    is_wanted: Callable[[Job], bool] = lambda job: True,
+    on_trouble: OnTrouble = untold,
+) -> list[Job]:
+    """Give up workers whose lease is over, and take care of every job nobody runs; the jobs as they are now.
+
+    `is_orphan` says of a job whose worker lives that it is not run all the same; `is_wanted` leaves others
+    out. A job that cannot be taken care of is told to `on_trouble`, and keeps no other from it.
+    """
     await _give_up(record, terms)
     running = list(list_jobs(record.reader, JobStatus.RUNNING))
     # In this order: a worker is on record before its job runs, and settles the job before it leaves.
     alive = {worker.id for worker in record.reader.live_workers()}
-    lost = [job for job in running if WorkerId(job.worker or "") not in alive]
-    rescued = [await _rescue(job, record, terms) for job in lost]
-    return [job for job in rescued if job is not None]
+    lost = [job for job in running if WorkerId(job.worker or "") not in alive or is_orphan(job)]
+    wanted = [job for job in lost if is_wanted(job)]
+    wanted.reverse()  # the first submitted first
+    rescued: list[Job] = []
+    for first in range(0, len(wanted), BATCH):
+        rescued += await _rescue(wanted[first : first + BATCH], record, terms, on_trouble)
+    return rescued
 
 
 async def _give_up(record: Record, terms: RescueTerms) -> None:
     now = record.clock.monotonic()
-    for worker in record.reader.live_workers():
-        over = is_lease_over(
+    over = [
+        worker
+        for worker in record.reader.live_workers()
+        if is_lease_over(
             worker,
             boot_id=terms.boot_id,
             monotonic=now,
             is_process_alive=is_there(worker, record),
         )
-        if over:
-            change = EndWorker(worker_id=worker.id, status=WorkerStatus.LOST, at=record.clock.now())
-            # Refused: it left by itself, or another rescuer was quicker.
-            await record.state.apply([change])
+    ]
+    at = record.clock.now()
+    # Refused: it left by itself, or another rescuer was quicker.
+    await record.state.apply(
+        [EndWorker(worker_id=worker.id, status=WorkerStatus.LOST, at=at) for worker in over]
+    )
 
 
-async def _rescue(job: Job, record: Record, terms: RescueTerms) -> Job | None:
-    await terms.kill_marked(generate_execution_id(job.id, job.epoch))
+async def _rescue(
+    jobs: Sequence[Job], record: Record, terms: RescueTerms, on_trouble: OnTrouble
+) -> list[Job]:
+    left = await terms.kill_all_marked([generate_execution_id(job.id, job.epoch) for job in jobs])
+    for message in left.values():
+        on_trouble(message)
+    ended = [job for job in jobs if generate_execution_id(job.id, job.epoch) not in left]
+    # Reading journals takes time, and the jobs that this worker runs go on meanwhile.
+    known = await to_thread.run_sync(_read, ended, record)
+    changes: list[Change] = []
+    for job, found in zip(ended, known, strict=True):
+        if isinstance(found, NightherdError):
+            on_trouble(f"{job.id}: {found.message}")
+            continue
+        try:
+            current = await caught_up(record, job, found)
+        except RefusedError:
+            continue  # something came first: another rescuer, or the worker's own end of it
+        changes.append(ending(current, found, record, max_restarts=terms.max_restarts))
+    return await _apply(changes, record, on_trouble)
+
+
+def _read(jobs: Sequence[Job], record: Record) -> list[Recollection | NightherdError]:
+    """What each journal says, or why it cannot be read."""
+    known: list[Recollection | NightherdError] = []
+    for job in jobs:
+        try:
+            known.append(recollected(record, job.id))
+        except NightherdError as error:
+            known.append(error)
+    return known
+
+
+async def _apply(changes: Sequence[Change], record: Record, on_trouble: OnTrouble) -> list[Job]:
+    """Together, or where one of them cannot be carried out, each by itself. A refusal came too late."""
     try:
-        known = recollected(record, job.id)
-        job = await caught_up(record, job, known)
-        change = ending(job, known, record, max_restarts=terms.max_restarts)
-    except RefusedError:
-        return None  # something else came first
-    (answer,) = await record.state.apply([change])
-    return answer.job if isinstance(answer, Applied) else None
+        answers = await record.state.apply(changes)
+    except NightherdError as error:
+        if len(changes) == 1:
+            on_trouble(error.message)
+            return []
+        each = [await _apply([change], record, on_trouble) for change in changes]
+        return [job for jobs in each for job in jobs]
+    return [one.job for one in answers if isinstance(one, Applied) and one.job is not None]

@@ -16,7 +16,7 @@ from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import RescueTerms, rescue
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import FencedError, NightherdError
+from nightherd.errors import NightherdError
 from nightherd.model.agent import Fleet
 from nightherd.model.change import Applied, ClaimJob
 from nightherd.model.event import Event
@@ -24,6 +24,8 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
 
 IDLE_S = 0.25
+MOST_AT_ONCE = 16
+"""Jobs claimed in one transaction while there are plenty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,11 @@ class Shift:
         self._leaves_when_idle = leaves_when_idle
         self._running: dict[JobId, Stopper] = {}
         self._is_draining = False
+        self._is_cancelling = False
+        self._is_claiming = False
+        self._at_once = 1
+        self._last_trouble = ""
+        self._freed = anyio.Event()
         self._runnable = {
             agent.name: agent.max_concurrent
             for agent in fleet.agents.values()
@@ -81,6 +88,7 @@ class Shift:
     def cancel(self) -> None:
         """Take no more jobs and end those that run."""
         self.drain()
+        self._is_cancelling = True
         for stopper in self._running.values():
             stopper.stop(ExitReason.CANCELLED)
 
@@ -95,28 +103,40 @@ class Shift:
 
     async def _claim_on(self, jobs: TaskGroup) -> None:
         while not self._is_draining:
-            job = await self._claim()
-            if job is not None:
-                stopper = self._running[job.id] = Stopper()
-                jobs.start_soon(self._run, job, stopper)
+            claimed = await self._claim()
+            for job in claimed:
+                jobs.start_soon(self._run, job, self._running[job.id])
+            if claimed:
                 continue
-            if self._leaves_when_idle and not self._running and not self._has_work():
+            if self._leaves_when_idle and await self._is_idle():
                 return
             await self._wait_for_work()
 
     async def _wait_for_work(self) -> None:
-        """Until a job waits that could be taken; asking costs a look at an index, not a transaction."""
-        while not self._is_draining:
-            await anyio.sleep(IDLE_S)
-            if self._has_work() or (self._leaves_when_idle and not self._running):
-                return
+        """Until a job of ours has ended, which may make room, or it is time to ask again."""
+        with anyio.move_on_after(IDLE_S):
+            await self._freed.wait()
+        self._freed = anyio.Event()
+
+    async def _is_idle(self) -> bool:
+        """Whether there is nothing left to do, jobs of lost workers included."""
+        if self._running or self._has_work():
+            return False
+        await self._rescue()
+        return not self._has_work()
 
     def _has_work(self) -> bool:
-        return self._workshop.reader.has_waiting_job(self._runnable)
+        """Whether a job waits that could be ours; asking costs a look at an index, not a transaction."""
+        try:
+            return self._workshop.reader.has_waiting_job(self._runnable)
+        except NightherdError as error:
+            self._tell_trouble(error.message)
+            return True
 
-    async def _claim(self) -> Job | None:
+    async def _claim(self) -> list[Job]:
+        """The jobs that are ours from now on; more at once while there are plenty."""
         if not self._has_work():
-            return None
+            return []
         change = ClaimJob(
             worker=self._workshop.worker,
             at=self._workshop.clock.now(),
@@ -124,8 +144,29 @@ class Shift:
             repos=self._repos,
             fleet_limit=self._fleet.max_concurrent,
         )
-        (answer,) = await self._workshop.state.apply([change])
-        return answer.job if isinstance(answer, Applied) else None
+        self._is_claiming = True
+        try:
+            answers = await self._workshop.state.apply([change] * self._at_once)
+            found = [one.job for one in answers if isinstance(one, Applied) and one.job is not None]
+            for job in found:
+                self._running[job.id] = self._make_stopper()
+        except NightherdError as error:
+            # A full disk, say. What was claimed all the same is found as an orphan.
+            self._tell_trouble(error.message)
+            return []
+        finally:
+            self._is_claiming = False
+        plenty = len(found) == self._at_once
+        self._at_once = min(2 * self._at_once, MOST_AT_ONCE) if plenty else 1
+        return found
+
+    def _make_stopper(self) -> Stopper:
+        stopper = Stopper()
+        if self._is_cancelling:
+            stopper.stop(ExitReason.CANCELLED)
+        if not self._workshop.lease.holds(self._workshop.clock.monotonic()):
+            stopper.abandon()
+        return stopper
 
     async def _run(self, job: Job, stopper: Stopper) -> None:
         self._reports.on_start(job)
@@ -138,26 +179,48 @@ class Shift:
                 on_event=lambda event: self._reports.on_event(job, event),
                 stopper=stopper,
             )
-        except FencedError as error:
-            # Another worker has it by now; what this one would still write counts for nobody.
-            self._reports.on_trouble(f"{job.id}: {error.message}")
         except NightherdError as error:
-            self._reports.on_trouble(f"{job.id}: {error.message}")
+            # Fenced: another worker has it by now. Anything else: it is an orphan, to be rescued.
+            self._tell_trouble(f"{job.id}: {error.message}")
+        except Exception as error:  # noqa: BLE001 (an edge: one job takes no other with it)
+            self._tell_trouble(f"{job.id}: {type(error).__name__}: {error}")
         else:
             self._reports.on_end(ended)
         finally:
             self._running.pop(job.id, None)
+            self._freed.set()
 
     async def _oversee(self) -> None:
         await oversee(self._running, self._workshop)
-        self._reports.on_trouble("the lease is lost; every job is left to other workers")
+        self._tell_trouble("the lease is lost; every job is left to other workers")
         self.drain()
 
     async def _look_after_others(self) -> None:
         while True:
-            try:
-                for job in await rescue(self._record, self._rescue_terms):
-                    self._reports.on_rescue(job)
-            except NightherdError as error:
-                self._reports.on_trouble(f"rescue: {error.message}")
+            await self._rescue()
             await anyio.sleep(self._rescue_every_s)
+
+    async def _rescue(self) -> None:
+        try:
+            rescued = await rescue(
+                self._record,
+                self._rescue_terms,
+                is_orphan=self._is_orphan,
+                on_trouble=self._tell_trouble,
+            )
+        except NightherdError as error:
+            self._tell_trouble(f"rescue: {error.message}")
+            return
+        for job in rescued:
+            self._reports.on_rescue(job)
+
+    def _is_orphan(self, job: Job) -> bool:
+        """Whether the job is ours by its row only: it could not be settled when it ended here."""
+        is_mine = job.worker == self._workshop.worker and not self._is_claiming
+        return is_mine and job.id not in self._running
+
+    def _tell_trouble(self, text: str) -> None:
+        """Once, however often it is met in a row."""
+        if text != self._last_trouble:
+            self._last_trouble = text
+            self._reports.on_trouble(text)

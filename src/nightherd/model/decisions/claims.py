@@ -12,13 +12,17 @@ from nightherd.model.change import Answer, ClaimJob, Refused, StartExecution, Wh
 from nightherd.model.decisions.jobs import start
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
+from nightherd.model.worker import Worker, WorkerStatus
 
 STARVING = timedelta(minutes=10)
 """After waiting this long a job's turn comes whatever its priority."""
 
 
 def claim(change: ClaimJob, rows: Rows) -> Answer:
-    """Start the job whose turn it is."""
+    """Start the job whose turn it is. A worker that was given up gets none: it could not keep it."""
+    worker = rows.get(Worker, change.worker)
+    if worker is not None and worker.status is not WorkerStatus.ALIVE:
+        return Refused(why=Why.STATUS, message=f"worker {worker.id} is {worker.status}")
     if change.fleet_limit is not None and rows.count_running() >= change.fleet_limit:
         return Refused(why=Why.NOTHING, message=f"{change.fleet_limit} jobs are running already")
     candidates = [
