@@ -25,7 +25,7 @@ from nightherd.model.event import (
 from nightherd.model.system import Complete, Init
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
-from nightherd.runtimes.keeper.keepers import Keepers, start_limiter
+from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import standard_tools
 from nightherd.runtimes.turn import PlannedTurn, failing_turn, plan_turn
@@ -42,6 +42,7 @@ SCRIPT_FINISHED = "script_finished"
 class ScriptedRuntime:
     """Implements the `Runtime` port.
 
+    Every process runs under one of `keepers`: heartbeats sent to them are what commands live on.
     Nothing is done ahead of the reader: a call is made when the event after it is asked for. Before the
     last event is given out, and when the iteration is closed or cancelled, every process of the run ends.
     """
@@ -51,19 +52,20 @@ class ScriptedRuntime:
         *,
         tools: Iterable[Tool] | None = None,
         grace: timedelta = GRACE,
-        starts: anyio.CapacityLimiter | None = None,
+        keepers: Keepers | None = None,
     ) -> None:
         offered = standard_tools() if tools is None else tools
         self._tools = {tool.name: tool for tool in offered}
         self._grace = grace
-        self._starts = starts if starts is not None else start_limiter()
+        self._keepers = keepers if keepers is not None else Keepers()
 
     async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """The events of the run; the last is `system/complete` or an error."""
-        run = _Run(request, self._tools, self._grace, Keepers(starts=self._starts))
-        yield run.begin()
+        keepers = self._keepers.branch()
+        run = _Run(request, self._tools, self._grace, keepers)
         end: Event = describe(Complete(stop_reason=SCRIPT_FINISHED))
         try:
+            yield run.begin()
             for turn in run.turns():
                 # Also where a script that never waits can be cancelled.
                 await anyio.sleep(turn.pause.total_seconds())
@@ -80,6 +82,7 @@ class ScriptedRuntime:
             yield end
         finally:
             await run.stop_processes()
+            self._keepers.discard(keepers)
 
 
 class _Run:

@@ -16,7 +16,7 @@ import sys
 import time
 
 from nightherd.runtimes.keeper.census import Census, send
-from nightherd.runtimes.keeper.instructions import Instructions, decode
+from nightherd.runtimes.keeper.instructions import FOREVER, Instructions, decode
 
 CONTROL, STATUS = 3, 4
 """Where orders come from and answers go to."""
@@ -157,7 +157,7 @@ class _Guard:
             if (decoded := decode(self._ears.orders)) is not None:
                 told, self._ears.orders = decoded
                 return told
-            self._ears.listen(float("inf"))
+            self._ears.listen(FOREVER)
         return None
 
     def _start(self, told: Instructions) -> bool:

@@ -9,9 +9,8 @@ Times are seconds; deadlines are on the monotonic clock, which is one for all pr
 
 from __future__ import annotations
 
-import math
-
 GREETING = b"nightherd-keeper-1"
+FOREVER = float("inf")
 
 
 class Instructions:
@@ -36,7 +35,7 @@ class Instructions:
         environment: dict[bytes, bytes],
         mark: bytes,
         grace_s: float,
-        deadline: float = math.inf,
+        deadline: float = FOREVER,
         margin_s: float = 0.0,
         may_outlive: bool = False,
     ) -> None:

@@ -1,12 +1,19 @@
-"""The keepers one owner has running: how many may start at once, one sign of life for all, one end for all."""
+"""The keepers one owner has running: how many may start at once, one sign of life for all, one end for all.
+
+A worker has one such set for all it does, and a branch of it for each run: a sign of life reaches every
+branch, and ending a run ends its branch alone.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import timedelta
 from typing import Protocol
 
 import anyio
+
+MARGIN_S = 1.0
 
 
 class Kept(Protocol):
@@ -22,13 +29,24 @@ def start_limiter(count: int | None = None) -> anyio.CapacityLimiter:
 
 
 class Keepers:
-    """Those of one run, or of one worker. Owners may share a limiter of starts."""
+    """Those of one worker, or of one run of it."""
 
-    def __init__(self, *, starts: anyio.CapacityLimiter | None = None) -> None:
+    def __init__(
+        self, *, starts: anyio.CapacityLimiter | None = None, margin_s: float = MARGIN_S
+    ) -> None:
         self.starts = starts if starts is not None else start_limiter()
-        self.deadline: float | None = None
+        self.margin_s = margin_s
+        """How much before a deadline keepers begin to act on it."""
+        self.deadline = math.inf
         """The last that was sent; what starts later begins with it."""
         self._live: set[Kept] = set()
+
+    def branch(self) -> Keepers:
+        """A set of its own that hears every heartbeat sent here, until it is discarded."""
+        one = Keepers(starts=self.starts, margin_s=self.margin_s)
+        self._live.add(one)
+        one.deadline = self.deadline
+        return one
 
     def send_heartbeat(self, deadline: float) -> None:
         """The worker's lease now ends at `deadline` on the monotonic clock. May be called from any thread."""

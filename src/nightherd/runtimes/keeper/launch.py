@@ -12,11 +12,17 @@ from pathlib import Path
 from nightherd.runtimes.keeper.census import KEEPER
 
 PACKAGES = str(Path(__file__).parents[3])
-"""Where the keeper finds this package; it looks at no other place than this and the standard library."""
-BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); "
-    "from nightherd.runtimes.keeper.guard import main; main()"
-)
+"""Where the keeper finds its modules."""
+BOOT = """
+import sys
+name, place = "", sys.argv[1]
+for part in ("nightherd", "runtimes", "keeper"):
+    name, place = (name + "." + part).lstrip("."), place + "/" + part
+    package = sys.modules[name] = type(sys)(name)
+    package.__path__ = [place]
+from nightherd.runtimes.keeper.guard import main
+"""
+"""Gives the keeper empty packages to find its modules in: the real ones may load whatever they need."""
 LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All that an interpreter may need of the worker's environment; its secrets are not among it."""
 FIRST_FREE = 10
@@ -32,7 +38,7 @@ def launch(marks: Mapping[str, str], descriptors: Sequence[int]) -> int:
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", "-c", BOOT, PACKAGES, str(os.getpid())],
+            [sys.executable, "-I", "-S", "-c", BOOT + "main()", PACKAGES, str(os.getpid())],
             {**environment, **marks, keeper: itself},
             file_actions=[(os.POSIX_SPAWN_DUP2, one, at) for at, one in enumerate(raised)],
             setsigmask=(),

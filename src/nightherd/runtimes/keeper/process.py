@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
@@ -25,15 +23,6 @@ GRACE = timedelta(seconds=2)
 ANSWER_S = 10.0
 """How long beyond the grace a keeper may take to end its tree before it is taken for stuck."""
 OWN_MARK = "NIGHTHERD_KEEPER"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """Until when the worker may be silent, on the monotonic clock, and how much earlier the keeper acts."""
-
-    deadline: float
-    margin_s: float = 1.0
-    """SIGTERM comes this long before the deadline, SIGKILL at the latest when it is reached."""
 
 
 class KeptProcess:
@@ -135,14 +124,16 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
     grace: timedelta = GRACE,
-    lease: Lease | None = None,
+    lease: float | None = None,
     may_outlive: bool = False,
     keepers: Keepers | None = None,
 ) -> AsyncIterator[KeptProcess]:
     """The command, running under a keeper; `OSError` or `ValueError` when it cannot be started.
 
     `env` is its whole environment, to which the marks are added. `stdin`, `stdout` and `stderr` are
-    descriptors, or PIPE, DEVNULL and (for `stderr`) STDOUT as `subprocess` has them. Leaving the block, in
+    descriptors, or PIPE, DEVNULL and (for `stderr`) STDOUT as `subprocess` has them. `lease` is until when
+    the worker may be silent, on the monotonic clock: SIGTERM comes a margin before, SIGKILL at the latest
+    when it is reached, unless a heartbeat moves it; without one, the last heartbeat to `keepers` counts. Leaving the block, in
     whatever way, ends everything the command started. Only with `may_outlive`, when the command itself
     has ended and the block was left in peace, what it left in the background goes on under its keeper
     until `keepers` are stopped.
@@ -151,15 +142,14 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     every_mark = {**(marks or {}), EXECUTION_MARK: execution}
     # A name, not a time: no two keepers of this process ever start in the same nanosecond.
     own = f"{os.getpid()}-{time.monotonic_ns()}"
-    lease = lease or (Lease(deadline=owner.deadline) if owner.deadline is not None else None)
     told = Instructions(
         argv=[os.fsencode(argument) for argument in argv],
         cwd=os.fsencode(cwd),
         environment=_encoded({**env, **every_mark, OWN_MARK: own}),
         mark=f"{OWN_MARK}={own}".encode(),
         grace_s=grace.total_seconds(),
-        deadline=lease.deadline if lease is not None else math.inf,
-        margin_s=lease.margin_s if lease is not None else 0.0,
+        deadline=lease if lease is not None else owner.deadline,
+        margin_s=owner.margin_s,
         may_outlive=may_outlive,
     )
     async with owner.starts:

@@ -1,0 +1,155 @@
+"""The keeper when its worker dies or falls silent (INV-KEEPER): not one thing of the command runs on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from nightherd.runtimes.keeper.ending import kill_marked
+from runtimes.kept_worker import KeptWorker, Orders, is_there, kept_worker, wait_until
+from runtimes.stage import is_running
+
+TICKING = "while :; do echo tick >> ticks; sleep 0.02; done"
+DEAF = f'trap "" TERM; echo $$ > it.pid; {TICKING}'
+"""Goes on working when told to end, so that it ends only if it is found and killed."""
+
+
+def orders(directory: Path, command: str, **more: float) -> Orders:
+    # Marked for this test alone: tests run side by side, and one of them kills by the mark.
+    return Orders(command=command, directory=str(directory), execution=str(directory), **more)  # type: ignore[arg-type]
+
+
+def is_gone(worker: KeptWorker) -> bool:
+    return not any(is_running(pid) for pid in worker.pids())
+
+
+def test_a_killed_worker_takes_the_command_and_the_keeper_with_it(tmp_path: Path) -> None:
+    with kept_worker(orders(tmp_path, f"echo $$ > it.pid; {TICKING}")) as worker:
+        command = worker.pid_in("it.pid")
+        assert worker.pids()[0] == command
+
+        worker.process.kill()
+        wait_until(lambda: is_gone(worker))
+
+        assert not is_running(command)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param("sh -c '{it}' & wait", id="a child"),
+        pytest.param("setsid sh -c '{it}' & wait", id="a daemon in a session of its own"),
+        pytest.param("(setsid sh -c '{it}' &) & wait; sleep 1000", id="a daemon twice forked"),
+        pytest.param("env -i setsid sh -c '{it}' & wait", id="a daemon without our marks"),
+        pytest.param("(env -i setsid sh -c '{it}' &) & wait; sleep 1000", id="an orphan unmarked"),
+    ],
+)
+def test_what_the_command_started_dies_with_the_worker(tmp_path: Path, start: str) -> None:
+    with kept_worker(orders(tmp_path, start.format(it=DEAF))) as worker:
+        daemon = worker.pid_in("it.pid")
+        wait_until((tmp_path / "ticks").exists)
+
+        worker.process.kill()
+        wait_until(lambda: is_gone(worker))
+
+        assert not is_running(daemon)
+
+
+def test_a_command_has_its_grace_to_tidy_up_when_the_worker_is_killed(tmp_path: Path) -> None:
+    tidy = "trap 'echo tidy > tidied; exit' TERM; echo $$ > it.pid; while :; do sleep 0.01; done"
+
+    with kept_worker(orders(tmp_path, tidy, grace_s=30)) as worker:
+        worker.pid_in("it.pid")
+        worker.process.kill()
+        wait_until(lambda: is_gone(worker))
+
+    assert (tmp_path / "tidied").read_text() == "tidy\n"
+
+
+def test_a_frozen_worker_loses_its_command_when_its_lease_runs_out(tmp_path: Path) -> None:
+    daemon = f"setsid sh -c '{DEAF}' & sleep 1000"
+
+    with kept_worker(orders(tmp_path, daemon, lease_s=4.0)) as worker:
+        pids = (*worker.pids(), worker.pid_in("it.pid"))
+        worker.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: not any(is_running(pid) for pid in pids))
+        assert is_there(worker.process.pid)
+
+        worker.process.send_signal(signal.SIGCONT)
+        assert worker.ending()["killed_by"] == "lease"
+
+
+def test_heartbeats_keep_a_command_beyond_its_first_deadline(tmp_path: Path) -> None:
+    beating = orders(tmp_path, "sleep 4", lease_s=3.0, beats=30)
+
+    with kept_worker(beating) as worker:
+        ending = worker.ending()
+
+    assert (ending["returncode"], ending["killed_by"]) == (0, "none")
+
+
+def test_a_worker_that_stops_beating_loses_its_command(tmp_path: Path) -> None:
+    with kept_worker(orders(tmp_path, "sleep 1000", lease_s=0.6, beats=3)) as worker:
+        ending = worker.ending()
+
+    assert (ending["returncode"], ending["killed_by"]) == (-signal.SIGTERM, "lease")
+
+
+def test_a_killed_keeper_is_stood_in_for_by_the_worker(tmp_path: Path) -> None:
+    with kept_worker(orders(tmp_path, f"setsid sh -c '{DEAF}' & sleep 1000")) as worker:
+        daemon = worker.pid_in("it.pid")
+        command, keeper = worker.pids()
+
+        os.kill(keeper, signal.SIGKILL)
+        ending = worker.ending()
+
+        assert not any(is_running(pid) for pid in (command, daemon))
+        assert (ending["returncode"], ending["killed_by"]) == (None, "keeper_gone")
+
+
+def test_what_survives_worker_and_keeper_killed_at_once_is_killed_by_its_mark(
+    tmp_path: Path,
+) -> None:
+    command = f"setsid sh -c '{DEAF}' & (setsid sleep 1000 &) & sleep 1000"
+
+    with kept_worker(orders(tmp_path, command)) as worker:
+        daemon = worker.pid_in("it.pid")
+        shell, keeper = worker.pids()
+        # Frozen first, so that neither sees the other die.
+        for pid in (worker.process.pid, keeper):
+            os.kill(pid, signal.SIGSTOP)
+        for pid in (worker.process.pid, keeper, shell):
+            os.kill(pid, signal.SIGKILL)
+        worker.process.wait()
+        assert is_running(daemon)
+
+        killed = anyio.run(kill_marked, str(tmp_path))
+
+        assert killed >= 2
+        assert not is_running(daemon)
+        assert anyio.run(kill_marked, str(tmp_path)) == 0
+
+
+def test_killing_by_the_mark_ends_a_keeper_and_its_tree_also_while_the_worker_lives(
+    tmp_path: Path,
+) -> None:
+    with kept_worker(orders(tmp_path, f"env -i setsid sh -c '{DEAF}' & sleep 1000")) as worker:
+        daemon = worker.pid_in("it.pid")
+        worker.process.send_signal(signal.SIGSTOP)
+
+        anyio.run(kill_marked, str(tmp_path))
+
+        assert not any(is_running(pid) for pid in (daemon, *worker.pids()))
+
+
+def test_killing_by_the_mark_leaves_other_executions_alone(tmp_path: Path) -> None:
+    with kept_worker(orders(tmp_path, DEAF)) as worker:
+        command = worker.pid_in("it.pid")
+
+        assert anyio.run(kill_marked, f"{tmp_path}x") == 0
+        assert anyio.run(kill_marked, str(tmp_path)[:-1]) == 0
+        assert is_running(command)
