@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
+import anyio
 import pytest
 
 from doctor.ward import Ward, lines
+from nightherd.engine.doctor import Examined, examine, no_step
 from nightherd.journal.codec import encode_line
 from nightherd.model.event import describe
 from nightherd.model.system import ExecutionStarted
+from nightherd.ports import Journals
 from nightherd.state.reader import SqliteReader
+from nightherd.wiring import doctor_checks, open_record
 from surfaces.drivers import execute_pending, submit_pending
 
 TIMES = {"started_at", "finished_at", "duration_seconds", "duration_ms"}
@@ -220,3 +225,26 @@ def test_running_row_with_a_later_owner_in_its_journal_ends_at_that_owners_epoch
     reader.close()
     assert [(one.epoch, one.status.value) for one in executions] == [(1, "lost"), (3, "lost")]
     ward.clean()
+
+
+class EndsOnly:
+    """Journals of which nobody may read more than the end."""
+
+    def __init__(self, journals: Journals) -> None:
+        self.last, self.job_ids = journals.last, journals.job_ids
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"a quick look needs no {name!r}")
+
+
+def test_quick_look_reads_no_journal_but_its_end(used: Ward) -> None:
+    async def look() -> list[Examined]:
+        async with open_record(used.root) as record:
+            quick = replace(record, journals=cast("Journals", EndsOnly(record.journals)))
+            checks = doctor_checks(used.root, quick, no_step)
+            return await examine(checks, is_deep=False, is_fixing=False)
+
+    examined = anyio.run(look)
+
+    assert [one.findings for one in examined] == [[]] * len(examined)
+    assert "record" in [one.check.name for one in examined]

@@ -13,6 +13,7 @@ from doctor.ward import Ward, killed, lines, running
 from nightherd.config.load import load_fleet
 from nightherd.engine.execution import execute
 from nightherd.engine.submit import SubmitRequest, Submitted, submit
+from nightherd.mirror.lock import MirrorLock
 from nightherd.model.change import (
     AdoptRows,
     Answer,
@@ -189,6 +190,38 @@ def test_session_that_several_jobs_shared_goes_on_after_the_ledger_was_lost(ward
     assert session.job_count == 2
     assert agents == {"memory": "error", "hello": "idle"}
     assert ward.show(ward.run("memory"))["session_id"] == first["session_id"]
+
+
+def test_readable_files_are_right_after_everything_but_the_journals_was_lost(ward: Ward) -> None:
+    for _ in range(3):
+        ward.run("hello")
+    ward.run("failing")
+    ward.delete_database()
+    shutil.rmtree(ward.root / "ledger")
+
+    assert ward.doctor("--fix").result.code == 0
+
+    assert len(ward.jobs()) == 4
+    ward.run("hello")
+    state = (ward.root / "state.yaml").read_text()
+    assert f"last_job: {ward.jobs()[0]['id']}" in state
+    assert f"last_job: {ward.jobs()[1]['id']}" in state
+    assert len(list((ward.root / "jobs").glob("*.yaml"))) == 5
+    ward.clean("--verify")
+
+
+def test_readable_files_that_another_process_keeps_do_not_stop_a_rebuild(ward: Ward) -> None:
+    ward.run("hello")
+    ward.delete_database()
+    keeper = MirrorLock(ward.root / "mirror.lock")
+    assert keeper.acquire()
+    try:
+        rebuilt = ward.doctor("--rebuild")
+    finally:
+        keeper.release()
+
+    assert rebuilt.result.code == 0
+    assert "another process keeps the mirror" in rebuilt.result.err
 
 
 def test_rebuild_is_refused_while_a_worker_is_at_work(ward: Ward, shell: Shell) -> None:

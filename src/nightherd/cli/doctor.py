@@ -17,6 +17,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
 from nightherd.engine.doctor import Examined, OnStep, examine, no_step
+from nightherd.errors import RefusedError
 from nightherd.model.finding import Finding, Level
 from nightherd.wiring import (
     doctor_checks,
@@ -28,6 +29,8 @@ from nightherd.wiring import (
 
 MARKS = {Level.OK: "✔", Level.WARNING: "!", Level.PROBLEM: "✗"}
 SHOWN = 10
+COUNTING = frozenset(("ledger", "agreement", "orphans"))
+"""Checks whose mending may begin the ledger anew."""
 
 
 @click.command("doctor", epilog="Example: nightherd doctor --fix")
@@ -49,10 +52,11 @@ def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool) -> None:
         if rebuild:
             kept = rebuild_database(state, partial(on_step, "rebuilding: changes"))
         examined = anyio.run(_examine, state, fix or rebuild, verify, on_step)
-        if fix or rebuild:
-            refresh_mirror(state, is_new=rebuild)
+        mirror = _refresh_mirror(state, examined, is_new=rebuild) if fix or rebuild else None
     for path in kept:
         screen.say(f"kept aside: {neutralise(str(path))}")
+    if mirror is not None:
+        screen.say(f"the readable files are as they were: {mirror}")
     _tell(screen, state, examined, kept)
     ctx.exit(1 if any(one.level is Level.PROBLEM for one in examined) else 0)
 
@@ -61,6 +65,24 @@ async def _examine(state: Path, is_fixing: bool, is_deep: bool, on_step: OnStep)
     async with open_record(state) as record:
         checks = doctor_checks(state, record, on_step)
         return await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_step=on_step)
+
+
+def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> str | None:
+    """The readable files as things are now; why not, if another process keeps them.
+
+    A ledger that began anew counts anew: what the files were made from before says nothing any more.
+    """
+    began_anew = any(
+        finding.is_fixed
+        for one in examined
+        if one.check.name in COUNTING
+        for finding in one.findings
+    )
+    try:
+        refresh_mirror(state, is_new=is_new or began_anew)
+    except RefusedError as error:
+        return error.message
+    return None
 
 
 @contextmanager

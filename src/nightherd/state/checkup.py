@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +25,8 @@ from nightherd.state.rebuild import REBUILT
 SPARE_BYTES = 1 << 30
 LEAST_BYTES = 100 << 20
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
-YOUNGEST_COPY = timedelta(hours=1)
+STALE_S = YOUNGEST_STALE.total_seconds()
+STALE_COPY_S = 3600.0
 """A younger copy of the database may belong to a doctor that is still at it."""
 
 Found = tuple[Path, os.stat_result]
@@ -89,10 +90,10 @@ class Checkup:
         """Temporary files that a killed writer left, and copies of the database that a killed doctor left."""
         for path, found in sorted(self._everything()):
             is_directory = stat.S_ISDIR(found.st_mode)
-            age = now - datetime.fromtimestamp(found.st_mtime, now.tzinfo)
-            if TEMP_NAME.fullmatch(path.name) and not is_directory and age >= YOUNGEST_STALE:
+            age = now.timestamp() - found.st_mtime
+            if TEMP_NAME.fullmatch(path.name) and not is_directory and age >= STALE_S:
                 what = "was left by a writer that was killed; the file it was for is whole"
-            elif self._is_copy(path, is_directory=is_directory) and age >= YOUNGEST_COPY:
+            elif self._is_copy(path, is_directory=is_directory) and age >= STALE_COPY_S:
                 what = "was left by a doctor that was killed; the database is not part of it"
             else:
                 continue
@@ -147,8 +148,8 @@ class Checkup:
             for entry in entries:
                 try:
                     found = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # gone since it was listed
+                except OSError:
+                    continue  # gone since it was listed, or hidden by its directory's mode
                 if entry.is_symlink():
                     continue
                 path = Path(entry.path)
