@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         StateReader,
         StateWriter,
     )
+    from nightherd.runtimes.keeper.keepers import Keepers
 
 RUNTIMES = {"scripted": "nightherd.runtimes.scripted:ScriptedRuntime"}
 """Which class runs which runtime; a runtime that is not here is not available yet."""
@@ -92,10 +94,10 @@ def check_runtime(name: RuntimeName) -> None:
         )
 
 
-def runtime_for(name: RuntimeName) -> Runtime:
-    """The runtime called `name`."""
+def runtime_for(name: RuntimeName, keepers: Keepers) -> Runtime:
+    """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
-    return cast("Runtime", load(RUNTIMES[name.value])())
+    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers))
 
 
 def open_feed(state_dir: Path) -> ChangeFeed:
@@ -163,14 +165,21 @@ async def open_workshop(
             opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
         worker = load("nightherd.model.ids:generate_worker_id")(random_text)
         process = load("nightherd.host.process:this_process")()
+        terms = lease_terms(fleet)
+        # They act a little before the lease is over: by then nothing of ours may still run.
+        keepers: Keepers = load("nightherd.runtimes.keeper.keepers:Keepers")(
+            margin_s=min(1.0, terms.length_s / 10)
+        )
         lease = await opened.enter_async_context(
-            load("nightherd.engine.lease:leased")(worker, process, lease_terms(fleet), state, clock)
+            load("nightherd.engine.lease:leased")(
+                worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
+            )
         )
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
-            runtimes=runtime_for,
+            runtimes=partial(runtime_for, keepers=keepers),
             can_run=can_run,
             clock=clock,
             random_text=random_text,

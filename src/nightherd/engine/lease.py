@@ -7,7 +7,7 @@ that was not extended in time is lost: others may have taken the jobs over, and 
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -34,11 +34,18 @@ class LeaseTerms:
 
 
 class Lease:
-    """One worker's lease while it lasts."""
+    """One worker's lease while it lasts; `on_extended` hears of every deadline, the first one too.
 
-    def __init__(self, deadline: float) -> None:
+    It is called in the heartbeat's thread and must not raise.
+    """
+
+    def __init__(
+        self, deadline: float, on_extended: Callable[[float], None] = lambda deadline: None
+    ) -> None:
         self.deadline = deadline
         """Until when it holds, on the monotonic clock."""
+        self._on_extended = on_extended
+        on_extended(deadline)
         self._lost = threading.Event()
         self._ended = threading.Event()
 
@@ -50,6 +57,11 @@ class Lease:
         if monotonic >= self.deadline:
             self._lost.set()
         return not self._lost.is_set()
+
+    def extend(self, deadline: float) -> None:
+        """It holds until then."""
+        self.deadline = deadline
+        self._on_extended(deadline)
 
     def lose(self) -> None:
         """It is over before its time."""
@@ -66,11 +78,17 @@ class Lease:
 
 @asynccontextmanager
 async def leased(
-    worker_id: WorkerId, process: Process, terms: LeaseTerms, state: StateWriter, clock: Clock
+    worker_id: WorkerId,
+    process: Process,
+    terms: LeaseTerms,
+    state: StateWriter,
+    clock: Clock,
+    *,
+    on_extended: Callable[[float], None] = lambda deadline: None,
 ) -> AsyncIterator[Lease]:
     """The worker, on record and alive for the length of the block, and signed off after it."""
     at = clock.now()
-    lease = Lease(clock.monotonic() + terms.length_s)
+    lease = Lease(clock.monotonic() + terms.length_s, on_extended)
     worker = Worker(
         id=worker_id,
         status=WorkerStatus.ALIVE,
@@ -122,5 +140,5 @@ async def _beat(
             lease.lose()
         if not lease.holds(clock.monotonic()):
             return
-        lease.deadline = deadline
+        lease.extend(deadline)
         wait_s = terms.heartbeat_s
