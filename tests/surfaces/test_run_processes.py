@@ -191,7 +191,8 @@ def test_second_signal_leaves_at_once_and_takes_the_agents_processes_along(
 
     assert process.returncode == 130
     assert not is_alive(int((fleet / "started").read_text()))
-    assert cli("jobs", "show", "@last", "--json").data["status"] == "running"
+    # Killing its command may let the job settle before the process is gone; it is never more than that.
+    assert cli("jobs", "show", "@last", "--json").data["status"] in ("running", "cancelled")
 
 
 def is_alive(pid: int) -> bool:
