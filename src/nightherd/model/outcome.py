@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
 
 from nightherd.model.event import (
     AssistantEvent,
@@ -85,10 +88,12 @@ class Tally:
                 return _close(replace(self, open_calls=self.open_calls | {call or ""}), event)
             case ToolResultEvent(tool_use_id=call):
                 return _close(replace(self, open_calls=self.open_calls - {call or ""}), event)
-            case ErrorEvent(message=message, code=code):
+            case ErrorEvent(message=message, code=code, extra=extra):
                 exit_reason = EXIT_OF_CODE.get(code or "", ExitReason.ERROR)
                 ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
-                return replace(self, outcome=ended)
+                used = _usage_in(extra)
+                spent = self.usage_before + used if used is not None else self.usage
+                return replace(self, outcome=ended, usage=spent)
             case SystemEvent():
                 return self._add_system(event)
 
@@ -107,6 +112,16 @@ class Tally:
                 )
             case _:
                 return _close(self, event)
+
+
+def _usage_in(extra: dict[str, Any] | None) -> Usage | None:
+    """What a run that failed had used, where its error says so: it has cost money all the same."""
+    try:
+        return msgspec.convert((extra or {}).get("usage"), Usage | None)
+    except (
+        msgspec.ValidationError
+    ):  # an error from elsewhere, which means something else by the word
+        return None
 
 
 def _close(

@@ -214,6 +214,8 @@ class Complete(Payload, frozen=True, kw_only=True, omit_defaults=True):
     summary: str | None = None
     usage: Usage | None = None
     stop_reason: str | None = None
+    model_usage: dict[str, Usage] | None = None
+    """The same usage by model, where the runtime says so."""
 
 
 class End(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,0 +1,152 @@
+"""Grouping what the model says: Claude reports an answer block by block, our record has it as one message.
+
+A call is given out as soon as it is known, for it may be running already. Texts and thoughts wait for the
+next block, so that they stand on one line with what belongs to them. The last line of a group says `end`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nightherd.model.event import AssistantEvent, Event, ToolUseEvent
+from nightherd.model.usage import NOTHING_USED
+from nightherd.runtimes.claude.spending import usage_of
+
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+
+class Answers:
+    """The groups of one run. At most one is open: what interrupts it ends it."""
+
+    def __init__(self, first_turn: int) -> None:
+        self._last_turn = first_turn - 1
+        self._message_id: str | None = None
+        """Of the last answer of the agent itself; blocks that carry it belong to its turn."""
+        self._open: _Group | None = None
+
+    @property
+    def turn(self) -> int:
+        """The turn that is being played; before the first answer, the one that is about to be."""
+        return max(self._last_turn, 1)
+
+    def add(self, message: Mapping[str, Any]) -> Iterator[Event]:
+        """The lines that an `assistant` message of Claude's comes to, as far as they are known."""
+        body = message.get("message")
+        if not isinstance(body, Mapping):
+            return
+        parent = _text(message.get("parent_tool_use_id"))
+        name = _text(body.get("id")) or ""
+        if self._open is not None and (self._open.name, self._open.parent) != (name, parent):
+            yield from self.close()
+        if self._open is None:
+            self._open = _Group(name, parent, self._turn_of(name, parent))
+        self._open.usage.update(_present(body.get("usage")))
+        self._open.uuid = _text(message.get("uuid"))
+        content = body.get("content")
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        for block in blocks:
+            if isinstance(block, Mapping):
+                yield from self._open.add(block)
+
+    def update_usage(self, parent: str | None, reported: Any) -> None:
+        """The API has said what the open answer used in the end."""
+        if self._open is not None and self._open.parent == parent:
+            self._open.usage.update(_present(reported))
+
+    def close(self, parent: str | None = None, *, only: bool = False) -> Iterator[Event]:
+        """The rest of the open group, if there is one; with `only`, if it is that of `parent`."""
+        group = self._open
+        if group is None or (only and group.parent != parent):
+            return
+        self._open = None
+        yield from group.close()
+
+    def _turn_of(self, name: str, parent: str | None) -> int | None:
+        """A subagent's answers are no turns of the agent."""
+        if parent is not None:
+            return None
+        if name != self._message_id:
+            self._message_id = name
+            self._last_turn += 1
+        return self._last_turn
+
+
+class _Group:
+    """The lines of one answer."""
+
+    def __init__(self, name: str, parent: str | None, turn: int | None) -> None:
+        self.name = name
+        self.parent = parent
+        self.usage: dict[str, Any] = {}
+        self.uuid: str | None = None
+        self._turn = turn
+        self._index = 0
+        self._held: AssistantEvent | None = None
+
+    def add(self, block: Mapping[str, Any]) -> Iterator[Event]:
+        if block.get("type") in CALLS:
+            yield from self._release()
+            yield self._placed(
+                ToolUseEvent(
+                    tool_name=str(block.get("name")),
+                    tool_use_id=_text(block.get("id")),
+                    input=block.get("input"),
+                    extra=None if block["type"] == "tool_use" else {"kind": block["type"]},
+                )
+            )
+            return
+        said = _said(block)
+        if self._held is not None and (self._held.content or not said.content):
+            yield from self._release()
+        self._held = _together(self._held, said)
+
+    def close(self) -> Iterator[Event]:
+        usage = usage_of(self.usage)
+        last = self._held or AssistantEvent()
+        self._held = None
+        spent = usage if usage != NOTHING_USED else None
+        yield self._placed(msgspec.structs.replace(last, usage=spent, end=True))
+
+    def _release(self) -> Iterator[Event]:
+        if self._held is not None:
+            held, self._held = self._held, None
+            yield self._placed(held)
+
+    def _placed(self, event: AssistantEvent | ToolUseEvent) -> Event:
+        index, self._index = self._index, self._index + 1
+        return msgspec.structs.replace(
+            event, turn=self._turn, index=index, uuid=self.uuid, parent_tool_use_id=self.parent
+        )
+
+
+def _said(block: Mapping[str, Any]) -> AssistantEvent:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return AssistantEvent(content=text)
+        case {"type": "thinking", "thinking": str(thought)}:
+            signature = block.get("signature")
+            return AssistantEvent(
+                thinking=thought, extra={"signature": signature} if signature else None
+            )
+        case _:
+            return AssistantEvent(extra={"block": dict(block)})
+
+
+def _together(first: AssistantEvent | None, second: AssistantEvent) -> AssistantEvent:
+    """A thought and the text that follows it, on one line."""
+    if first is None:
+        return second
+    return msgspec.structs.replace(first, content=second.content)
+
+
+def _present(reported: Any) -> dict[str, Any]:
+    if not isinstance(reported, Mapping):
+        return {}
+    return {name: value for name, value in reported.items() if value is not None}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,89 @@
+"""Claude's `system` messages that are worth a line, each with what it becomes; and those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nightherd.model.system import CompactBoundary, Denied, HookRan, Payload, ToolProgress, Warned
+
+Message = Mapping[str, Any]
+News = tuple[Payload, str | None]
+"""What it is about, and the text that goes with it."""
+
+
+def _retry(message: Message) -> News:
+    status = message.get("error_status") or "no answer"
+    delay = message.get("retry_delay_ms")
+    wait = f" in {delay / 1000:.1f} s" if isinstance(delay, int | float) else ""
+    tries = f"{message.get('attempt')} of {message.get('max_retries')}"
+    text = f"the API refused ({status}, {message.get('error')}); trying again{wait}, {tries}"
+    return Warned(code="api_retry", raw={"status": message.get("error_status")}), text
+
+
+def _denied(message: Message) -> News:
+    reason = _text(message, "message") or "not allowed"
+    return Denied(
+        tool_name=_text(message, "tool_name") or "",
+        reason=reason,
+        tool_use_id=_text(message, "tool_use_id"),
+    ), reason
+
+
+def _compacted(message: Message) -> News:
+    facts = message.get("compact_metadata")
+    known = facts if isinstance(facts, Mapping) else {}
+    before = known.get("pre_tokens")
+    return CompactBoundary(
+        trigger=_text(known, "trigger"), tokens_before=before if isinstance(before, int) else None
+    ), None
+
+
+def _hook(message: Message) -> News:
+    return HookRan(
+        name=_text(message, "hook_name") or "",
+        event=_text(message, "hook_event") or "",
+        success=message.get("outcome") == "success" or message.get("exit_code") == 0,
+        output=_text(message, "output"),
+    ), None
+
+
+def _task_ended(message: Message) -> News:
+    """A background task's end, with the call that started it."""
+    said = f"background task {message.get('status')}: {message.get('summary')}"
+    return ToolProgress(tool_use_id=_text(message, "tool_use_id")), said
+
+
+def _warned(message: Message) -> News:
+    said = _text(message, "content") or _text(message, "message")
+    return Warned(code=str(message.get("subtype"))), said
+
+
+def _text(message: Message, name: str) -> str | None:
+    value = message.get(name)
+    return value if isinstance(value, str) else None
+
+
+NEWS: Mapping[str, Callable[[Message], News]] = {
+    "api_retry": _retry,
+    "permission_denied": _denied,
+    "compact_boundary": _compacted,
+    "hook_response": _hook,
+    "task_notification": _task_ended,
+    "model_fallback": _warned,
+    "model_refusal_no_fallback": _warned,
+    "informational": _warned,
+    "notification": _warned,
+    "session_writes_lost": _warned,
+}
+
+SILENT = frozenset(
+    {
+        "status", "thinking_tokens", "task_started", "task_progress", "task_updated", "hook_started",
+        "hook_progress", "session_state_changed", "session_title_changed", "files_persisted",
+        "local_command_output", "commands_changed", "memory_recall", "post_turn_summary",
+        "turn_preempted", "keep_alive", "control_request", "control_response", "prompt_suggestion",
+        "rate_limit_event", "tool_use_summary", "conversation_reset",
+    }
+)  # fmt: skip
+"""Types and subtypes that say nothing the other messages do not say."""

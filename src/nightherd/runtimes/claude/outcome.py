@@ -1,0 +1,164 @@
+"""Every way a run of Claude fails, and what it is called: one table, read from the top, the first row that fits.
+
+Versions differ in how they tag a failure, so a row names what has stayed the same: the API's status, the
+kind of error, and only where nothing else tells, the text.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nightherd.model.event import ErrorEvent
+from nightherd.runtimes.keeper.attendant import Ending, KilledBy
+
+STDERR_SHOWN = 2000
+"""Characters of standard error that an error's text ends with, when there is nothing better to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What Claude said about how it ended, and what it said about the failure before."""
+
+    text: str
+    subtype: str = ""
+    status: int | None = None
+    kind: str = ""
+    """Claude's own word for the error: `rate_limit`, `billing_error` ..."""
+    stop_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A row: what it is called, whether trying again later can help, and what has to be so."""
+
+    code: str
+    recoverable: bool = False
+    subtype: str | None = None
+    statuses: frozenset[int] | None = None
+    kind: str | None = None
+    stop_reason: str | None = None
+    text: str | None = None
+
+    def fits(self, report: Report) -> bool:
+        """Whether everything the row names is so."""
+        return (
+            self.subtype in (None, report.subtype)
+            and self.kind in (None, report.kind)
+            and self.stop_reason in (None, report.stop_reason)
+            and (self.statuses is None or report.status in self.statuses)
+            and (self.text is None or re.search(self.text, report.text) is not None)
+        )
+
+
+def _statuses(*codes: int) -> frozenset[int]:
+    return frozenset(codes)
+
+
+SERVER_ERRORS = frozenset(range(500, 600))
+
+FAILURES = (
+    Failure(code="max_turns", subtype="error_max_turns"),
+    Failure(code="limit", subtype="error_max_budget_usd"),
+    Failure(code="session_not_found", text=r"^No conversation found|requires a valid session ID"),
+    Failure(code="missing_api_key", text=r"^Not logged in|Invalid API key . Please run /login"),
+    Failure(code="refused", stop_reason="refusal"),
+    Failure(code="prompt_too_long", text=r"^Prompt is too long"),
+    Failure(code="prompt_too_long", statuses=_statuses(413)),
+    Failure(code="billing", kind="billing_error"),
+    Failure(code="output_limit", kind="max_output_tokens"),
+    Failure(code="auth_failed", statuses=_statuses(401, 403)),
+    Failure(code="model_not_found", kind="model_not_found"),
+    Failure(code="rate_limited", recoverable=True, statuses=_statuses(429)),
+    Failure(code="overloaded", recoverable=True, statuses=_statuses(529)),
+    Failure(code="server_error", recoverable=True, statuses=SERVER_ERRORS),
+    Failure(code="invalid_request", statuses=frozenset(range(400, 500))),
+    Failure(code="rate_limited", recoverable=True, kind="rate_limit"),
+    Failure(code="auth_failed", kind="authentication_failed"),
+    Failure(code="network", recoverable=True, kind="connection_failed"),
+    Failure(code="network", recoverable=True, text=r"ECONN|ENOTFOUND|ETIMEDOUT|EPIPE|Connection"),
+    Failure(code="network", recoverable=True, text=r"Unable to connect|timed out|fetch failed"),
+    Failure(code="malformed_answer", recoverable=True, text=r"empty or malformed response"),
+    Failure(code="server_error", recoverable=True, kind="server_error"),
+    Failure(code="invalid_request", kind="invalid_request"),
+    Failure(code="interrupted", text=r"[Ii]nterrupted|aborted"),
+)
+"""What is reported, from the most telling to the least."""
+
+OTHERWISE = Failure(code="claude_failed")
+"""What no row says."""
+
+
+def failure_of(report: Report) -> Failure:
+    """The row that fits."""
+    return next((row for row in FAILURES if row.fits(report)), OTHERWISE)
+
+
+def reported(report: Report, *, usage: Mapping[str, Any] | None, uuid: str | None) -> ErrorEvent:
+    """The event for a failure that Claude reported."""
+    row = failure_of(report)
+    facts = {"recoverable": row.recoverable or None, "status": report.status, "usage": usage}
+    return ErrorEvent(
+        message=report.text,
+        code=row.code,
+        uuid=uuid,
+        extra={name: fact for name, fact in facts.items() if fact} or None,
+    )
+
+
+def vanished(ending: Ending, stderr: str) -> ErrorEvent:
+    """The event for a `claude` that ended without saying how the run came out."""
+    said = stderr.strip()[-STDERR_SHOWN:]
+    match ending:
+        case Ending(killed_by=KilledBy.LEASE):
+            return ErrorEvent(
+                message="claude was stopped: the worker had not shown for too long that it is alive",
+                code="killed",
+            )
+        case Ending(returncode=None) | Ending(killed_by=KilledBy.KEEPER_GONE):
+            return ErrorEvent(
+                message="claude was stopped: the process that guards it was killed", code="killed"
+            )
+        case Ending(returncode=int(code)) if code < 0:
+            message = f"claude was ended by {_signal_name(-code)} before it had finished"
+            return ErrorEvent(message=message, code="killed", extra={"recoverable": True})
+        case Ending(returncode=0):
+            return ErrorEvent(message="claude ended without a result", code="no_result")
+        case _:
+            row = failure_of(Report(text=said)) if said else OTHERWISE
+            message = f"claude ended with exit code {ending.returncode}"
+            return ErrorEvent(message=f"{message}: {said}" if said else message, code=row.code)
+
+
+def not_started(error: OSError | ValueError, program: str, directory: str) -> ErrorEvent:
+    """The event for a `claude` that could not be started in `directory`."""
+    if isinstance(error, OSError) and error.filename == directory:
+        return ErrorEvent(
+            message=f"there is no directory {directory} to work in", code="working_directory"
+        )
+    return ErrorEvent(message=f"{program} cannot be started: {error}", code="missing_cli")
+
+
+MISSING_CLI = ErrorEvent(
+    message="there is no `claude` on PATH: install Claude Code, or set PATH for the worker",
+    code="missing_cli",
+)
+
+
+def stalled(seconds: float) -> ErrorEvent:
+    """The event for a run that said nothing for too long."""
+    return ErrorEvent(
+        message=f"claude said nothing for {seconds:g} s and was stopped",
+        code="stalled",
+        extra={"recoverable": True},
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,272 @@
+"""What each of Claude's messages means in our events (docs/guide/claude.md has the table).
+
+Nothing that Claude says ends a run by being unknown or broken: it is recorded as a warning. A result is
+kept until the stream ends, because a background task may make another one follow; it becomes
+`system/complete` or an error, and never a second copy of the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    describe,
+)
+from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
+from nightherd.runtimes.claude.answer import Answers
+from nightherd.runtimes.claude.news import NEWS, SILENT
+from nightherd.runtimes.claude.outcome import Report, reported
+from nightherd.runtimes.claude.spending import Spending
+
+RAW_CHARACTERS = 2000
+"""Kept of a message that is not understood."""
+
+Message = Mapping[str, Any]
+
+
+class Translator:
+    """Translates the messages of one run, in order."""
+
+    def __init__(
+        self, *, runtime: str, first_turn: int, is_resumed: bool, gives_partial: bool = False
+    ) -> None:
+        self._runtime = runtime
+        self._answers = Answers(first_turn)
+        self._spending = Spending(is_resumed=is_resumed)
+        self._gives_partial = gives_partial
+        self._init: Init | None = None
+        self._result: Message | None = None
+        self._failed: Message | None = None
+        self._api_error: Message = {}
+        self._open_tasks = 0
+
+    @property
+    def has_result(self) -> bool:
+        """Whether Claude has said how the run came out, and may go on only for what runs in the background."""
+        return self._result is not None
+
+    @property
+    def has_open_tasks(self) -> bool:
+        """Whether something runs in the background that another answer may come from."""
+        return self._open_tasks > 0
+
+    def line(self, line: bytes) -> Iterator[Event]:
+        """The events of one line of output."""
+        if not line.strip():
+            return
+        try:
+            message = json.loads(line)
+        except ValueError:
+            yield _warning(
+                "malformed_line", "a line from claude is not JSON", line.decode(errors="replace")
+            )
+            return
+        if not isinstance(message, Mapping):
+            yield _warning("malformed_line", "a line from claude is no message", message)
+            return
+        yield from self.message(message)
+
+    def message(self, message: Message) -> Iterator[Event]:
+        """The events of one message."""
+        kind = _text(message.get("type")) or ""
+        translate = self._KINDS.get(kind)
+        if translate is not None:
+            yield from translate(self, message)
+        elif kind not in SILENT:
+            yield _warning("unknown_message", f"claude sent a message of type {kind!r}", message)
+
+    def finish(self) -> Iterator[Event]:
+        """The last events, when nothing more will come; none about the outcome when Claude has not said it."""
+        yield from self._answers.close()
+        if self._result is None:
+            return
+        if not self._spending.is_cost_known:
+            yield _warning(
+                "cost_unknown", "this version of claude says only what the whole session cost"
+            )
+        yield self._outcome(self._result)
+
+    def _outcome(self, result: Message) -> Event:
+        usage = self._spending.usage
+        if self._failed is not None:
+            return reported(
+                self._report(self._failed),
+                usage=msgspec.to_builtins(usage),
+                uuid=_text(self._failed.get("uuid")),
+            )
+        complete = describe(
+            Complete(
+                usage=usage,
+                stop_reason=_text(result.get("stop_reason")),
+                model_usage=self._spending.models or None,
+            )
+        )
+        return msgspec.structs.replace(complete, uuid=_text(result.get("uuid")))
+
+    def _report(self, result: Message) -> Report:
+        said = self._api_error
+        status = result.get("api_error_status") or said.get("api_error_status")
+        kind = _text(said.get("api_error")) or _text(said.get("error")) or ""
+        errors = result.get("errors")
+        text = _text(result.get("result")) or (
+            "; ".join(str(one) for one in errors) if isinstance(errors, list) else ""
+        )
+        subtype = _text(result.get("subtype")) or ""
+        return Report(
+            text=text or f"claude ended with {subtype or 'an error'}",
+            subtype=subtype,
+            status=status if isinstance(status, int) else None,
+            kind=kind,
+            stop_reason=_text(result.get("stop_reason")) or "",
+        )
+
+    def _assistant(self, message: Message) -> Iterator[Event]:
+        if message.get("error") or message.get("is_api_error_message"):
+            # Not an answer: words of Claude's own about a request that failed. The result repeats them.
+            self._api_error = message
+            return
+        yield from self._answers.add(message)
+
+    def _user(self, message: Message) -> Iterator[Event]:
+        if message.get("isReplay"):
+            return
+        yield from self._answers.close()
+        body = message.get("message")
+        content = body.get("content") if isinstance(body, Mapping) else None
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        parent, uuid = _text(message.get("parent_tool_use_id")), _text(message.get("uuid"))
+        for block in blocks:
+            event = self._tool_result(block, parent) or _user_input(block)
+            if event is not None:
+                yield msgspec.structs.replace(
+                    event, uuid=uuid, parent_tool_use_id=parent, index=0, end=True
+                )
+
+    def _tool_result(self, block: Any, parent: str | None) -> ToolResultEvent | None:
+        if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+            return None
+        failed = bool(block.get("is_error"))
+        result = block.get("content")
+        return ToolResultEvent(
+            tool_use_id=_text(block.get("tool_use_id")),
+            result=result,
+            success=not failed,
+            error=_first_line(result) if failed else None,
+            turn=None if parent is not None else self._answers.turn,
+        )
+
+    def _stream_event(self, message: Message) -> Iterator[Event]:
+        parent = _text(message.get("parent_tool_use_id"))
+        match message.get("event"):
+            case {"type": "message_delta", "usage": usage}:
+                self._answers.update_usage(parent, usage)
+            case {"type": "message_stop"}:
+                yield from self._answers.close(parent, only=True)
+            case {"type": "content_block_delta", "delta": {"text": str(text)}} if (
+                self._gives_partial
+            ):
+                yield AssistantEvent(content=text, partial=True, parent_tool_use_id=parent)
+            case _:
+                pass
+
+    def _system(self, message: Message) -> Iterator[Event]:
+        subtype = _text(message.get("subtype")) or ""
+        news = NEWS.get(subtype)
+        if subtype == "init":
+            yield from self._begin(message)
+        elif subtype == "background_tasks_changed":
+            tasks = message.get("tasks")
+            self._open_tasks = len(tasks) if isinstance(tasks, list) else 0
+        elif news is not None:
+            event = describe(*news(message))
+            yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
+        elif subtype not in SILENT:
+            yield _warning("unknown_message", f"claude sent system/{subtype}", message)
+
+    def _begin(self, message: Message) -> Iterator[Event]:
+        """Claude introduces itself with every turn; only what is new is worth a line."""
+        tools = message.get("tools")
+        init = Init(
+            runtime=self._runtime,
+            runtime_session_id=_text(message.get("session_id")),
+            model=_text(message.get("model")),
+            working_directory=_text(message.get("cwd")),
+            tools=[str(tool) for tool in tools] if isinstance(tools, list) else None,
+        )
+        if init != self._init:
+            self._init = init
+            yield msgspec.structs.replace(describe(init), uuid=_text(message.get("uuid")))
+
+    def _keep_result(self, message: Message) -> Iterator[Event]:
+        yield from self._answers.close()
+        self._spending.add(message)
+        self._result = message
+        if message.get("is_error") or message.get("subtype") != "success":
+            self._failed = self._failed or message
+
+    def _progress(self, message: Message) -> Iterator[Event]:
+        seconds = message.get("elapsed_time_seconds")
+        elapsed = round(seconds * 1000) if isinstance(seconds, int | float) else None
+        yield describe(
+            ToolProgress(tool_use_id=_text(message.get("tool_use_id")), elapsed_ms=elapsed)
+        )
+
+    def _auth_status(self, message: Message) -> Iterator[Event]:
+        error = _text(message.get("error"))
+        yield describe(AuthStatus(is_authenticated=error is None), error)
+
+    def _error(self, message: Message) -> Iterator[Event]:
+        error = message.get("error")
+        text = error.get("message") if isinstance(error, Mapping) else error
+        yield ErrorEvent(message=str(text or message.get("message")), code="claude_failed")
+
+    _KINDS: Mapping[str, Callable[[Translator, Message], Iterator[Event]]] = {
+        "system": _system,
+        "assistant": _assistant,
+        "user": _user,
+        "stream_event": _stream_event,
+        "result": _keep_result,
+        "tool_progress": _progress,
+        "auth_status": _auth_status,
+        "error": _error,
+    }
+
+
+def _user_input(block: Any) -> SystemEvent | None:
+    """Words that were put into the conversation on the user's side while it ran."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text)
+        case _:
+            return None
+
+
+def _warning(code: str, text: str, raw: Any = None) -> SystemEvent:
+    """What is not understood, in bounded length."""
+    if raw is not None:
+        raw = raw if isinstance(raw, str) else json.dumps(raw, default=str)
+        raw = raw[:RAW_CHARACTERS]
+    return describe(Warned(code=code, raw=raw), text)
+
+
+def _first_line(result: Any) -> str:
+    """What a failed tool said, as the short reason; the whole stays in the result."""
+    if isinstance(result, list):
+        result = next(
+            (part["text"] for part in result if isinstance(part, Mapping) and "text" in part), ""
+        )
+    lines = str(result or "").strip().splitlines()
+    return lines[0] if lines else "the tool failed"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
