@@ -98,14 +98,17 @@ async def take(events: AsyncIterator[Event], count: int) -> list[Event]:
 
 def is_running(pid: int) -> bool:
     """Whether the process does anything still; one that is only not yet reaped does not."""
-    stat = Path(f"/proc/{pid}/stat")
-    if stat.exists():
-        return stat.read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    if Path("/proc/self/stat").exists():
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return not Path("/proc/self/stat").exists()
+    return True
 
 
 def is_written(path: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -321,7 +322,8 @@ def test_secrets_stand_in_no_command_line(tmp_path: Path) -> None:
     async def look() -> list[str]:
         options = {"env": {**ENVIRONMENT, "TOKEN": secret}}
         async with kept(tmp_path, "sleep", "1000", **options) as process:
-            assert f"/proc/{process.pid}/cmdline" in with_argument("1000")
+            # The kernel shows the arguments of a new program a moment after it has begun.
+            await until(lambda: f"/proc/{process.pid}/cmdline" in with_argument("1000"))
             keeper = anyio.Path(f"/proc/{process.keeper_pid}")
             assert secret.encode() not in await (keeper / "environ").read_bytes()
             return with_argument(secret)
@@ -430,6 +432,16 @@ def test_a_keeper_killed_after_its_command_ended_leaves_nothing_in_the_backgroun
     anyio.run(leave)
 
     assert not is_running(int((tmp_path / "it.pid").read_text()))
+
+
+def test_a_keeper_that_dies_at_once_is_an_ending_for_the_command_may_have_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+
+    _, ending = anyio.run(run, tmp_path, "true")
+
+    assert ending == Ending(returncode=None, killed_by=KilledBy.KEEPER_GONE)
 
 
 def test_no_more_start_at_once_than_the_limiter_allows(tmp_path: Path) -> None:

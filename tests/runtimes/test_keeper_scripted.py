@@ -93,5 +93,5 @@ def test_a_command_is_stopped_when_the_lease_of_its_worker_runs_out(stage: Stage
 def test_a_command_whose_keeper_is_killed_is_stopped_and_the_result_says_so(stage: Stage) -> None:
     result = bash_result(stage, "sleep 1000 & wait", "kill")
 
-    assert result.error == "stopped: the process that guards the command was killed"
+    assert result.error == "stopped: the process that guards the command died"
     assert not is_running(stage.pid_in("it.pid"))

@@ -6,9 +6,9 @@ left running in the background is attended to after the call that started it has
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +17,9 @@ from nightherd.runtimes.keeper.census import Census
 from nightherd.runtimes.keeper.ending import end_processes
 from nightherd.runtimes.keeper.instructions import Instructions, encode
 from nightherd.runtimes.keeper.launch import launch
+
+UNSEEN_S = 0.05
+"""A program that has just begun does not show its marks yet."""
 
 
 class KilledBy(StrEnum):
@@ -145,6 +148,8 @@ class Attendant:
 
     def _stand_in(self) -> None:
         """The keeper was killed: end what it kept, without grace, for nobody else would."""
+        if not self.pid:
+            time.sleep(UNSEEN_S)
         has_child = self.pid and self.ending is None
         roots = frozenset({self.pid}) if has_child else frozenset()
         killed, left = end_processes(Census(marks=self._marks, roots=roots), 0.0)
@@ -152,5 +157,3 @@ class Attendant:
         self.ending = Ending(
             returncode=code, killed_by=KilledBy.KEEPER_GONE, killed=killed, left=len(left)
         )
-        if not self.pid:
-            self.refusal = OSError(errno.ECHILD, "the keeper died before the command began")

@@ -269,24 +269,20 @@ def _spawn(told: Instructions) -> int:
     name = told.argv[0]
     path = told.environment.get(b"PATH", os.fsencode(os.defpath))
     folders = [b""] if b"/" in name else path.split(b":")
-    refusal: OSError | None = None
+    refusal: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for folder in folders:
+        program = folder + b"/" + name if folder else name
         try:
             return os.posix_spawn(
-                folder + b"/" + name if folder else name,
-                told.argv,
-                told.environment,
-                setpgroup=0,
-                setsigmask=(),
-                setsigdef=restored,
+                program, told.argv, told.environment, setpgroup=0, setsigmask=(), setsigdef=restored
             )
         except OSError as error:
-            # One that may not be run is the better answer than the many where there is none.
-            if refusal is None or error.errno == errno.EACCES:
-                refusal = error
             if error.errno not in NOT_HERE:
-                break
-    raise refusal or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+                raise
+            # One that is there and may not be run is the better answer than the many where there is none.
+            if os.access(program, os.F_OK):
+                refusal = error
+    raise refusal
 
 
 def _say(line: bytes) -> None:

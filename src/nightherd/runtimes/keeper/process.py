@@ -41,7 +41,7 @@ class KeptProcess:
 
     @property
     def pid(self) -> int:
-        """The command's, which is also that of its process group."""
+        """The command's, which is also that of its process group; 0 when its keeper died before it could say."""
         return self._attendant.pid
 
     @property
@@ -82,7 +82,10 @@ class KeptProcess:
                 stream.close()
 
     async def begin(self, keepers: Keepers) -> None:
-        """Have it started; `OSError` when it cannot be. It is among `keepers` until nothing of it is left."""
+        """Have it started; `OSError` when it cannot be. It is among `keepers` until nothing of it is left.
+
+        A keeper that dies before it has said so may have started it: that is an ending, not a refusal.
+        """
         keepers.add(self)
 
         def changed() -> None:

@@ -105,7 +105,7 @@ def _outcome(ending: Ending, text: str) -> ToolOutcome:
         case KilledBy.LEASE:
             return failed("stopped: the worker had not shown for too long that it is alive", text)
         case KilledBy.KEEPER_GONE:
-            return failed("stopped: the process that guards the command was killed", text)
+            return failed("stopped: the process that guards the command died", text)
         case KilledBy.NONE | KilledBy.STOP | KilledBy.WORKER_GONE:
             code = ending.returncode
             return ToolOutcome(result=text) if code == 0 else failed(_explain(code), text)
