@@ -190,7 +190,7 @@ def check_doctor_leaves_nothing(pasture: Pasture) -> None:
         for finding in check["findings"]
         if not finding["is_fixed"] and not finding["message"].endswith(NEVER_BEGUN)
     ]
-    assert (ended.status, left) == (0, [])
+    assert (ended.status, [finding["message"] for finding in left]) == (0, [])
 
 
 def check_everything_agrees(pasture: Pasture) -> None:

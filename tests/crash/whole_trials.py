@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 
+from crash.power_recording import Recording
 from crash.system_calls import probe_system_calls
 from nightherd import ports
 from nightherd.cli import doctor, run
@@ -33,6 +34,7 @@ LOADED = (doctor, run, files, checkup, follower, scripted, checks, mending)
 
 COMMAND = f"{__name__}:command"
 GO_ON = f"{__name__}:go_on"
+RECORDED = f"{__name__}:recorded_command"
 
 
 def command(order: dict[str, Any], say: Say) -> None:
@@ -89,3 +91,16 @@ def _said(say: Say) -> Probe:
         say(point)
 
     return probe
+
+
+def recorded_command(order: dict[str, Any], say: Say) -> None:
+    """Run `arguments` in the folder, and save what it did to its files as `recording`."""
+    os.chdir(order["folder"])
+    shown = os.open(order["shown"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(shown, 1)
+    os.dup2(shown, 2)
+    recording = Recording(Path(order["folder"]))
+    recording.begin()
+    code = main(order["arguments"])
+    recording.save(Path(order["recording"]))
+    os._exit(code)

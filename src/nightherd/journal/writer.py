@@ -52,7 +52,6 @@ class JournalFile:
         self._is_synced_always = durability is Durability.FSYNC
         self._is_synced_ever = durability is not Durability.PROCESS
         self._probe = probe
-        self._unsynced: set[BlobRef] = set()
         self._is_named = False
         self._is_fenced = False
         self._has_fragment = False
@@ -97,14 +96,11 @@ class JournalFile:
         return written
 
     def sync(self) -> None:
-        """Everything appended, and every blob it names, survives a power cut from here on."""
+        """Everything appended survives a power cut from here on."""
         if self._fd < 0:
             raise self._over()
         if not self._is_synced_ever:
             return
-        if self._unsynced:
-            self._blobs.sync(self._unsynced)
-            self._unsynced.clear()
         self._sync_lines()
         if os.fstat(self._fd).st_nlink == 0:
             raise JournalError(
@@ -153,7 +149,7 @@ class JournalFile:
 
     def _cut(self, start: int, end: int) -> None:
         torn = describe_fragment(self._fd, start, end, self._blobs)
-        self._remember(torn.blobs)
+        self._secure(torn.blobs)
         self._reach("journal.before_mend")
         self._place(torn.event, prefix=b"\n")
         self._reach("journal.after_mend")
@@ -167,7 +163,7 @@ class JournalFile:
         while True:
             sealed = seal(self._stamp(event), self._blobs)
             read_back(sealed.line)
-            self._remember(sealed.blobs)
+            self._secure(sealed.blobs)
             end = self._write(prefix + sealed.line)
             prefix = b""
             if self._catch_up(end, end - len(sealed.line)):
@@ -185,12 +181,10 @@ class JournalFile:
             raise self._failed("sync", error) from error
         self._reach("journal.after_sync")
 
-    def _remember(self, blobs: tuple[BlobRef, ...]) -> None:
-        """Blobs have to be as safe as the line that names them."""
-        if self._is_synced_always and blobs:
+    def _secure(self, blobs: tuple[BlobRef, ...]) -> None:
+        """Blobs are on the disk before a line names them: after a power cut, a line that is left has its body."""
+        if blobs and self._is_synced_ever:
             self._blobs.sync(blobs)
-        elif self._is_synced_ever:
-            self._unsynced.update(blobs)
 
     def _catch_up(self, end: int, mine: int) -> bool:
         """Read what came up to `end` since the last look; whether the line at `mine` counts."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nightherd.db.failure import errno_name, explain
 from nightherd.errors import StateDirectoryCreateError, StateDirectoryValidationError
+from nightherd.files.calls import sync_directory
 from nightherd.state import layout
 
 NETWORK_FILESYSTEMS = frozenset(
@@ -98,9 +99,10 @@ def init_state_directory(root: Path, *, mounts: Path = MOUNTS) -> StateDirectory
     directory = StateDirectory(root=Path(os.path.abspath(root)))  # noqa: PTH100 - links stay as they are
     _refuse_dangling(directory.root)
     _refuse_network(directory.root, mounts)
-    for path in directory.directories:
-        _make(path)
+    made = [path for path in directory.directories if _make(path)]
     _write_gitignore(directory.root / layout.GITIGNORE)
+    if made:
+        _sync_names(directory.root)
     return validate_state_directory(directory.root)
 
 
@@ -160,7 +162,20 @@ def _refuse_network(root: Path, mounts: Path) -> None:
         )
 
 
-def _make(path: Path) -> None:
+def _sync_names(root: Path) -> None:
+    """What is synced inside a directory is lost in a power cut when the directory's own name is."""
+    try:
+        for path in (root, root.parent):
+            sync_directory(path)
+    except OSError as error:
+        raise StateDirectoryCreateError(
+            explain(error, root), path=str(root), code=errno_name(error)
+        ) from error
+
+
+def _make(path: Path) -> bool:
+    """Make the directory; whether it was not there."""
+    is_new = not path.is_dir()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
@@ -169,6 +184,7 @@ def _make(path: Path) -> None:
         raise StateDirectoryCreateError(
             explain(error, path), path=str(path), code=errno_name(error)
         ) from error
+    return is_new
 
 
 def _write_gitignore(path: Path) -> None:
