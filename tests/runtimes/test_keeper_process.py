@@ -378,6 +378,25 @@ def test_stopping_gives_a_grace_and_then_kills(tmp_path: Path) -> None:
     assert deaf.killed >= 1
 
 
+def test_a_process_that_forks_away_all_the_time_is_caught(tmp_path: Path) -> None:
+    runner = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "os.write(1, b'ready')\n"
+        "while not os.fork(): pass\n"
+    )
+
+    async def stop() -> Ending:
+        async with kept(tmp_path, sys.executable, "-S", "-c", runner) as process:
+            assert process.stdout is not None
+            assert await process.stdout.receive() == b"ready"
+            ending = await process.stop()
+            assert await process.stdout.receive() == b""  # nobody is left who could print
+            return ending
+
+    assert anyio.run(stop).left == 0
+
+
 @pytest.mark.parametrize("way", ["cancelled", "raised", "left"])
 def test_leaving_the_block_in_whatever_way_ends_everything(tmp_path: Path, way: str) -> None:
     daemon = "setsid sh -c 'trap \"\" TERM; echo $$ > it.pid; while :; do sleep 1; done' &"

@@ -252,6 +252,8 @@ class _Guard:
             if is_over or process not in self._killed:
                 send(process[0], number)
                 self._killed[process] = number
+            if is_over:
+                _kill_group(process[0])
 
     def _returncode(self) -> int:
         if self._status is None:  # it has not even ended by being killed
@@ -261,6 +263,16 @@ class _Guard:
     def _report(self, *, left: int) -> None:
         ended = (self._returncode(), self._why, len(self._killed), left)
         _say(b"ended %d %s %d %d" % ended)
+
+
+def _kill_group(pid: int) -> None:
+    """Kill the whole group of one of ours: unlike one process after another, none can fork away from that."""
+    try:
+        group = os.getpgid(pid)
+    except OSError:
+        return
+    if group != os.getpgrp():
+        send(-group, signal.SIGKILL)
 
 
 def _spawn(told: Instructions) -> int:
