@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     )
     from nightherd.runtimes.keeper.keepers import Keepers
 
-RUNTIMES = {"scripted": "nightherd.runtimes.scripted:ScriptedRuntime"}
+RUNTIMES = {
+    "cli": "nightherd.runtimes.claude.cli:ClaudeCliRuntime",
+    "scripted": "nightherd.runtimes.scripted:ScriptedRuntime",
+}
 """Which class runs which runtime; a runtime that is not here is not available yet."""
 
 
@@ -87,10 +90,10 @@ def can_run(name: RuntimeName) -> bool:
 def check_runtime(name: RuntimeName) -> None:
     """`RefusedError` when nothing here runs `name`."""
     if not can_run(name):
-        there = ", ".join(repr(known) for known in RUNTIMES)
+        there = " and ".join(repr(known) for known in RUNTIMES)
         raise RefusedError(
-            f"runtime {name.value!r} is not available yet; {there} is",
-            hint="set `runtime: scripted` and give the agent a `script:`",
+            f"runtime {name.value!r} is not available yet; {there} are",
+            hint="set `runtime: cli` to use your own `claude`, or `runtime: scripted` and give a `script:`",
         )
 
 

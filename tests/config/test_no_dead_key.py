@@ -116,7 +116,8 @@ def test_every_key_is_read_or_waits_and_never_both(
 ) -> None:
     is_agent = model is AgentSchema
     read = read_of_agents(everything) if is_agent else read_of_fleet(everything)
-    rows = [row for row in (AGENT_KEYS if is_agent else FLEET_KEYS) if not row.values]
+    table = AGENT_KEYS if is_agent else FLEET_KEYS
+    rows = [row for row in table if not (row.values or row.runtimes)]
 
     dead = [
         path
@@ -137,7 +138,7 @@ def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> Non
 
     assert "session.mode" in read
     assert "script[].input.command" in read
-    assert "model" not in read
+    assert "effort" not in read
     assert "session.timeout" not in read
 
 
@@ -199,6 +200,12 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     ("line", "notices"),
     [
         ("runtime: sdk", ["'runtime: sdk' is not active yet: running agents with Claude"]),
+        ("runtime: cli", []),
+        ("{runtime: cli, model: x, max_turns: 3, denied_tools: [Bash]}", []),
+        (
+            "{runtime: scripted, model: x, denied_tools: [Bash]}",
+            ["'denied_tools' is not active yet: tools and permissions"],
+        ),
         ("runtime: native", ["'runtime: native' is not active yet: the native runtime"]),
         ("session: {mode: per_channel}", ["'session.mode: per_channel' is not active yet: chat"]),
         ("session: {mode: persistent}", []),
@@ -206,6 +213,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     ],
 )
 def test_values_that_wait_say_so(folder: Folder, line: str, notices: list[str]) -> None:
-    folder.fleet(f"agents:\n  - name: a\n    {line}\n")
+    agent = f"name: a\n    {line}" if not line.startswith("{") else "{name: a, " + line[1:]
+    folder.fleet(f"agents:\n  - {agent}\n")
 
     assert [one.split(" ", 1)[1] for one in folder.notices()] == notices

@@ -196,7 +196,7 @@ def test_runtime_that_is_not_there_yet_is_refused_before_anything_is_recorded(
     result = cli("run", "claude")
 
     assert (result.code, result.out) == (5, "")
-    assert "runtime 'sdk' is not available yet; 'scripted' is" in result.err
+    assert "runtime 'sdk' is not available yet; 'cli' and 'scripted' are" in result.err
     assert not (fleet / ".nightherd").exists()
 
 

@@ -22,6 +22,8 @@ class Waiting:
     feature: str
     values: frozenset[str] = frozenset()
     """Only these values of the key are waiting; none means the key as a whole."""
+    runtimes: frozenset[str] = frozenset()
+    """Only for agents of these runtimes is the key waiting; none means for every agent."""
 
 
 CLAUDE = "running agents with Claude"
@@ -32,8 +34,13 @@ TOOLS = "tools and permissions"
 CONTAINERS = "containers"
 DAEMON = "the daemon"
 
+MODELS = frozenset({"sdk", "native"})
+"""Runtimes that use a model and are not there yet; a script has no use for what models are told."""
+ALL_BUT_CLI = MODELS | {"scripted"}
+DEFAULT_RUNTIME = "sdk"
+
 AGENT_KEYS = (
-    Waiting("runtime", CLAUDE, frozenset({"sdk", "cli"})),
+    Waiting("runtime", CLAUDE, frozenset({"sdk"})),
     Waiting("runtime", "the native runtime", frozenset({"native"})),
     Waiting("session.mode", "chat", frozenset({"per_channel"})),
     Waiting("session.timeout", SESSIONS),
@@ -46,21 +53,21 @@ AGENT_KEYS = (
     Waiting("session.model", CLAUDE),
     Waiting("schedules", SCHEDULING),
     Waiting("limits", LIMITS),
-    Waiting("max_turns", LIMITS),
+    Waiting("max_turns", LIMITS, runtimes=ALL_BUT_CLI),
     Waiting("max_budget_usd", LIMITS),
-    Waiting("system_prompt", CLAUDE),
-    Waiting("model", CLAUDE),
+    Waiting("system_prompt", CLAUDE, runtimes=MODELS),
+    Waiting("model", CLAUDE, runtimes=MODELS),
     Waiting("fallback_model", CLAUDE),
     Waiting("effort", CLAUDE),
     Waiting("agents", CLAUDE),
-    Waiting("add_dirs", CLAUDE),
+    Waiting("add_dirs", CLAUDE, runtimes=MODELS),
     Waiting("sandbox", CLAUDE),
-    Waiting("setting_sources", CLAUDE),
+    Waiting("setting_sources", CLAUDE, runtimes=MODELS),
     Waiting("plugins", CLAUDE),
-    Waiting("permission_mode", TOOLS),
-    Waiting("tools", TOOLS),
-    Waiting("allowed_tools", TOOLS),
-    Waiting("denied_tools", TOOLS),
+    Waiting("permission_mode", TOOLS, runtimes=ALL_BUT_CLI),
+    Waiting("tools", TOOLS, runtimes=ALL_BUT_CLI),
+    Waiting("allowed_tools", TOOLS, runtimes=ALL_BUT_CLI),
+    Waiting("denied_tools", TOOLS, runtimes=ALL_BUT_CLI),
     Waiting("required_caps", TOOLS),
     Waiting("mcp_servers", "MCP servers"),
     Waiting("docker", CONTAINERS),
@@ -86,7 +93,10 @@ FLEET_KEYS = (
 
 def notices(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterator[Problem]:
     """One notice for each key of `node` that is not active yet, at its place."""
+    runtime = text_of(node.get("runtime")) or DEFAULT_RUNTIME
     for waiting in table:
+        if waiting.runtimes and runtime not in waiting.runtimes:
+            continue
         for entry, dotted in entries_at(node, waiting.key):
             if waiting.values and text_of(entry.value) not in waiting.values:
                 continue

@@ -88,7 +88,23 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         session_mode=SessionMode(agent.session.mode),
         job_timeout=agent.job_timeout,
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
+        model=agent.model,
+        system_prompt=agent.system_prompt,
+        max_turns=agent.max_turns,
+        permission_mode=agent.permission_mode or "acceptEdits",
+        tools=agent.tools,
+        allowed_tools=agent.allowed_tools or (),
+        denied_tools=agent.denied_tools or (),
+        add_dirs=agent.add_dirs or (),
+        setting_sources=setting_sources(agent),
     )
+
+
+def setting_sources(agent: AgentSchema) -> tuple[str, ...]:
+    """An agent that was given a place to work obeys what stands there; another obeys no settings at all."""
+    if agent.setting_sources is not None:
+        return agent.setting_sources
+    return () if agent.working_directory is None else ("project",)
 
 
 def resolve_script(steps: tuple[AnyStep, ...] | None) -> Script | None:

@@ -47,6 +47,21 @@ class Agent:
     job_timeout: timedelta | None = None
     max_concurrent: int = 1
     """How many of its jobs may run at once, whatever started them."""
+    model: str | None = None
+    system_prompt: str | None = None
+    """Instead of the runtime's own."""
+    max_turns: int | None = None
+    """Turns a job may take before it fails."""
+    permission_mode: str = "acceptEdits"
+    tools: tuple[str, ...] | None = None
+    """The only tools there are for it; None for all."""
+    allowed_tools: tuple[str, ...] = ()
+    """Approved beforehand."""
+    denied_tools: tuple[str, ...] = ()
+    add_dirs: tuple[str, ...] = ()
+    """More directories it may use."""
+    setting_sources: tuple[str, ...] = ()
+    """Which of Claude's own settings files it obeys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

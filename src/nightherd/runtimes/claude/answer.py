@@ -64,6 +64,12 @@ class Answers:
         self._open = None
         yield from group.close()
 
+    def abandon(self) -> Iterator[Event]:
+        """What was heard of an answer that will never be whole: without an end it is not history."""
+        if self._open is not None:
+            group, self._open = self._open, None
+            yield from group.release()
+
     def _turn_of(self, name: str, parent: str | None) -> int | None:
         """A subagent's answers are no turns of the agent."""
         if parent is not None:
@@ -88,7 +94,7 @@ class _Group:
 
     def add(self, block: Mapping[str, Any]) -> Iterator[Event]:
         if block.get("type") in CALLS:
-            yield from self._release()
+            yield from self.release()
             yield self._placed(
                 ToolUseEvent(
                     tool_name=str(block.get("name")),
@@ -100,7 +106,7 @@ class _Group:
             return
         said = _said(block)
         if self._held is not None and (self._held.content or not said.content):
-            yield from self._release()
+            yield from self.release()
         self._held = _together(self._held, said)
 
     def close(self) -> Iterator[Event]:
@@ -110,7 +116,7 @@ class _Group:
         spent = usage if usage != NOTHING_USED else None
         yield self._placed(msgspec.structs.replace(last, usage=spent, end=True))
 
-    def _release(self) -> Iterator[Event]:
+    def release(self) -> Iterator[Event]:
         if self._held is not None:
             held, self._held = self._held, None
             yield self._placed(held)

@@ -86,8 +86,8 @@ class Translator:
 
     def finish(self) -> Iterator[Event]:
         """The last events, when nothing more will come; none about the outcome when Claude has not said it."""
-        yield from self._answers.close()
         if self._result is None:
+            yield from self._answers.abandon()
             return
         if not self._spending.is_cost_known:
             yield _warning(

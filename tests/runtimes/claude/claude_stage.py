@@ -1,0 +1,110 @@
+"""A place to run the real `claude` in: its own home, a dummy key, and an API that never leaves this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.event import Event
+from nightherd.model.ids import ExecutionId, JobId
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.cli import ClaudeCliRuntime
+from nightherd.runtimes.keeper.census import Census
+from nightherd.testing.messages_api import MessagesApi
+
+JOB = JobId("job-2025-03-04-cla123")
+EXECUTION = ExecutionId(f"{JOB}.1")
+GRACE = timedelta(seconds=5)
+PATIENCE_S = 90
+
+
+@dataclass(frozen=True)
+class ClaudeStage:
+    """Runs agents in `work` with the `claude` that stands in `programs`."""
+
+    root: Path
+    programs: Path
+    agent: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+    def environment(self, api: MessagesApi | None = None) -> dict[str, str]:
+        """Nothing of this machine's own settings, and no way out of it."""
+        return {
+            "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.root / "home"),
+            "CLAUDE_CONFIG_DIR": str(self.root / "home" / "claude"),
+            "TMPDIR": str(self.root / "tmp"),
+            "ANTHROPIC_BASE_URL": api.url if api is not None else "http://127.0.0.1:9",
+            "ANTHROPIC_API_KEY": "dummy-key-of-the-tests",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+            "NO_PROXY": "127.0.0.1,localhost",
+        }
+
+    def request(
+        self,
+        api: MessagesApi | None = None,
+        prompt: str = "go",
+        *,
+        environment: Mapping[str, str] | None = None,
+        execution: str = EXECUTION,
+        runtime_session_id: str | None = None,
+        job_turns: int = 0,
+        **agent: Any,
+    ) -> RuntimeRequest:
+        given = {"working_directory": str(self.work), **self.agent, **agent}
+        return RuntimeRequest(
+            job_id=JOB,
+            execution=ExecutionId(execution),
+            agent=Agent(name="tester", runtime=RuntimeName.CLI, **given),
+            prompt=prompt,
+            job_turns=job_turns,
+            runtime_session_id=runtime_session_id,
+            environment={**self.environment(api), **(environment or {})},
+        )
+
+    def processes(self) -> dict[int, int]:
+        """Every process that runs with this stage's home: `claude`, and all it started."""
+        home = f"HOME={self.root / 'home'}".encode()
+        return dict(Census(marks=frozenset({home})).find())
+
+    async def follow(
+        self,
+        request: RuntimeRequest,
+        see: Callable[[Event], None],
+        runtime: ClaudeCliRuntime | None = None,
+    ) -> None:
+        """Carry the request out; `see` is told of every event."""
+        async for event in (runtime or ClaudeCliRuntime(grace=GRACE)).execute(request):
+            see(event)
+
+    def run(
+        self,
+        api: MessagesApi | None = None,
+        prompt: str = "go",
+        *,
+        runtime: ClaudeCliRuntime | None = None,
+        **request: Any,
+    ) -> list[Event]:
+        """Every event of one run."""
+        asked = self.request(api, prompt, **request)
+        seen: list[Event] = []
+
+        async def carry_out() -> None:
+            with anyio.fail_after(PATIENCE_S):
+                await self.follow(asked, seen.append, runtime)
+
+        anyio.run(carry_out)
+        return seen

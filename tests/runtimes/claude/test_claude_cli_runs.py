@@ -1,0 +1,281 @@
+"""The real `claude` under the `cli` runtime: what it is asked, what it does, what of that is on record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    payload_of,
+)
+from nightherd.model.outcome import Tally
+from nightherd.model.system import Complete, Denied, Init, SystemSubtype, Warned
+from nightherd.runtimes.claude.cli import ClaudeCliRuntime
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say, Tokens
+from runtimes.claude.claude_stage import JOB, ClaudeStage
+
+
+def of_kind(events: list[Event], kind: type[Any]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
+    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
+    return [payload for payload in found if isinstance(payload, kind)]
+
+
+def codes(events: list[Event]) -> list[str]:
+    return [warned.code for warned in payloads(events, Warned)]
+
+
+def error_of(events: list[Event]) -> ErrorEvent:
+    last = events[-1]
+    assert isinstance(last, ErrorEvent), last
+    return last
+
+
+def tally_of(events: list[Event]) -> Tally:
+    tally = Tally()
+    for event in events:
+        tally = tally.add(event)
+    return tally
+
+
+def session_of(events: list[Event]) -> str:
+    found = tally_of(events).runtime_session_id
+    assert found is not None
+    return found
+
+
+def test_text_is_answered_counted_and_completed(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="hello there", tokens=Tokens(input=1000, output=100))) as api:
+        events = stage.run(api, "say hello")
+
+    (init,) = payloads(events, Init)
+    assert (init.runtime, init.working_directory) == ("cli", str(stage.work))
+    assert init.runtime_session_id
+    assert "Bash" in init.tools
+    (answer,) = of_kind(events, AssistantEvent)
+    assert (answer.content, answer.turn, answer.end) == ("hello there", 1, True)
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (1000, 100)
+    (complete,) = payloads(events, Complete)
+    assert complete.stop_reason == "end_turn"
+    assert complete.usage.cost_microusd > 0
+    assert list(complete.model_usage.values()) == [complete.usage]
+    assert codes(events) == []
+    assert api.asked[0].texts.count("say hello") == 1
+    assert stage.processes() == {}
+
+
+@pytest.mark.parametrize(
+    "prompt", ["-p --model x", "/nothing like a command", "@nofile.txt", "line\nline", "ünï ✓ \x00"]
+)
+def test_prompt_arrives_as_it_is(stage: ClaudeStage, prompt: str) -> None:
+    with MessagesApi(Say(text="fine")) as api:
+        events = stage.run(api, prompt)
+
+    assert payloads(events, Complete)
+    assert prompt in api.asked[0].texts
+
+
+def test_long_prompt_arrives_whole(stage: ClaudeStage) -> None:
+    prompt = "word " * 400_000
+    with MessagesApi(Say(text="fine")) as api:
+        events = stage.run(api, prompt)
+
+    assert payloads(events, Complete)
+    assert any(text.strip() == prompt.strip() for text in api.asked[0].texts)
+
+
+def test_tools_really_run_and_their_results_are_true(stage: ClaudeStage) -> None:
+    calls = (
+        Call("Bash", {"command": "echo made > made.txt"}),
+        Call("Bash", {"command": "cat nothing-here"}),
+    )
+    with MessagesApi(Say(text="I try", calls=calls), Say(text="done")) as api:
+        events = stage.run(api, allowed_tools=("Bash",))
+
+    assert (stage.work / "made.txt").read_text() == "made\n"
+    uses = of_kind(events, ToolUseEvent)
+    assert [use.input["command"] for use in uses] == [call.input["command"] for call in calls]
+    success = {one.tool_use_id: one.success for one in of_kind(events, ToolResultEvent)}
+    assert [success[use.tool_use_id] for use in uses] == [True, False]
+    tally = tally_of(events)
+    assert (tally.turns, tally.messages, tally.answer) == (2, 4, "done")
+    assert tally.open_calls == frozenset()
+    assert len(api.asked) == 2
+
+
+def test_processes_carry_the_mark_of_their_execution(stage: ClaudeStage) -> None:
+    command = "printenv NIGHTHERD_EXECUTION"
+    with MessagesApi(Say(calls=(Call("Bash", {"command": command}),)), Say(text="done")) as api:
+        events = stage.run(api, permission_mode="bypassPermissions")
+
+    (result,) = of_kind(events, ToolResultEvent)
+    assert result.result.strip() == f"{JOB}.1"
+
+
+def test_tool_that_is_not_allowed_is_denied_on_record(stage: ClaudeStage) -> None:
+    touch = Say(calls=(Call("Bash", {"command": "touch made.txt"}),))
+    with MessagesApi(touch, Say(text="a pity")) as api:
+        events = stage.run(api, permission_mode="default")
+
+    (denied,) = payloads(events, Denied)
+    assert denied.tool_name == "Bash"
+    (result,) = of_kind(events, ToolResultEvent)
+    assert result.success is False
+    assert payloads(events, Complete)
+    assert not (stage.work / "made.txt").exists()
+
+
+def test_denied_tool_is_not_run_even_where_all_is_allowed(stage: ClaudeStage) -> None:
+    touch = Say(calls=(Call("Bash", {"command": "touch made.txt"}),))
+    with MessagesApi(touch, Say(text="a pity")) as api:
+        events = stage.run(api, permission_mode="bypassPermissions", denied_tools=("Bash",))
+
+    (result,) = of_kind(events, ToolResultEvent)
+    assert result.success is False
+    assert not (stage.work / "made.txt").exists()
+
+
+def test_only_the_tools_that_are_named_are_offered(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="x")) as api:
+        stage.run(api, tools=("Read", "Bash"))
+        stage.run(api, tools=())
+
+    offered = [{tool["name"] for tool in asked.body.get("tools", [])} for asked in api.asked]
+    # What claude puts in besides is a place for tools, not one that does anything.
+    assert offered[0] - {"DeferredToolPlaceholder"} == {"Read", "Bash"}
+    assert offered[1] == set()
+
+
+def test_options_reach_the_model(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="x")) as api:
+        stage.run(api, model="claude-sonnet-4-5", system_prompt="You are a lighthouse.")
+
+    body = api.asked[0].body
+    assert body["model"] == "claude-sonnet-4-5"
+    assert "You are a lighthouse." in json.dumps(body["system"])
+
+
+@pytest.mark.parametrize(("sources", "is_read"), [(("project",), True), ((), False)])
+def test_settings_of_the_place_are_obeyed_only_when_named(
+    stage: ClaudeStage, sources: tuple[str, ...], is_read: bool
+) -> None:
+    (stage.work / "CLAUDE.md").write_text("The password of the inn is swordfish.\n")
+    with MessagesApi(Say(text="x")) as api:
+        stage.run(api, setting_sources=sources)
+
+    assert ("swordfish" in json.dumps(api.asked[0].body)) is is_read
+
+
+def test_endless_loop_ends_at_its_turns(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(calls=(Call("Bash", {"command": "ls"}),))) as api:
+        events = stage.run(api, max_turns=2)
+
+    error = error_of(events)
+    assert error.code == "max_turns"
+    assert len(api.asked) == 2
+    tally = tally_of(events)
+    assert tally.turns == 2
+    assert tally.usage.cost_microusd > 0
+
+
+def test_answer_of_three_megabytes_is_one_event(stage: ClaudeStage) -> None:
+    text = "0123456789" * 300_000
+    with MessagesApi(Say(text=text)) as api:
+        events = stage.run(api)
+
+    (answer,) = of_kind(events, AssistantEvent)
+    assert answer.content == text
+
+
+def test_pieces_come_while_the_model_speaks_when_wanted(stage: ClaudeStage) -> None:
+    runtime = ClaudeCliRuntime(gives_partial=True)
+    with MessagesApi(Say(text="hello")) as api:
+        events = stage.run(api, runtime=runtime)
+
+    pieces = [event for event in of_kind(events, AssistantEvent) if event.partial]
+    assert "".join(piece.content for piece in pieces) == "hello"
+    assert tally_of(events).messages == 1
+
+
+def test_resumed_session_has_its_history(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue", tokens=Tokens(input=1000)), Say(text="it was blue")) as api:
+        first = stage.run(api, "pick a colour")
+        second = stage.run(api, "which one was it?", runtime_session_id=session_of(first))
+
+    assert session_of(second) == session_of(first)
+    texts = api.asked[1].texts
+    assert [text for text in texts if text in {"pick a colour", "blue", "which one was it?"}] == [
+        "pick a colour",
+        "blue",
+        "which one was it?",
+    ]
+    # The session's total is not this run's.
+    assert tally_of(second).usage.input_tokens == 10
+    assert tally_of(second).usage.cost_microusd < tally_of(first).usage.cost_microusd
+
+
+def test_interrupted_job_goes_on_without_its_prompt(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="half of it"), Say(text="the rest")) as api:
+        first = stage.run(api, "do it all")
+        second = stage.run(
+            api,
+            "do it all",
+            execution=f"{JOB}.2",
+            runtime_session_id=session_of(first),
+            job_turns=1,
+        )
+
+    (told,) = [
+        event.content
+        for event in of_kind(second, SystemEvent)
+        if event.subtype is SystemSubtype.USER_INPUT
+    ]
+    assert "interrupted" in told
+    assert api.asked[1].texts.count("do it all") == 1
+    assert told in api.asked[1].texts
+    assert [event.turn for event in of_kind(second, AssistantEvent)] == [2]
+
+
+def test_job_interrupted_before_its_first_turn_is_told_what_it_was_asked(
+    stage: ClaudeStage,
+) -> None:
+    with MessagesApi(Say(text="earlier"), Say(text="done")) as api:
+        earlier = stage.run(api, "an earlier job")
+        stage.run(api, "do it all", execution=f"{JOB}.2", runtime_session_id=session_of(earlier))
+
+    assert any("interrupted" in text and "do it all" in text for text in api.asked[1].texts)
+
+
+GONE = "6e964430-d2f6-475a-9e64-5130a5c62256"
+
+
+def test_lost_session_begins_anew_when_the_job_has_done_nothing(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="fine")) as api:
+        events = stage.run(api, "do it all", runtime_session_id=GONE)
+
+    assert codes(events) == ["session_not_found"]
+    assert payloads(events, Complete)
+    assert session_of(events) != GONE
+    assert "do it all" in api.asked[0].texts
+
+
+def test_lost_session_of_a_job_with_progress_is_an_error(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="fine")) as api:
+        events = stage.run(
+            api, "do it all", execution=f"{JOB}.2", runtime_session_id=GONE, job_turns=1
+        )
+
+    assert error_of(events).code == "session_not_found"
+    assert api.asked == []
