@@ -66,7 +66,7 @@ agents:
       - fail: {{code: bad_luck, message: No luck today.}}
 """
 
-QUICK_LEASE = "lease: 300ms\nheartbeat: 100ms\n"
+QUICK_LEASE = "lease: 3s\nheartbeat: 100ms\n"
 
 
 class Herd:

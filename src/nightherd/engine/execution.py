@@ -110,7 +110,7 @@ async def carry_on(
         journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
         with recorder.into(journal):
             record = _open(recorder, job, texts, workshop)
-            request = _request(job, agent, texts, record, workshop)
+            request = _request(job, agent, texts, recorder.tally, workshop)
             outcome = await _run(recorder, request, job, workshop, stopper)
             if stopper.is_abandoned:
                 raise FencedError(f"{job.id} is no longer this worker's")
@@ -146,10 +146,9 @@ def _open(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> 
     if before > 0:
         for event in workshop.journals.read(job.id):
             record = record.add(event)
-    recorder.tally = replace(record, outcome=None)
+    record = recorder.tally = replace(record, outcome=None)
     if before > 0:
         _tell_interruption(recorder, job)
-    record = recorder.tally
     if record.messages == 0:
         recorder.record(
             SystemEvent(subtype=SystemSubtype.USER_INPUT, content=texts.prompt, end=True)

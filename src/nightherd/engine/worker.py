@@ -206,6 +206,8 @@ class Shift:
                 self._record,
                 self._rescue_terms,
                 is_orphan=self._is_orphan,
+                # Given up by others, it still stops its own jobs itself before anybody goes on with them.
+                is_wanted=lambda job: job.id not in self._running,
                 on_trouble=self._tell_trouble,
             )
         except NightherdError as error:
