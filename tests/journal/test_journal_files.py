@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import stat
@@ -17,7 +18,7 @@ from nightherd.journal.follow import Follower
 from nightherd.model.agent import Durability
 from nightherd.model.event import ToolResultEvent
 from nightherd.testing.clock import FakeClock
-from nightherd.testing.journal_contract import JOB, LARGE, begin, say, texts
+from nightherd.testing.journal_contract import JOB, LARGE, begin, execution_of, say, texts
 
 
 def journals_in(folder: Path, durability: Durability = Durability.CHECKPOINT) -> JournalFiles:
@@ -356,3 +357,23 @@ def test_short_writes_of_the_system_make_one_line(
     monkeypatch.undo()
     assert list(journals.read(JOB)) == written
     assert journals.examine(JOB).bad_lines == ()
+
+
+def test_journal_that_nobody_holds_any_more_gives_its_handle_back(tmp_path: Path) -> None:
+    journals = journals_in(tmp_path)
+    held = journals.open(JOB, epoch=1, execution=execution_of(1))
+    handle = held._fd
+    os.fstat(handle)
+
+    del held
+    gc.collect()
+
+    assert not is_open_at(handle, journals.path(JOB))
+
+
+def is_open_at(handle: int, path: Path) -> bool:
+    """Whether the handle is there and still that file's: another thread may have got the number since."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False

@@ -116,6 +116,10 @@ class JournalFile:
         if descriptor >= 0:
             os.close(descriptor)
 
+    def __del__(self) -> None:
+        # A journal that nobody holds any more gives its handle back as a file would.
+        self.close()
+
     def _begin(self) -> None:
         """Find where the journal stands, and mend its end if a killed writer left half a line there."""
         try:

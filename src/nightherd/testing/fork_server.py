@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import subprocess
 import sys
 import tempfile
@@ -98,6 +98,9 @@ class ForkServer:
             stdout=subprocess.PIPE,
             bufsize=0,
         )
+        assert self._process.stdout is not None
+        self._answers = selectors.DefaultSelector()
+        self._answers.register(self._process.stdout, selectors.EVENT_READ)
 
     def begin(self, target: str, *orders: object) -> list[Trial]:
         """Begin `target` (`module:function`) once per order, all at the same time.
@@ -134,6 +137,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End every trial and the server."""
+        self._answers.close()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()
@@ -179,7 +183,7 @@ class ForkServer:
         assert self._process.stdout is not None
         while b"\n" not in self._unread:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+            if left <= 0 or not self._answers.select(left):
                 raise TimeoutError(f"nothing came of it within {self._patience_s:g} s")
             data = os.read(self._process.stdout.fileno(), 1 << 16)
             if not data:
