@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import anyio
 import anyio.lowlevel
 
 from engine.bench import Bench, no_one, persistent
+from engine.yard import until
 from nightherd.engine.attend import attend
-from nightherd.engine.execution import Stopper
+from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.lease import Lease
+from nightherd.model.change import LoseExecution, StartExecution
+from nightherd.model.event import AssistantEvent, ErrorEvent, Event
+from nightherd.model.ids import WorkerId
 from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.usage import Totals
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 
@@ -106,3 +115,143 @@ def test_job_stopped_while_it_waits_is_cancelled_without_having_run() -> None:
     )
     assert bench.journal(job.id) == []
     assert bench.job(busy.id).status is JobStatus.CANCELLED
+
+
+def test_job_that_another_worker_took_is_followed_to_its_end() -> None:
+    bench = Bench()
+    job = bench.submit("one").job
+    told: list[str] = []
+    shown: list[int] = []
+
+    async def run() -> Job:
+        release = anyio.Event()
+
+        class Slow(PlayedRuntime):
+            async def execute(self, request):  # type: ignore[no-untyped-def]
+                yield AssistantEvent(content="begun", turn=1, index=0, end=True)
+                await release.wait()
+                yield ErrorEvent(message="no luck", code="bad_luck")
+
+        bench.runtime = Slow()
+        other = replace(bench.workshop, worker=WorkerId("worker-otheraaa"))
+
+        def see(event: Event) -> None:
+            shown.append(event.seq)
+            if isinstance(event, AssistantEvent):
+                release.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(
+                partial(execute, job.id, bench.agent, other, on_event=no_one, stopper=Stopper())
+            )
+            while bench.job(job.id).status is not JobStatus.RUNNING:
+                await anyio.lowlevel.checkpoint()
+            found = await attend(
+                job.id,
+                bench.agent,
+                bench.workshop,
+                on_event=see,
+                on_wait=told.append,
+                stopper=Stopper(),
+            )
+        assert found == bench.job(job.id)
+        return found
+
+    ended = anyio.run(run)
+
+    assert (ended.status, ended.error_code, ended.worker) == (
+        JobStatus.FAILED,
+        "bad_luck",
+        "worker-otheraaa",
+    )
+    assert shown == list(range(1, ended.last_seq + 1))
+    assert told == []
+
+
+def test_job_whose_worker_died_meanwhile_is_rescued_and_done_here() -> None:
+    bench = Bench()
+    job = bench.submit("one").job
+    gone = StartExecution(job_id=job.id, worker=WorkerId("worker-goneaaaa"), at=bench.clock.now())
+    anyio.run(bench.store.apply, [gone])
+    lost = LoseExecution(
+        job_id=job.id,
+        epoch=1,
+        at=bench.clock.now(),
+        reason="gone",
+        max_restarts=5,
+        last_seq=0,
+        total=Totals(),
+        own=Totals(),
+    )
+
+    async def run() -> Job:
+        return await attend(
+            job.id,
+            bench.agent,
+            bench.workshop,
+            on_event=no_one,
+            on_wait=lambda reason: None,
+            stopper=Stopper(),
+            rescue=lambda: bench.store.apply([lost]),
+        )
+
+    ended = anyio.run(run)
+
+    assert (ended.status, ended.epoch, ended.restart_count) == (JobStatus.COMPLETED, 2, 1)
+
+
+def test_job_that_was_taken_over_is_followed_and_not_run_again() -> None:
+    bench = Bench()
+    job = bench.submit("one").job
+    bench.runtime = PlayedRuntime((), is_endless=True)
+    shown: list[Event] = []
+
+    async def run() -> Job:
+        ended: list[Job] = []
+
+        async def here() -> None:
+            ended.append(
+                await attend(
+                    job.id,
+                    bench.agent,
+                    bench.workshop,
+                    on_event=shown.append,
+                    on_wait=lambda reason: None,
+                    stopper=Stopper(),
+                )
+            )
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(here)
+            while not bench.runtime.requests:
+                await anyio.lowlevel.checkpoint()
+            bench.lease.lose()
+            await until(lambda: bench.runtime.was_closed)
+            lost = LoseExecution(
+                job_id=job.id,
+                epoch=1,
+                at=bench.clock.now(),
+                reason="gone",
+                max_restarts=5,
+                last_seq=0,
+                total=Totals(),
+                own=Totals(),
+            )
+            await bench.store.apply([lost])
+            bench.runtime = PlayedRuntime()
+            other = replace(
+                bench.workshop,
+                worker=WorkerId("worker-otheraaa"),
+                lease=Lease(deadline=1e9),
+            )
+            await execute(job.id, bench.agent, other, on_event=no_one)
+        return ended[0]
+
+    ended = anyio.run(run)
+
+    assert (ended.status, ended.epoch, ended.worker) == (
+        JobStatus.COMPLETED,
+        2,
+        "worker-otheraaa",
+    )
+    assert [event.seq for event in shown] == list(range(1, ended.last_seq + 1))

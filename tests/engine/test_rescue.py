@@ -1,0 +1,195 @@
+"""Rescue: who counts as gone, what becomes of their jobs, and that it happens once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from engine.yard import Yard
+from nightherd.engine.rescue import BATCH, rescue
+from nightherd.errors import JournalError
+from nightherd.model.change import CancelJob, LoseExecution
+from nightherd.model.event import describe
+from nightherd.model.execution import ExecutionStatus
+from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
+from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.system import End, ExecutionStarted
+from nightherd.model.usage import Totals
+
+
+def go(yard: Yard) -> list[Job]:
+    return anyio.run(lambda: rescue(yard.record, yard.terms, on_trouble=yard.trouble.append))
+
+
+def test_job_of_a_worker_at_work_is_left_alone() -> None:
+    yard = Yard()
+    job = yard.taken(yard.register("worker-busyaaaa"))
+
+    assert go(yard) == []
+    assert yard.bench.job(job.id) == job
+    assert yard.killed == []
+
+
+@pytest.mark.parametrize(
+    "how", ["its process is gone", "silent", "another boot", "never on record"]
+)
+def test_job_whose_worker_is_gone_waits_for_its_next_execution(how: str) -> None:
+    yard = Yard()
+    worker = WorkerId("worker-goneaaaa")
+    if how == "its process is gone":
+        yard.register(worker, pid=7)
+        yard.dead.add(7)
+    elif how == "silent":
+        yard.register(worker, deadline=5.0)
+        yard.advance(seconds=10)
+    elif how == "another boot":
+        yard.register(worker, boot_id="the boot before")
+    job = yard.taken(worker)
+
+    (rescued,) = go(yard)
+
+    assert (rescued.id, rescued.status, rescued.restart_count) == (job.id, JobStatus.PENDING, 1)
+    assert yard.bench.job(job.id) == rescued
+    assert yard.killed == [generate_execution_id(job.id, 1)]
+    assert yard.bench.reader.live_workers() == []
+    (execution,) = yard.bench.reader.list_executions(job.id)
+    assert execution.status is ExecutionStatus.LOST
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_setting_the_wall_clock_steals_no_job(days: int) -> None:
+    yard = Yard()
+    yard.taken(yard.register("worker-busyaaaa", deadline=1e12))
+
+    yard.bench.clock.advance(timedelta(days=days))
+
+    assert go(yard) == []
+
+
+def test_job_that_was_lost_too_often_fails_as_interrupted() -> None:
+    yard = Yard(max_restarts=0)
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+
+    (rescued,) = go(yard)
+
+    assert (rescued.id, rescued.status, rescued.exit_reason) == (
+        job.id,
+        JobStatus.FAILED,
+        ExitReason.ERROR,
+    )
+    assert rescued.error_code == "interrupted"
+
+
+def test_job_that_somebody_wants_to_end_is_cancelled_instead_of_run_again() -> None:
+    yard = Yard()
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+    anyio.run(yard.bench.store.apply, [CancelJob(job_id=job.id, at=yard.bench.clock.now())])
+
+    (rescued,) = go(yard)
+
+    assert (rescued.status, rescued.exit_reason) == (JobStatus.CANCELLED, ExitReason.CANCELLED)
+
+
+def test_job_whose_journal_says_how_it_ended_is_settled_so() -> None:
+    yard = Yard()
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+    execution = generate_execution_id(job.id, 1)
+    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal.append(describe(ExecutionStarted(worker="worker-goneaaaa", continues_after=0)))
+    journal.append(describe(End(status="completed", exit_reason="success")))
+
+    (rescued,) = go(yard)
+
+    assert (rescued.status, rescued.last_seq, rescued.restart_count) == (JobStatus.COMPLETED, 2, 0)
+
+
+def test_job_is_not_given_to_others_while_its_processes_cannot_be_killed() -> None:
+    yard = Yard()
+    stuck, fine = (yard.taken(WorkerId("worker-goneaaaa")) for _ in range(2))
+    yard.unkillable = {ExecutionId(generate_execution_id(stuck.id, 1)): "pid 7 cannot be killed"}
+
+    (rescued,) = go(yard)
+
+    assert rescued.id == fine.id
+    assert yard.bench.job(stuck.id).status is JobStatus.RUNNING
+    assert yard.trouble == ["pid 7 cannot be killed"]
+
+
+def test_journal_that_cannot_be_read_keeps_no_other_job_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    yard = Yard()
+    broken, fine = (yard.taken(WorkerId("worker-goneaaaa")) for _ in range(2))
+    journals = yard.bench.workshop.journals
+    read = journals.read
+
+    def refusing(job_id, **options):  # type: ignore[no-untyped-def]
+        if job_id == broken.id:
+            raise JournalError("line 3 cannot be read")
+        return read(job_id, **options)
+
+    monkeypatch.setattr(journals, "read", refusing)
+
+    (rescued,) = go(yard)
+
+    assert rescued.id == fine.id
+    assert yard.trouble == [f"{broken.id}: line 3 cannot be read"]
+
+
+def test_of_several_rescuers_one_rescues_each_job() -> None:
+    yard = Yard()
+    jobs = [yard.taken(WorkerId("worker-goneaaaa")) for _ in range(5)]
+    found: list[Job] = []
+
+    async def one() -> None:
+        found.extend(await rescue(yard.record, yard.terms))
+
+    async def all_at_once() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(one)
+
+    anyio.run(all_at_once)
+
+    assert sorted(job.id for job in found) == sorted(job.id for job in jobs)
+    assert {yard.bench.job(job.id).restart_count for job in jobs} == {1}
+
+
+def test_rescuer_that_is_late_changes_nothing() -> None:
+    yard = Yard()
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+    quicker = LoseExecution(
+        job_id=job.id,
+        epoch=1,
+        at=yard.bench.clock.now(),
+        reason="gone",
+        max_restarts=5,
+        last_seq=0,
+        total=Totals(),
+        own=Totals(),
+    )
+
+    async def late() -> list[Job]:
+        terms = yard.terms
+
+        async def kill_slowly(executions):  # type: ignore[no-untyped-def]
+            await yard.bench.store.apply([quicker])
+            return {}
+
+        slow = type(terms)(boot_id=terms.boot_id, max_restarts=5, kill_all_marked=kill_slowly)
+        return await rescue(yard.record, slow)
+
+    assert anyio.run(late) == []
+    assert yard.bench.job(job.id).restart_count == 1
+
+
+def test_more_jobs_than_one_batch_are_rescued_in_the_order_they_were_submitted() -> None:
+    yard = Yard()
+    jobs = [yard.taken(WorkerId("worker-goneaaaa")) for _ in range(BATCH + 3)]
+
+    rescued = go(yard)
+
+    assert [job.id for job in rescued] == [job.id for job in jobs]
+    assert len(yard.killed) == len(set(yard.killed)) == BATCH + 3
