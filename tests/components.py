@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -21,6 +23,14 @@ class Components:
         """The path of `name` on PATH, or the end of this test."""
         found = shutil.which(name)
         return found if found is not None else self.absent(name, f"install {name}")
+
+    def claude(self) -> Path:
+        """The real `claude`, inside the package that brings it, or the end of this test."""
+        found = importlib.util.find_spec("claude_agent_sdk")
+        places = found.submodule_search_locations if found is not None else None
+        programs = [Path(place) / "_bundled" / "claude" for place in places or []]
+        program = next((one for one in programs if one.exists()), None)
+        return program or self.absent("claude", "make environment")
 
     def absent(self, what: str, remedy: str) -> NoReturn:
         """Ends this test because `what` is not here and cannot be made."""

@@ -12,9 +12,20 @@ import pytest
 
 from components import Components
 from document_blocks import Block, Command, blocks, commands, matches
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say
+from runtimes.claude.claude_stage import make_stage
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs/guide").glob("*.md"))]
+
+
+WITH_CLAUDE = "claude.md"
+"""The page that shows a real agent: it is followed with the real `claude`, whose model says this."""
+SAID = (
+    Say(text="I will look at what is there.", calls=(Call("Bash", {"command": "ls *.yaml"}),)),
+    Say(text="There is a fleet file, and nothing else yet."),
+)
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -80,8 +91,19 @@ class Reader:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_page_does_what_it_says(page: Path, components: Components, tmp_path: Path) -> None:
     components.program("git")
+    reader = Reader(tmp_path)
+    if page.name != WITH_CLAUDE:
+        reader.follow(page)
+        return
+    (tmp_path / "claude").mkdir()
+    stage = make_stage(tmp_path / "claude", components.claude())
+    with MessagesApi(*SAID) as api:
+        theirs = stage.environment(api)
+        path = f"{stage.programs}:{reader.environment['PATH']}"
+        reader.environment = {**reader.environment, **theirs, "PATH": path}
+        reader.follow(page)
 
-    Reader(tmp_path).follow(page)
+    assert len(api.asked) == len(SAID)
 
 
 def test_readme_shows_lines_that_the_demo_really_prints(

@@ -108,3 +108,11 @@ class ClaudeStage:
 
         anyio.run(carry_out)
         return seen
+
+
+def make_stage(root: Path, program: Path) -> ClaudeStage:
+    """An empty stage below `root`, where `program` is found as `claude`."""
+    for name in ("home", "tmp", "work", "bin"):
+        (root / name).mkdir()
+    (root / "bin" / "claude").symlink_to(program)
+    return ClaudeStage(root=root, programs=root / "bin")

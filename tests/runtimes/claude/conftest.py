@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,20 +10,10 @@ from pathlib import Path
 import pytest
 
 from components import Components
-from runtimes.claude.claude_stage import ClaudeStage
+from runtimes.claude.claude_stage import ClaudeStage, make_stage
 
 SLOTS = 2
 """How many tests run `claude` at once, whatever the number of cores: more of them are slower than these."""
-
-
-@pytest.fixture(scope="session")
-def bundled_claude(components: Components) -> Path:
-    """The program inside the installed package, or the end of this test."""
-    found = importlib.util.find_spec("claude_agent_sdk")
-    places = found.submodule_search_locations if found is not None else None
-    programs = [Path(place) / "_bundled" / "claude" for place in places or []]
-    program = next((one for one in programs if one.exists()), None)
-    return program or components.absent("claude", "make environment")
 
 
 @pytest.fixture
@@ -38,9 +27,6 @@ def slot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, bundled_claude: Path, slot: None) -> ClaudeStage:
+def stage(tmp_path: Path, components: Components, slot: None) -> ClaudeStage:
     """An empty place to run the real `claude` in."""
-    for name in ("home", "tmp", "work", "bin"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "bin" / "claude").symlink_to(bundled_claude)
-    return ClaudeStage(root=tmp_path, programs=tmp_path / "bin")
+    return make_stage(tmp_path, components.claude())

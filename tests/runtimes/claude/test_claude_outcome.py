@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from nightherd.runtimes.claude.outcome import (
@@ -56,6 +59,15 @@ def test_every_row_of_the_table_is_met() -> None:
     met = {failure_of(report) for report, _ in SEEN}
 
     assert [row for row in FAILURES if row not in met] == []
+
+
+def test_every_name_is_in_the_guide(repository: Path) -> None:
+    page = (repository / "docs/guide/claude.md").read_text()
+    source = (repository / "src/nightherd/runtimes/claude/outcome.py").read_text()
+    codes = set(re.findall(r'code="(\w+)"', source))
+
+    assert {row.code for row in FAILURES} < codes
+    assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
 
 
 def test_what_passes_by_itself_says_so() -> None:

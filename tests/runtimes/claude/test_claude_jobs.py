@@ -1,0 +1,174 @@
+"""Whole jobs on the real `claude`, by the command: recorded, masked, resumed, and not lost with their worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say, Tokens
+from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
+
+FLEET = """\
+lease: 2s
+heartbeat: 500ms
+agents:
+  - name: helper
+    runtime: cli
+    permission_mode: bypassPermissions
+    working_directory: work
+  - name: keeper
+    runtime: cli
+    session: {mode: persistent}
+    working_directory: work
+"""
+
+
+class Herd:
+    """A fleet on the stage, and the command to run it with."""
+
+    def __init__(self, stage: ClaudeStage, api: MessagesApi) -> None:
+        self.stage = stage
+        self._environment = stage.environment(api)
+        (stage.root / "nightherd.yaml").write_text(FLEET)
+
+    def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "nightherd", *words],
+            cwd=self.stage.root,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nightherd", *words],
+            cwd=self.stage.root,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def job(self) -> dict[str, Any]:
+        """The last job, as the command shows it."""
+        shown = self.nightherd("jobs", "show", "@last", "--json")
+        found = json.loads(shown.stdout)["data"]
+        assert isinstance(found, dict)
+        return found
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Every line on record of the only job."""
+        (path,) = self.stage.root.glob(".nightherd/jobs/*.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def lines_of(journal: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [line for line in journal if line["type"] == kind]
+
+
+def test_job_is_on_record_with_its_session_and_its_cost(stage: ClaudeStage) -> None:
+    call = Call("Bash", {"command": "printenv ANTHROPIC_API_KEY; echo made > made.txt"})
+    tokens = Tokens(input=1000, output=100)
+    with MessagesApi(Say(calls=(call,), tokens=tokens), Say(text="All done.")) as api:
+        herd = Herd(stage, api)
+        done = herd.nightherd("run", "helper", "-p", "make it", "--quiet")
+        job = herd.job()
+
+    assert (done.returncode, done.stdout.strip()) == (0, "All done."), done.stderr
+    assert (stage.work / "made.txt").exists()
+    assert job["status"] == "completed"
+    assert job["turns"] == 2
+    assert job["usage"]["input_tokens"] == 1010
+    assert job["cost_usd"] > 0
+    assert job["runtime_session_id"]
+    (result,) = lines_of(herd.journal(), "tool_result")
+    assert result["result"].strip() == "[secret:ANTHROPIC_API_KEY]"
+    everything = [path for path in stage.root.glob(".nightherd/**/*") if path.is_file()]
+    assert not [path for path in everything if b"dummy-key-of-the-tests" in path.read_bytes()]
+
+
+def test_next_job_of_a_persistent_agent_remembers(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="it was blue")) as api:
+        herd = Herd(stage, api)
+        herd.nightherd("run", "keeper", "-p", "pick a colour")
+        first = herd.job()
+        done = herd.nightherd("run", "keeper", "-p", "which one?", "--quiet")
+        second = herd.job()
+
+    assert done.stdout.strip() == "it was blue", done.stderr
+    assert second["id"] != first["id"]
+    assert second["runtime_session_id"] == first["runtime_session_id"]
+    assert {"pick a colour", "blue", "which one?"} <= set(api.asked[1].texts)
+
+
+def test_failure_of_the_api_fails_the_job(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="x")) as api:
+        herd = Herd(stage, api)
+    done = herd.nightherd("run", "helper", "-p", "make it")
+    job = herd.job()
+
+    assert done.returncode != 0
+    assert (job["status"], job["error"]["code"]) == ("failed", "network")
+
+
+def test_killed_claude_fails_its_job_and_the_record_stands(stage: ClaudeStage) -> None:
+    def kill(api: MessagesApi) -> None:
+        if api.wait_until_asked(2, PATIENCE_S):
+            for pid in stage.processes():
+                if Path(f"/proc/{pid}/exe").resolve().name == "claude":
+                    os.kill(pid, signal.SIGKILL)
+
+    call = Call("Bash", {"command": "echo once >> times"})
+    second = Say(text="never heard", hold=threading.Event())
+    with MessagesApi(Say(text="I begin", calls=(call,)), second) as api:
+        herd = Herd(stage, api)
+        killer = threading.Thread(target=kill, args=(api,))
+        killer.start()
+        herd.nightherd("run", "helper", "-p", "make it")
+        killer.join()
+        job = herd.job()
+
+    assert (job["status"], job["error"]["code"]) == ("failed", "killed")
+    assert (stage.work / "times").read_text() == "once\n"
+    assert [line["success"] for line in lines_of(herd.journal(), "tool_result")] == [True]
+
+
+@pytest.mark.timeout(240)
+def test_killed_worker_takes_claude_along_and_the_job_goes_on(stage: ClaudeStage) -> None:
+    call = Call("Bash", {"command": "echo once >> times"})
+    held = Say(text="never heard", hold=threading.Event())
+    with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="All done.")) as api:
+        herd = Herd(stage, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            worker.kill()
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["summary"]) == ("completed", "All done.")
+    assert job["restart_count"] == 1
+    assert (stage.work / "times").read_text() == "once\n"
+    assert len(api.asked) == 3
+    texts = api.asked[2].texts
+    assert texts.count("make it") == 1
+    assert any("interrupted" in text for text in texts)
+    assert stage.processes() == {}
