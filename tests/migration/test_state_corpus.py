@@ -1,0 +1,89 @@
+"""State that earlier versions wrote is read, continued and replayed by this one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from nightherd.model.change import Applied
+from nightherd.model.job import JobQuery
+from nightherd.state.agreement import differences
+from nightherd.state.directory import init_state_directory
+from nightherd.state.reader import SqliteReader
+from nightherd.state.store import SqliteStore
+from nightherd.testing.clock import FakeClock
+from nightherd.testing.state_values import submit
+from nightherd.views.events import read_events
+from nightherd.views.jobs import job_row
+from nightherd.wiring import open_journals, rebuild_database
+
+CORPUS = Path(__file__).parent.parent / "corpus" / "state"
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=sorted(path.name for path in CORPUS.iterdir()))
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A state directory as that version left it; the corpus itself is never opened."""
+    root = tmp_path / ".nightherd"
+    shutil.copytree(CORPUS / request.param, root)
+    init_state_directory(root)
+    return root
+
+
+def shown(root: Path) -> list[dict[str, Any]]:
+    """What lists show, as far as the corpus remembers it."""
+    remembered = remembered_in(root)
+    reader = SqliteReader(root)
+    try:
+        jobs = [job_row(job, NOW) for job in reader.list_jobs(JobQuery(limit=100))]
+    finally:
+        reader.close()
+    return [{key: job[key] for key in remembered[0]} for job in jobs]
+
+
+def remembered_in(root: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((root / "jobs.json").read_text("utf-8"))
+    return rows
+
+
+def test_lists_show_what_they_showed_then(written: Path) -> None:
+    assert shown(written) == remembered_in(written)
+
+
+def test_journals_are_read_to_their_end(written: Path) -> None:
+    journals = open_journals(written)
+
+    for job in remembered_in(written):
+        events = list(read_events(journals, job["id"]))
+        ran = job["status"] != "cancelled" or job["turns"] > 0
+        assert bool(events) == ran
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+def test_new_changes_follow_the_old_ones(written: Path) -> None:
+    async def add() -> None:
+        store = SqliteStore(written, FakeClock())
+        (answer,) = await store.apply([submit(1)])
+        await store.close()
+        assert isinstance(answer, Applied)
+
+    anyio.run(add)
+
+    assert [job["id"] for job in shown(written)][1:] == [
+        job["id"] for job in remembered_in(written)
+    ]
+    assert differences(written, at=NOW) == []
+
+
+def test_database_is_made_again_from_the_old_ledger(written: Path) -> None:
+    (written / "nightherd.db").unlink()
+
+    rebuild_database(written, lambda change: None)
+
+    assert shown(written) == remembered_in(written)
