@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 
+from nightherd.errors import FencedError
 from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
@@ -21,6 +23,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.system import Complete, Init, Warned
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
+from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say
 from runtimes.claude.claude_stage import GRACE, PATIENCE_S, ClaudeStage
@@ -189,6 +192,23 @@ def kill_at_second_request(stage: ClaudeStage, api: MessagesApi) -> None:
     if api.wait_until_asked(2, PATIENCE_S):
         for pid in stage.processes():
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("lease_s", [-1.0, 4.0])
+def test_run_of_a_worker_without_a_lease_is_left_to_another(
+    stage: ClaudeStage, lease_s: float
+) -> None:
+    keepers = Keepers(margin_s=0.5)
+    keepers.send_heartbeat(time.monotonic() + lease_s)
+    runtime = ClaudeCliRuntime(grace=GRACE, keepers=keepers)
+
+    with (
+        MessagesApi(Say(text="hello", hold=threading.Event())) as api,
+        pytest.raises(FencedError),
+    ):
+        stage.run(api, runtime=runtime)
+
+    assert stage.processes() == {}
 
 
 def test_cancelling_while_the_model_speaks_leaves_nothing(stage: ClaudeStage) -> None:

@@ -20,8 +20,8 @@ from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 
 FLEET = """\
-lease: 2s
-heartbeat: 500ms
+lease: 20s
+heartbeat: 2s
 agents:
   - name: helper
     runtime: cli

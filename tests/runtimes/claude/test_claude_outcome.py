@@ -85,7 +85,6 @@ def test_what_passes_by_itself_says_so() -> None:
         (Ending(returncode=-99), "", "killed", "signal 99"),
         (Ending(returncode=None), "", "killed", "guards it"),
         (Ending(returncode=0, killed_by=KilledBy.KEEPER_GONE), "", "killed", "guards it"),
-        (Ending(returncode=143, killed_by=KilledBy.LEASE), "", "killed", "alive"),
         (Ending(returncode=0), "", "no_result", "without a result"),
         (Ending(returncode=1), "", "claude_failed", "exit code 1"),
         (Ending(returncode=1), "error: unknown option", "claude_failed", "unknown option"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 
+from nightherd.errors import FencedError
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import RuntimeRequest
@@ -27,6 +28,7 @@ from nightherd.runtimes.claude.options import (
 )
 from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, stalled, vanished
 from nightherd.runtimes.claude.translate import Translator
+from nightherd.runtimes.keeper.attendant import KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.tools.output import BoundedOutput
@@ -45,6 +47,7 @@ LAST_WORDS_S = 5.0
 class ClaudeCliRuntime:
     """Implements the `Runtime` port.
 
+    A run whose worker has lost its lease ends with `FencedError`: it is another worker's by now.
     Before the last event is given out, and when the iteration is closed or cancelled, `claude` and
     everything it started have ended.
     """
@@ -190,6 +193,9 @@ class _Claude:
             except (OSError, ValueError) as error:
                 self.failure = not_started(error, program, agent.working_directory)
                 return
+            if ending.killed_by is KilledBy.LEASE:
+                # Not how the job ends: it is for the worker that takes it over to say that.
+                raise FencedError("claude was stopped because the worker's lease had run out")
             self.failure = vanished(ending, stderr.text())
 
 

@@ -113,15 +113,9 @@ def vanished(ending: Ending, stderr: str) -> ErrorEvent:
     """The event for a `claude` that ended without saying how the run came out."""
     said = stderr.strip()[-STDERR_SHOWN:]
     match ending:
-        case Ending(killed_by=KilledBy.LEASE):
-            return ErrorEvent(
-                message="claude was stopped: the worker had not shown for too long that it is alive",
-                code="killed",
-            )
         case Ending(returncode=None) | Ending(killed_by=KilledBy.KEEPER_GONE):
-            return ErrorEvent(
-                message="claude was stopped: the process that guards it was killed", code="killed"
-            )
+            message = "claude was stopped: the process that guards it was killed"
+            return ErrorEvent(message=message, code="killed", extra={"recoverable": True})
         case Ending(returncode=int(code)) if code < 0:
             message = f"claude was ended by {_signal_name(-code)} before it had finished"
             return ErrorEvent(message=message, code="killed", extra={"recoverable": True})
