@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from components import Components
+from nightherd.cli import demo_kill
 from nightherd.cli.demo_stage import FILES
 from surfaces.drivers import Cli
 
@@ -42,11 +43,15 @@ def test_demo_mends_the_fault_and_shows_everything(
         "== git diff",
         "1 file changed",
         "Approved.",
-        "together $0.0358",
+        "== nightherd worker & kill -9 $!",
+        "killed in the middle of check 3 of 5",
+        "\nrescued job-",
+        "check 1\ncheck 2\ncheck 3\ncheck 4\ncheck 5\n",
+        "together $0.0408",
         "nightherd init my-fleet",
     ):
         assert shown in result.out, shown
-    assert result.out.count("✔ completed") == 4
+    assert result.out.count("✔ completed") == 6
     assert list(temporary.iterdir()) == []
 
 
@@ -55,8 +60,9 @@ def test_demo_for_programs_is_one_document(cli: Cli, nowhere: Path) -> None:
 
     assert (result.code, result.err) == (0, "")
     assert result.document["schema"] == "nightherd/v1/demo"
-    assert [job["success"] for job in result.data["jobs"]] == [True, True]
+    assert [job["success"] for job in result.data["jobs"]] == [True, True, True]
     assert "+    return sum(prices) * (100 - discount) / 100" in result.data["diff"]
+    assert result.data["counted"] == [f"check {number}" for number in range(1, 6)]
     assert result.data["directory"] is None
 
 
@@ -89,13 +95,15 @@ def test_commands_named_after_a_demo_that_is_gone_work_too(cli: Cli, nowhere: Pa
 def test_demo_does_without_git(cli: Cli, nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tools = nowhere / "tools"
     tools.mkdir()
-    for name in ("sh", "bash", "cat", "env"):
+    for name in ("sh", "bash", "cat", "env", "sleep"):
         found = shutil.which(name)
         if found is not None:
             (tools / name).symlink_to(found)
     (tools / "python3").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setattr(sys, "executable", str(tools / "python3"))
+    # That name of the interpreter does not lead to where nightherd is installed.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
 
     result = cli("demo", "--json")
 
@@ -126,6 +134,17 @@ def test_demo_that_goes_wrong_says_so_and_cleans_up(
     assert result.code == 1
     assert "did not fail first" in result.err
     assert list(temporary.iterdir()) == []
+
+
+def test_demo_says_when_a_check_is_missing(
+    cli: Cli, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_kill.Workers, "go_on", lambda workers: [])
+
+    result = cli("demo")
+
+    assert result.code == 1
+    assert "the checks are not as they should be" in result.err
 
 
 def test_interrupted_demo_leaves_nothing_behind(nowhere: Path, temporary: Path) -> None:

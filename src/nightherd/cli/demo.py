@@ -1,4 +1,7 @@
-"""`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown."""
+"""`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown.
+
+The last of them loses its worker to SIGKILL.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from pathlib import Path
 
 import click
 
+from nightherd.cli.demo_kill import KILLED_AT, Workers
 from nightherd.cli.demo_stage import (
+    CHECK_COUNT,
+    CHECKS,
     REPOSITORY,
     changes,
     find_git,
@@ -26,7 +32,7 @@ from nightherd.cli.invocation import STATE_DIRECTORY, Invocation
 from nightherd.cli.job_text import job_table
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen, Style
-from nightherd.cli.run import Errand, Finished, exit_code_of, perform, result_line
+from nightherd.cli.run import Errand, Finished, exit_code_of, launch, perform, result_line
 from nightherd.cli.text import neutralise
 from nightherd.config.load import load_fleet
 from nightherd.errors import NightherdError, RefusedError
@@ -39,6 +45,8 @@ from nightherd.wiring import open_journals, open_reader, system_clock
 
 PLOT = ("fixer", "reviewer")
 """Who is given a job, one after the other."""
+INSPECTOR = "inspector"
+"""Whose worker is killed."""
 JOURNAL_LINES = 3
 JOURNAL_WIDTH = 260
 
@@ -90,7 +98,7 @@ class Demo:
         lay_out(self.place, git, environ)
         fleet_file = write_fleet(self.place, fleet_text(has_git=git is not None))[0]
         fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
-        self._head("A shop whose discounts make things dearer, and two scripted agents")
+        self._head("A shop whose discounts make things dearer, and three scripted agents")
         self._tell(f"{self.place}    (no key, no network; the tools and the files are real)")
         if git is None:
             self._tell("git is not installed: a plain directory does as well")
@@ -106,6 +114,7 @@ class Demo:
             if agent == "fixer":
                 self._show_record(finished)
                 self._show_diff(changes(self.place, git, environ), has_git=git is not None)
+        played.append(self._survive_kill(fleet, environ))
         diff = changes(self.place, git, environ)
         self._show_jobs(played, diff, has_git=git is not None, is_kept=is_kept)
         return 0
@@ -117,9 +126,40 @@ class Demo:
         return {**found, "PATH": f"{here}{os.pathsep}{found.get('PATH', os.defpath)}"}
 
     def _run(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> Finished:
-        state = self.place / STATE_DIRECTORY
-        errand = Errand(fleet=fleet, state=state, environ=environ, agent=fleet.agents[agent])
+        errand = self._errand(fleet, agent, environ)
         return perform(errand, self.screen, is_shown=not self.screen.is_json)
+
+    def _errand(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> Errand:
+        state = self.place / STATE_DIRECTORY
+        return Errand(fleet=fleet, state=state, environ=environ, agent=fleet.agents[agent])
+
+    def _survive_kill(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
+        """A job nobody watches, its worker killed with SIGKILL, and the next worker going on with it."""
+        self._head(f"nightherd run {INSPECTOR} --detach")
+        job_id = launch(self._errand(fleet, INSPECTOR, environ)).id
+        self._tell(job_id)
+        workers = Workers(self.place, environ)
+        self._head("nightherd worker & kill -9 $!")
+        workers.kill_one()
+        self._tell(
+            f"killed in the middle of check {KILLED_AT} of {CHECK_COUNT}; nobody told the job"
+        )
+        self._head("nightherd worker --until-idle")
+        self._tell("\n".join(workers.go_on()))
+        self._head(f"cat {REPOSITORY}/{CHECKS}: every check was made, none of them twice")
+        counted = workers.checks()
+        self._tell("\n".join(counted))
+        if counted != [f"check {number}" for number in range(1, CHECK_COUNT + 1)]:
+            raise NightherdError(f"the checks are not as they should be: {counted}")
+        reader = open_reader(self.place / STATE_DIRECTORY)
+        try:
+            job, texts = reader.find_job(job_id), reader.find_texts(job_id)
+        finally:
+            reader.close()
+        if job is None or job.status is not JobStatus.COMPLETED:
+            raise NightherdError(f"the demo's job {job_id} did not go on")
+        self._tell(result_line(job, self.screen.out, system_clock().now()))
+        return Finished(job=job, texts=texts)
 
     def _show_record(self, finished: Finished) -> None:
         """The journal: where it is, how it ends, and that it saw the tests fail and pass."""
@@ -151,7 +191,7 @@ class Demo:
         now = system_clock().now()
         reader = open_reader(self.place / STATE_DIRECTORY)
         try:
-            jobs = reader.list_jobs(JobQuery(limit=len(PLOT)))
+            jobs = reader.list_jobs(JobQuery(limit=len(played)))
         finally:
             reader.close()
         cost = sum(job.cost_microusd for job in jobs)
@@ -161,6 +201,7 @@ class Demo:
                 "directory": str(self.place) if is_kept else None,
                 "jobs": results,
                 "diff": diff,
+                "counted": Workers(self.place, self.environ).checks(),
                 "cost_usd": to_usd(type(jobs[0].cost_microusd)(cost)),
             }
             self.screen.document("demo", data, now)

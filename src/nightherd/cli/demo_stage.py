@@ -12,6 +12,8 @@ from nightherd.errors import NightherdError
 
 REPOSITORY = "shop"
 PROGRAM = "pricing.py"
+CHECKS = "checks.txt"
+CHECK_COUNT = 5
 
 FILES = {
     PROGRAM: '''\
@@ -92,6 +94,21 @@ REVIEWER = """\
       - usage: {input_tokens: 1120, output_tokens: 20, cost_usd: 0.0037}
 """
 
+INSPECTOR = f"""\
+  - name: inspector
+    description: Runs the tests again and again, and notes down each time.
+    runtime: scripted
+    working_directory: shop
+    default_prompt: Make sure that it stays mended.
+    script:
+      - repeat: {CHECK_COUNT}
+        steps:
+          - tool: Bash
+            input: {{command: "echo check ${{turn}} >> {CHECKS}; sleep 0.3; python3 -B -m unittest -q"}}
+          - usage: {{input_tokens: 310, output_tokens: 12, cost_usd: 0.0010}}
+      - say: Five checks are noted down.
+"""
+
 LOOK_WITH_GIT = "git diff --stat"
 LOOK_WITHOUT = f"cat {PROGRAM}"
 
@@ -113,7 +130,9 @@ def stage_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def fleet_text(*, has_git: bool) -> str:
     """The fleet file."""
     look = LOOK_WITH_GIT if has_git else LOOK_WITHOUT
-    return f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{REVIEWER.replace('LOOK', look)}"
+    return (
+        f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{REVIEWER.replace('LOOK', look)}\n{INSPECTOR}"
+    )
 
 
 def lay_out(directory: Path, git: str | None, environ: Mapping[str, str]) -> None:

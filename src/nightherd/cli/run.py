@@ -113,7 +113,7 @@ def run(  # noqa: PLR0913 (an option each)
         inputs=values,
     )
     if detach:
-        tell_launch(anyio.run(_launch, errand), screen)
+        tell_launch(launch(errand), screen)
         return
     finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
     try:
@@ -176,10 +176,14 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
     return Finished(job=job, texts=texts)
 
 
-async def _launch(errand: Errand) -> Job:
-    """Record the job; once this returns, nothing loses it."""
+def launch(errand: Errand) -> Job:
+    """Record the job for a worker to run; once this returns, nothing loses it."""
     check_runtime(errand.agent.runtime)
     prompt_of(errand.request)
+    return anyio.run(_launch, errand)
+
+
+async def _launch(errand: Errand) -> Job:
     async with open_workshop(errand.state, errand.fleet, errand.environ) as workshop:
         return (await submit(errand.request, workshop)).job
 
