@@ -137,6 +137,35 @@ def test_tool_that_is_not_allowed_is_denied_on_record(stage: ClaudeStage) -> Non
     assert not (stage.work / "made.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("mode", "may_write", "may_touch"),
+    [
+        ("default", False, False),
+        ("acceptEdits", True, True),
+        ("plan", False, False),
+        ("dontAsk", False, False),
+        ("bypassPermissions", True, True),
+    ],
+)
+def test_permission_mode_decides_what_is_done_without_asking(
+    stage: ClaudeStage, mode: str, may_write: bool, may_touch: bool
+) -> None:
+    written, touched = stage.work / "written.txt", stage.work / "touched.txt"
+    calls = (
+        Call("Write", {"file_path": str(written), "content": "x"}),
+        Call("Bash", {"command": "touch touched.txt"}),
+        Call("Bash", {"command": "ls"}),
+    )
+    with MessagesApi(Say(calls=calls), Say(text="so be it")) as api:
+        events = stage.run(api, permission_mode=mode)
+
+    assert (written.exists(), touched.exists()) == (may_write, may_touch)
+    uses = [use.tool_use_id for use in of_kind(events, ToolUseEvent)]
+    success = {one.tool_use_id: one.success for one in of_kind(events, ToolResultEvent)}
+    assert [success[use] for use in uses] == [may_write, may_touch, True]
+    assert len(payloads(events, Denied)) == [may_write, may_touch].count(False)
+
+
 def test_denied_tool_is_not_run_even_where_all_is_allowed(stage: ClaudeStage) -> None:
     touch = Say(calls=(Call("Bash", {"command": "touch made.txt"}),))
     with MessagesApi(touch, Say(text="a pity")) as api:

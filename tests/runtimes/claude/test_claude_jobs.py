@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from nightherd.testing.messages_api import MessagesApi
@@ -172,3 +174,30 @@ def test_killed_worker_takes_claude_along_and_the_job_goes_on(stage: ClaudeStage
     assert texts.count("make it") == 1
     assert any("interrupted" in text for text in texts)
     assert stage.processes() == {}
+
+
+def test_nothing_of_a_killed_worker_goes_on_not_even_a_daemon(stage: ClaudeStage) -> None:
+    sleeping = "import time; time.sleep(600)"
+    daemon = f"setsid python3 -c '{sleeping}' > /dev/null 2>&1 & echo once >> times"
+    gate = threading.Event()
+    more = Say(calls=(Call("Bash", {"command": "echo more >> times"}),))
+    with MessagesApi(
+        Say(calls=(Call("Bash", {"command": daemon}),)), replace(more, hold=gate), more
+    ) as api:
+        herd = Herd(stage, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            before = len(stage.processes())
+            worker.kill()
+        anyio.run(until, lambda: stage.processes() == {})
+        gate.set()
+
+        assert not api.wait_until_asked(3, timeout_s=0)
+    assert before > 2  # the worker, claude, and the daemon at least
+    assert (stage.work / "times").read_text() == "once\n"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 another process cannot set an event here
+            await anyio.sleep(0.05)
