@@ -17,7 +17,7 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.outcome import Tally
-from nightherd.model.system import Complete, Denied, Init, SystemSubtype, Warned
+from nightherd.model.system import Complete, Denied, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
@@ -236,6 +236,27 @@ def test_pieces_come_while_the_model_speaks_when_wanted(stage: ClaudeStage) -> N
     pieces = [event for event in of_kind(events, AssistantEvent) if event.partial]
     assert "".join(piece.content for piece in pieces) == "hello"
     assert tally_of(events).messages == 1
+
+
+def test_work_in_the_background_is_waited_for_and_attributed(stage: ClaudeStage) -> None:
+    given = {"description": "d", "prompt": "look", "subagent_type": "general-purpose"}
+    tokens = Tokens(input=1000)
+    with MessagesApi(
+        Say(text="I send someone", calls=(Call("Task", given),), tokens=tokens),
+        Say(text="found it", tokens=tokens),
+    ) as api:
+        events = stage.run(api)
+
+    (call,) = of_kind(events, ToolUseEvent)
+    answers = of_kind(events, AssistantEvent)
+    inside = [event for event in answers if event.parent_tool_use_id == call.tool_use_id]
+    assert [(event.content, event.turn) for event in inside] == [("found it", None)]
+    (complete,) = payloads(events, Complete)
+    # Every request is paid for, the subagent's too, and none twice.
+    assert complete.usage.input_tokens == 1000 * len(api.asked)
+    assert tally_of(events).turns == len(api.asked) - 1
+    (progress,) = payloads(events, ToolProgress)
+    assert progress.tool_use_id == call.tool_use_id
 
 
 def test_resumed_session_has_its_history(stage: ClaudeStage) -> None:
