@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import anyio
+from anyio import to_thread
 
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.submit import values_of
@@ -115,7 +116,8 @@ async def carry_on(
             if stopper.is_abandoned:
                 raise FencedError(f"{job.id} is no longer this worker's")
             recorder.record(_end(outcome))
-            journal.sync()
+            # In a thread: the disk takes its time, and serves many jobs that end together at once.
+            await to_thread.run_sync(journal.sync)
     except StateError as error:
         # The record cannot be continued (a full disk, say); what it holds so far is what counts.
         failure = error
