@@ -226,15 +226,15 @@ def test_cancelled_job_of_a_dead_worker_is_not_run_again(make_herd: MakeHerd) ->
     worker = herd.worker()
     herd.wait_for_call("a-2")
     herd.wait_for_call("b-2")
+    herd.stop(worker)  # it hears of nothing any more
     asked = herd.shell.run("jobs", "cancel", first)
-    assert asked.code == 0
-    herd.stop(worker) if herd.job(first).status is JobStatus.RUNNING else None
     worker.kill()
     worker.wait()
 
     at_once = herd.shell.run("jobs", "cancel", second)
     herd.work_until_idle()
 
+    assert (asked.code, asked.out) == (0, f"{first} is being stopped by its worker\n")
     assert (at_once.code, at_once.out) == (0, f"cancelled {second}\n")
     assert {herd.job(first).status, herd.job(second).status} == {JobStatus.CANCELLED}
     assert herd.counted() == {"a-1": 1, "a-2": 1, "b-1": 1, "b-2": 1}

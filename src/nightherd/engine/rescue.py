@@ -2,7 +2,8 @@
 
 First the worker is given up, which refuses its next heartbeat; then everything its execution started is
 killed and seen gone; then the job is settled as its journal says, or waits for its next execution, or ends
-when it was lost too often. However many rescue at once, each job is rescued once: the epoch decides.
+when it was lost too often. However many rescue at once, each job is rescued once: the epoch decides
+(INV-RUNNING).
 """
 
 from __future__ import annotations
