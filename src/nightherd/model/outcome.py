@@ -38,6 +38,7 @@ class Outcome:
     error: str | None = None
     error_code: str | None = None
     stop_reason: str | None = None
+    api_duration_ms: int | None = None
 
     @property
     def status(self) -> JobStatus:
@@ -103,12 +104,16 @@ class Tally:
                 return replace(self, usage_before=self.usage)
             case Init(runtime_session_id=found) if found is not None:
                 return replace(self, runtime_session_id=found)
-            case Complete(summary=summary, usage=usage, stop_reason=stop_reason):
+            case Complete(summary=summary, usage=usage) as complete:
                 return replace(
                     self,
                     answer=summary or self.answer,
                     usage=self.usage_before + usage if usage is not None else self.usage,
-                    outcome=Outcome(exit_reason=ExitReason.SUCCESS, stop_reason=stop_reason),
+                    outcome=Outcome(
+                        exit_reason=ExitReason.SUCCESS,
+                        stop_reason=complete.stop_reason,
+                        api_duration_ms=complete.api_duration_ms,
+                    ),
                 )
             case _:
                 return _close(self, event)

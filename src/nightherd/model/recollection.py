@@ -245,6 +245,7 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
                 cache_read_input_tokens=part.usage.cache_read_input_tokens,
                 output_tokens=part.usage.output_tokens,
                 stop_reason=outcome.stop_reason if ended else None,
+                api_duration_ms=outcome.api_duration_ms if ended else None,
             )
         )
     return tuple(rows)

@@ -216,6 +216,8 @@ class Complete(Payload, frozen=True, kw_only=True, omit_defaults=True):
     stop_reason: str | None = None
     model_usage: dict[str, Usage] | None = None
     """The same usage by model, where the runtime says so."""
+    api_duration_ms: int | None = None
+    """How long the provider took to answer, all requests together, where the runtime says so."""
 
 
 class End(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -173,7 +173,13 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
             success=outcome.status is JobStatus.COMPLETED,
             error=outcome.error,
         )
-        written.append(replace(done, stop_reason=outcome.stop_reason))
+        written.append(
+            replace(
+                done,
+                stop_reason=outcome.stop_reason,
+                api_duration_ms=outcome.api_duration_ms,
+            )
+        )
     session = _session_of(job, rows)
     if session is not None:
         status = status_between_jobs(session.mode)

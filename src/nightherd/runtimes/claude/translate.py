@@ -108,6 +108,7 @@ class Translator:
                 usage=usage,
                 stop_reason=_text(result.get("stop_reason")),
                 model_usage=self._spending.models or None,
+                api_duration_ms=_whole(result.get("duration_api_ms")),
             )
         )
         return msgspec.structs.replace(complete, uuid=_text(result.get("uuid")))
@@ -266,6 +267,11 @@ def _first_line(result: Any) -> str:
         )
     lines = str(result or "").strip().splitlines()
     return lines[0] if lines else "the tool failed"
+
+
+def _whole(value: object) -> int | None:
+    """`value` if it is a whole number, or can be made one."""
+    return round(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _text(value: Any) -> str | None:

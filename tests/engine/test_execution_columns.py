@@ -1,0 +1,44 @@
+"""Every column of an execution's row that a runtime can know is filled."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from engine.bench import Bench
+from nightherd.model.event import AssistantEvent, describe
+from nightherd.model.execution import Execution
+from nightherd.model.money import MicroUsd
+from nightherd.model.system import Complete, Init
+from nightherd.model.usage import Usage
+from nightherd.testing.runtime import PlayedRuntime
+
+NOT_THE_RUNTIMES = {"issue_number", "workflow_run_id", "error"}
+"""What only a trigger or a workflow knows, and what only a failure has."""
+
+
+def test_everything_a_runtime_says_is_in_its_executions_row() -> None:
+    used = Usage(
+        input_tokens=5,
+        output_tokens=4,
+        cache_creation_input_tokens=3,
+        cache_read_input_tokens=2,
+        cost_microusd=MicroUsd(7),
+    )
+    bench = Bench(
+        PlayedRuntime(
+            [
+                describe(Init(runtime="scripted", runtime_session_id="uuid-1")),
+                AssistantEvent(content="done", turn=1, index=0, end=True, usage=used),
+                describe(Complete(stop_reason="end_turn", api_duration_ms=1234)),
+            ]
+        )
+    )
+
+    (execution,) = bench.reader.list_executions(bench.run().id)
+
+    empty = {
+        field.name for field in fields(Execution) if getattr(execution, field.name) in (None, 0)
+    }
+    assert empty == NOT_THE_RUNTIMES
+    assert (execution.api_duration_ms, execution.stop_reason) == (1234, "end_turn")
+    assert execution.trigger_type == "api"
