@@ -120,6 +120,9 @@ class StateWriter(Protocol):
         When it returns, what it answers is durable: killing any process loses none of it (INV-DURABLE).
         """
 
+    def take_notices(self) -> Sequence[str]:
+        """What an operator should hear of since the last call, each once."""
+
     async def close(self) -> None: ...
 
 

@@ -78,6 +78,7 @@ class ProbedStore:
     def __init__(self, store: SqliteStore, reach: Probe) -> None:
         self._store, self._reach = store, reach
         self.close = store.close
+        self.take_notices = store.take_notices
 
     async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
         self._reach("state.before")

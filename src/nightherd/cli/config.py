@@ -140,7 +140,12 @@ def is_default(shown: Any) -> bool:
 @click.argument(
     "kind", metavar="[fleet|agent]", type=click.Choice(get_args(FileKind)), default="fleet"
 )
+@json_option
 @click.pass_obj
 def schema(invocation: Invocation, kind: FileKind) -> None:
     """The JSON Schema of a fleet file or an agent file."""
-    invocation.screen.show(json.dumps(json_schema(kind), indent=2))
+    screen, found = invocation.screen, json_schema(kind)
+    if screen.is_json:
+        screen.document("schema", {"kind": kind, "json_schema": found}, system_clock().now())
+        return
+    screen.show(json.dumps(found, indent=2))

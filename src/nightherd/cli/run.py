@@ -25,6 +25,7 @@ from nightherd.cli.watch import stop_on_signals, watching
 from nightherd.engine.attend import attend
 from nightherd.engine.execution import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
+from nightherd.engine.workshop import Workshop
 from nightherd.errors import AgentNotFoundError
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
@@ -172,6 +173,7 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
                 rescue=rescuer(workshop, errand.fleet),
             )
             texts = workshop.reader.find_texts(job_id)
+            tell_notices(workshop, screen)
             tasks.cancel_scope.cancel()
     return Finished(job=job, texts=texts)
 
@@ -197,6 +199,12 @@ def tell_launch(job: Job, screen: Screen) -> None:
     screen.show(job.id)
     screen.flush()
     screen.say("it waits for a worker: nightherd worker")
+
+
+def tell_notices(workshop: Workshop, screen: Screen) -> None:
+    """What the store met with on the way: a frozen process killed, changes put back."""
+    for notice in workshop.state.take_notices():
+        screen.say(f"notice: {notice}")
 
 
 def tell_waiting(screen: Screen, reason: str) -> None:

@@ -201,6 +201,8 @@ class Shift:
             await anyio.sleep(self._rescue_every_s)
 
     async def _rescue(self) -> None:
+        for notice in self._workshop.state.take_notices():
+            self._reports.on_trouble(notice)
         try:
             rescued = await rescue(
                 self._record,

@@ -29,10 +29,6 @@ class Lifecycle(Generic[Status]):
             raise TransitionError(self.noun, current.value, target.value)
         return target
 
-    def sources(self, target: Status) -> frozenset[Status]:
-        """The statuses that may become `target`: what a guarded update expects to find."""
-        return frozenset(status for status, targets in self.steps.items() if target in targets)
-
     @property
     def terminal(self) -> frozenset[Status]:
         """The statuses nothing comes after."""

@@ -219,6 +219,10 @@ class MemoryStore:
             answers.append(answer)
         return answers
 
+    def take_notices(self) -> Sequence[str]:
+        """Nothing ever happens to memory."""
+        return ()
+
     async def close(self) -> None:
         """Nothing to give back."""
 
