@@ -385,3 +385,18 @@ def test_full_disk_fails_the_job_with_what_its_record_holds(room: int) -> None:
     assert (job.status, job.error_code) == (JobStatus.FAILED, "journal_failed")
     assert job.last_seq == room
     assert len(bench.journal(job_id)) == room
+
+
+def test_nothing_more_is_recorded_once_the_lease_is_lost_and_nothing_is_settled() -> None:
+    bench = Bench(PlayedRuntime([*TURN_WITH_TOOL, *ANSWER]))
+    job_id = bench.submit().job.id
+
+    def lose_at_the_call(event: Event) -> None:
+        if isinstance(event, ToolUseEvent):
+            bench.lease.lose()
+
+    with pytest.raises(FencedError):
+        bench.execute(job_id, lose_at_the_call)
+
+    assert shape(bench.journal(job_id))[-1] == "ToolUseEvent"
+    assert bench.job(job_id).status is JobStatus.RUNNING

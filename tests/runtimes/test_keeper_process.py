@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
-from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.keepers import Keepers, Kept
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.tools.output import BoundedOutput
 from runtimes.stage import is_running, is_written, until
@@ -506,3 +506,16 @@ def test_a_branch_hears_the_heartbeats_and_is_stopped_alone(tmp_path: Path) -> N
     assert late is not None
     assert (stopped.killed_by, late.killed_by) == (KilledBy.STOP, KilledBy.LEASE)
     assert difference == 0
+
+
+def test_a_sign_of_life_that_comes_before_the_instructions_does_no_harm(tmp_path: Path) -> None:
+    class Eager(Keepers):
+        def add(self, kept: Kept) -> None:
+            super().add(kept)
+            kept.send_heartbeat(anyio.current_time() + 1000)
+
+    async def work() -> Ending:
+        async with kept(tmp_path, "sh", "-c", "exit 7", keepers=Eager()) as process:
+            return await process.wait()
+
+    assert anyio.run(work).returncode == 7

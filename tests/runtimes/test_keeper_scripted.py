@@ -10,7 +10,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 import anyio
+import pytest
 
+from nightherd.errors import FencedError
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.script import UseTool, compile_script
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -83,11 +85,14 @@ def bash_result(stage: Stage, command: str, harm: str) -> ToolResultEvent:
     return result
 
 
-def test_a_command_is_stopped_when_the_lease_of_its_worker_runs_out(stage: Stage) -> None:
-    result = bash_result(stage, "echo begun; sleep 1000", "silence")
+def test_a_command_is_stopped_and_has_no_result_when_the_lease_of_its_worker_runs_out(
+    stage: Stage,
+) -> None:
+    with pytest.raises(ExceptionGroup) as raised:
+        bash_result(stage, "echo begun; sleep 1000", "silence")
 
-    assert (result.success, result.result) == (False, "begun\n")
-    assert result.error == "stopped: the worker had not shown for too long that it is alive"
+    assert raised.group_contains(FencedError, match="lease had run out")
+    assert not is_running(stage.pid_in("it.pid"))
 
 
 def test_a_command_whose_keeper_is_killed_is_stopped_and_the_result_says_so(stage: Stage) -> None:

@@ -103,7 +103,11 @@ async def carry_on(
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
-    recorder = Recorder(workshop.secrets, on_event)
+    recorder = Recorder(
+        workshop.secrets,
+        on_event,
+        is_ours=lambda: workshop.lease.holds(workshop.clock.monotonic()),
+    )
     record = recorder.tally
     failure: StateError | None = None
     try:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from nightherd.errors import JournalError
+from nightherd.errors import FencedError, JournalError
 from nightherd.model.event import ErrorEvent, Event, is_message
 from nightherd.model.outcome import Tally
 from nightherd.model.secret import Secrets
@@ -20,11 +20,18 @@ OnEvent = Callable[[Event], None]
 class Recorder:
     """Records one execution's events; `tally` is what the job's whole record comes to."""
 
-    def __init__(self, secrets: Secrets, on_event: OnEvent) -> None:
+    def __init__(
+        self,
+        secrets: Secrets,
+        on_event: OnEvent,
+        *,
+        is_ours: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.tally = Tally()
         self.last_seq = 0
         self._secrets = secrets
         self._on_event = on_event
+        self._is_ours = is_ours
         self._journal: Journal | None = None
 
     @contextmanager
@@ -38,9 +45,14 @@ class Recorder:
             journal.close()
 
     def record(self, event: Event) -> Event:
-        """Append `event`, then tell; returns it as written."""
+        """Append `event`, then tell; returns it as written. `FencedError` once the job is not ours any more.
+
+        The journal's own fence works only once another owner has written; a lost lease is known before.
+        """
         if self._journal is None:
             raise JournalError("the journal is closed")
+        if not self._is_ours():
+            raise FencedError("the worker's lease is lost; the job is for others to go on with")
         masked = self._secrets.mask_event(event)
         written = self._journal.append(self._numbered(masked))
         self.last_seq = written.seq

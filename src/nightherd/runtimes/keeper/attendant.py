@@ -66,6 +66,8 @@ class Attendant:
             os.close(status)
         self._lock = threading.Lock()
         self._is_open = True
+        self._held_back: list[str] | None = []
+        """Orders that came before the keeper had its instructions, which are the first it has to hear."""
         self.pid = 0
         self.refusal: OSError | None = None
         self.ending: Ending | None = None
@@ -79,11 +81,10 @@ class Attendant:
     def order(self, line: str) -> None:
         """Tell the keeper; one that has ended needs no telling."""
         with self._lock:
-            if self._is_open:
-                try:
-                    os.write(self._control, line.encode() + b"\n")
-                except (BrokenPipeError, BlockingIOError):
-                    pass
+            if self._held_back is not None:
+                self._held_back.append(line)
+            else:
+                self._tell(line)
 
     def force(self) -> None:
         """End the tree and the keeper with SIGKILL, because the keeper does not answer."""
@@ -92,6 +93,13 @@ class Attendant:
     @property
     def _marks(self) -> frozenset[bytes]:
         return frozenset({self._told.mark})
+
+    def _tell(self, line: str) -> None:
+        if self._is_open:
+            try:
+                os.write(self._control, line.encode() + b"\n")
+            except (BrokenPipeError, BlockingIOError):
+                pass
 
     def _attend(self, changed: Callable[[], None]) -> None:
         self._instruct()
@@ -121,6 +129,10 @@ class Attendant:
         self._message = b""
         # A keeper that is stopped reads nothing; signs of life must not wait for it.
         os.set_blocking(self._control, False)
+        with self._lock:
+            held_back, self._held_back = self._held_back or [], None
+            for line in held_back:
+                self._tell(line)
 
     def _hear(self, words: list[str]) -> None:
         match words:

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.errors import InvalidValueError
+from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.duration import format_duration, parse_duration
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK
@@ -33,7 +33,8 @@ class Bash:
 
     Standard output and error come back as one text in the order they were written. Success is exit code 0.
     A process left running in the background goes on until the run ends, but can print nothing more.
-    Nothing the command started outlives the worker (INV-KEEPER).
+    Nothing the command started outlives the worker (INV-KEEPER); a call that ends because the worker's
+    lease ran out has no outcome and raises `FencedError`.
     """
 
     name: str = "Bash"
@@ -103,7 +104,8 @@ async def _finish(process: KeptProcess, output: BoundedOutput, allowed: timedelt
 def _outcome(ending: Ending, text: str) -> ToolOutcome:
     match ending.killed_by:
         case KilledBy.LEASE:
-            return failed("stopped: the worker had not shown for too long that it is alive", text)
+            # No result: the call was cut off with its worker, and whoever takes the job over says so.
+            raise FencedError("the command was stopped because the worker's lease had run out")
         case KilledBy.KEEPER_GONE:
             return failed("stopped: the process that guards the command died", text)
         case KilledBy.NONE | KilledBy.STOP | KilledBy.WORKER_GONE:
