@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -22,8 +31,11 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.execution import Execution
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobTexts
+    from nightherd.model.mcp import InjectedMcpServerDef
     from nightherd.model.schedule import ScheduleState, Slot
     from nightherd.model.session import Session
+    from nightherd.model.suspension import Suspension
+    from nightherd.model.trigger_point import TriggerPoint
     from nightherd.model.worker import Worker
 
 
@@ -308,6 +320,29 @@ class TranscriptShelf(Protocol):
         """The copy, and what was recorded from it, is as the source was at this time."""
 
 
+def no_history() -> Iterator[Event]:
+    """Nothing was said before."""
+    return iter(())
+
+
+async def nothing_at(point: TriggerPoint) -> None:
+    """Nobody wants to know where the run is."""
+
+
+async def no_limit(microusd: int, tokens: int) -> Suspension | None:
+    """As much as it likes."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeFork:
+    """The conversation that a run begins with a branch of; the original is not touched."""
+
+    runtime_session_id: str
+    at_uuid: str | None = None
+    """The last message of the original that belongs to the branch, by the runtime's own name; None for all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeRequest:
     """What a runtime needs to execute one agent for one job."""
@@ -325,6 +360,16 @@ class RuntimeRequest:
     """Run-time values for templates: repo and inputs."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The whole environment of processes the agent starts."""
+    fork: RuntimeFork | None = None
+    """Set when the session begins with this run as a branch of another one."""
+    history: Callable[[], Iterator[Event]] = no_history
+    """Everything said in the session before this run, first to last, earlier executions of the job included."""
+    injected_servers: Sequence[InjectedMcpServerDef] = ()
+    """Tools that whoever started the job gives to this run alone."""
+    at: Callable[[TriggerPoint], Awaitable[None]] = nothing_at
+    """Told where the run is, and done with it before the run goes on."""
+    may_spend: Callable[[int, int], Awaitable[Suspension | None]] = no_limit
+    """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
 
 
 class Runtime(Protocol):

@@ -1,0 +1,22 @@
+"""Suspension: a job stops without ending, why, and what lets it go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from nightherd.model.job import SuspendReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspension:
+    """Why a job waits. What it has done stays done, and it goes on from there."""
+
+    reason: SuspendReason
+    message: str
+    code: str | None = None
+    """What exactly was met: `spend_exceeded`, `rate_limited` ..."""
+    current_value: float | None = None
+    current_max: float | None = None
+    until: datetime | None = None
+    """When it goes on by itself; None when somebody has to say so."""
