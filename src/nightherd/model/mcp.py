@@ -1,33 +1,121 @@
-"""MCP servers as an agent sees them: declared ones, and tools injected by whoever starts a job.
+"""MCP servers: those an agent declares, and tools that whoever starts a job gives to one run.
 
-An injected server is its tools alone; how a runtime reaches them is the runtime's business.
+A tool of a server is called `mcp__<server>__<tool>` everywhere. What a tool does is said apart from how it
+is reached: a runtime offers an injected server in whatever way its agent can use.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
 from typing import Any
 
-Handler = Callable[[Mapping[str, Any]], Awaitable[str]]
-"""Answers a call; what it raises is told to the model as a failed call."""
+from nightherd.errors import InvalidValueError
+
+PREFIX = "mcp__"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class McpTransport(StrEnum):
+    """How a server is talked to."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+    SSE = "sse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedTool:
-    """One tool: what it is called, what it is for, what it takes, and who answers."""
+class McpServer:
+    """One declared server: a process to start, or an address to connect to."""
+
+    name: str
+    transport: McpTransport
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout: timedelta | None = None
+    """How long one call may take; None for as long as the runtime allows."""
+    always_load: bool | None = None
+    """Whether its tools are offered from the first turn on; None for the runtime's own choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """What a call of an injected tool came to."""
+
+    text: str
+    is_error: bool = False
+
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[ToolAnswer | str]]
+"""Makes a call. A text is as good as an answer; what it raises becomes an answer that says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedMcpToolDef:
+    """One tool of an injected server."""
 
     name: str
     description: str
-    input_schema: Mapping[str, Any]
     handler: Handler
+    input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
+    """JSON schema of its input: an object."""
+    is_long_running: bool = False
+    """Whether a call may take longer than a minute."""
+
+    def __post_init__(self) -> None:
+        check_mcp_name(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedMcpServerDef:
-    """Tools given to one run, offered as `mcp__<name>__<tool>`."""
+    """Tools given to one run, apart from how they reach the agent."""
 
     name: str
-    tools: tuple[InjectedTool, ...]
-    is_long_running: bool = False
-    """Whether a call may take minutes, so that nobody gives up on it early."""
+    tools: tuple[InjectedMcpToolDef, ...]
+
+    def __post_init__(self) -> None:
+        check_server_name(self.name)
+
+    @property
+    def has_long_running_tools(self) -> bool:
+        """Whether a call of one of its tools may take longer than a minute."""
+        return any(tool.is_long_running for tool in self.tools)
+
+    def find_tool(self, name: str) -> InjectedMcpToolDef | None:
+        """The tool called `name`."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def tool_name(server: str, tool: str) -> str:
+    """What agents call a tool of a server."""
+    return f"{PREFIX}{server}__{tool}"
+
+
+def split_tool_name(name: str) -> tuple[str, str] | None:
+    """The server and the tool that `name` means; None when it is no tool of a server."""
+    if not name.startswith(PREFIX):
+        return None
+    server, separator, tool = name.removeprefix(PREFIX).partition("__")
+    return (server, tool) if server and separator and tool else None
+
+
+def check_mcp_name(name: str) -> str:
+    """`name`, or `InvalidValueError` when agents could not call it."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidValueError(f"{name!r} is not a name: use letters, digits, _ and -")
+    return name
+
+
+def check_server_name(name: str) -> str:
+    """`name`, or `InvalidValueError`. With two underscores in it, where the tool's name begins is unclear."""
+    if "__" in check_mcp_name(name) or name.startswith("_") or name.endswith("_"):
+        raise InvalidValueError(
+            f"{name!r} is not a name for a server: no __ in it, no _ at its ends"
+        )
+    return name
