@@ -29,11 +29,12 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.checkpoint import Checkpoint
     from nightherd.model.event import Event
     from nightherd.model.execution import Execution
+    from nightherd.model.hook import HttpRequest, ShellCommand
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobTexts
     from nightherd.model.mcp import InjectedMcpServerDef
     from nightherd.model.schedule import ScheduleState, Slot
-    from nightherd.model.session import Session
+    from nightherd.model.session import Session, SessionQuery
     from nightherd.model.suspension import Suspension
     from nightherd.model.trigger_point import TriggerPoint
     from nightherd.model.worker import Worker
@@ -85,8 +86,20 @@ class SessionReader(Protocol):
     """Questions about sessions."""
 
     def find_session(self, session_id: SessionId) -> Session | None: ...
-    def list_sessions(self, *, before: int | None = None, limit: int = 20) -> Sequence[Session]:
-        """Sessions newest first, `before` a number, at most `limit`."""
+    def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
+        """Sessions newest first; those that were cleaned up are left out."""
+
+    def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
+        """Sessions whose id, or whose runtime's id, begins with `prefix`, at most `limit`."""
+
+    def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
+        """The sessions forked from this one, first to last."""
+
+    def sessions_unused_since(self, at: datetime, limit: int) -> Sequence[Session]:
+        """Sessions that wait and were not used after `at`, the longest unused first."""
+
+    def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
+        """The session's jobs that ever began, in the order in which they did."""
 
     def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
         """The sessions known to their runtime by this id, newest first."""
@@ -109,6 +122,9 @@ class FleetReader(Protocol):
 
     def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
         """The worker's running jobs, first submitted first."""
+
+    def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
+        """Suspended jobs whose time has come, the longest waiting first."""
 
     def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
         """The worker's running jobs that somebody wants to end."""
@@ -370,6 +386,45 @@ class RuntimeRequest:
     """Told where the run is, and done with it before the run goes on."""
     may_spend: Callable[[int, int], Awaitable[Suspension | None]] = no_limit
     """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCall:
+    """What carrying a hook out needs besides the hook itself."""
+
+    id: str
+    """The same for the same hook and the same end of a job, however often it is sent."""
+    execution: ExecutionId
+    event: str
+    job_id: JobId
+    body: bytes
+    """The job's context as JSON."""
+    working_directory: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookResult:
+    """What a hook came to."""
+
+    success: bool
+    output: str = ""
+    error: str | None = None
+    job_id: JobId | None = None
+    """The job it made, if it makes one."""
+
+
+class HookCarrier(Protocol):
+    """Carries out hooks that leave the process. Failures are results; `FencedError` when the lease is over."""
+
+    async def run_command(self, command: ShellCommand, call: HookCall) -> HookResult:
+        """Run a command to its end or its timeout; nothing it started is left when it returns."""
+
+    async def send(self, request: HttpRequest, call: HookCall) -> HookResult:
+        """Send a request, again after a failure that may pass, until it is taken or given up."""
+
+    async def read_metadata(self, agent: Agent) -> Mapping[str, Any]:
+        """What the agent's metadata file says now; empty when there is none, or nothing usable in it."""
 
 
 class Runtime(Protocol):

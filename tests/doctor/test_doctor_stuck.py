@@ -16,6 +16,7 @@ from nightherd.host.process import boot_id
 from nightherd.model.event import describe
 from nightherd.model.outcome import SILENT_END
 from nightherd.model.recollection import recollect
+from nightherd.model.session import SessionQuery
 from nightherd.model.system import End, ExecutionStarted
 from nightherd.state.reader import SqliteReader
 from surfaces.drivers import Shell
@@ -153,7 +154,8 @@ def test_session_agent_worker_and_readable_files_are_right_after_mending(
     reader = SqliteReader(ward.root)
     try:
         statuses = {
-            session.agent: session.status.value for session in reader.list_sessions(limit=10)
+            session.agent: session.status.value
+            for session in reader.list_sessions(SessionQuery(limit=10))
         }
         agents = {agent.name: agent for agent in reader.list_agents()}
         workers = reader.live_workers()

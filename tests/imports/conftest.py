@@ -11,7 +11,7 @@ import pytest
 from imports.foreign_trees import ClaudeTree, HerdctlTree
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery
-from nightherd.model.session import Session
+from nightherd.model.session import Session, SessionQuery
 from nightherd.state.reader import SqliteReader
 from surfaces.drivers import Cli, Result
 
@@ -44,7 +44,7 @@ class Importer:
     def sessions(self) -> Sequence[Session]:
         """Every session, newest first."""
         reader = self.reader
-        found = reader.list_sessions(limit=1000)
+        found = reader.list_sessions(SessionQuery(limit=1000))
         reader.close()
         return found
 

@@ -13,7 +13,7 @@ from nightherd.model.change import Answer, Applied, Change
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.decide import decide
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import JOB_LIFECYCLE, Job, JobStatus
 from nightherd.model.lifecycle import Lifecycle
 from nightherd.model.schedule import SCHEDULE_LIFECYCLE, ScheduleState, Slot
@@ -82,8 +82,13 @@ class DictRows:
             if key.mode is not SessionMode.FRESH_PER_JOB
             and session.key == key
             and session.status not in SESSION_LIFECYCLE.terminal
+            and session.rank >= 0
         ]
-        return max(current, key=lambda session: session.number, default=None)
+        return max(current, key=lambda session: session.place, default=None)
+
+    def open_jobs_in(self, session_id: SessionId) -> int:
+        mine = [job for job in self.all(Job) if job.session_id == session_id]
+        return sum(not job.is_terminal for job in mine)
 
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         running = [

@@ -24,7 +24,7 @@ from nightherd.model.change import (
 from nightherd.model.ids import WorkerId
 from nightherd.model.job import ExitReason, JobQuery
 from nightherd.model.outcome import Outcome
-from nightherd.model.session import SessionMode
+from nightherd.model.session import SessionMode, SessionQuery
 from nightherd.ports import StateReader, StateWriter
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.memory import MemoryStore
@@ -97,7 +97,7 @@ def everything(reader: StateReader) -> list[list[object]]:
     """The answers to every question that lists."""
     answered: list[Sequence[object]] = [
         reader.list_jobs(JobQuery(limit=100)),
-        reader.list_sessions(limit=100),
+        reader.list_sessions(SessionQuery(limit=100)),
         reader.list_agents(),
         reader.list_schedules(AGENT),
         reader.list_slots(NIGHTLY, 100),
@@ -122,7 +122,8 @@ def test_every_history_replays_and_every_store_agrees(changes: list[Change]) -> 
         query = JobQuery(limit=100)
         assert list(reader.list_jobs(query)) == list(memory.reader().list_jobs(query))
         assert list(reader.list_agents()) == list(memory.reader().list_agents())
-        assert list(reader.list_sessions(limit=99)) == list(memory.reader().list_sessions(limit=99))
+        every = SessionQuery(limit=99)
+        assert list(reader.list_sessions(every)) == list(memory.reader().list_sessions(every))
         reader.close()
         assert replayed(directory, root / "replayed.db") == contents(directory.database)
 

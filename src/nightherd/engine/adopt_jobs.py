@@ -20,7 +20,7 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.recollection import rebuilt_rows
 from nightherd.model.schedule import ScheduleState
-from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode
+from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionQuery
 from nightherd.model.system import ExecutionStarted, SystemSubtype
 
 BATCH = 50
@@ -103,7 +103,7 @@ def _current_sessions(desk: Desk) -> dict[str, Session]:
     """The session that each agent's next job would go on in."""
     current: dict[str, Session] = {}
     before: int | None = None
-    while page := desk.reader.list_sessions(before=before, limit=PAGE):
+    while page := desk.reader.list_sessions(SessionQuery(before=before, limit=PAGE)):
         for session in page:
             is_over = session.status in SESSION_LIFECYCLE.terminal
             if session.mode is SessionMode.PERSISTENT and not is_over:

@@ -7,18 +7,20 @@ they are; a store carries the decision out in one transaction. Two words answer:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
-from nightherd.model.ids import JobId, WorkerId
+from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Outcome
 from nightherd.model.schedule import ScheduleState, ScheduleStatus, Slot
 from nightherd.model.session import Session
+from nightherd.model.suspension import Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 
@@ -31,12 +33,14 @@ class SubmitJob:
     """Record a new job, before anything runs.
 
     `session` is what the job would begin; when its key has a current session that fits, the job joins
-    that one instead, and the answer's job says which.
+    that one instead, and the answer's job says which. One that does not fit is over, and `session_note`
+    of the job's texts says why. `into` is the session a caller chose: nothing is compared then.
     """
 
     job: Job
     texts: JobTexts
     session: Session
+    into: SessionId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,76 @@ class SettleExecution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuspendExecution:
+    """The execution has ended and the job waits: for a time, or for somebody to let it go on."""
+
+    job_id: JobId
+    epoch: int
+    at: datetime
+    suspension: Suspension
+    last_seq: int
+    total: Totals
+    own: Totals
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeJob:
+    """A suspended job waits for its next execution again.
+
+    `prompt` is what it is told besides; `overrides` replace those it has, by key. With `only_due` it is
+    refused before the time the job waits for.
+    """
+
+    job_id: JobId
+    at: datetime
+    prompt: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    only_due: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkSession:
+    """A new session that begins with what another had said up to a place. Nothing is copied.
+
+    `session` names its parent and the place; it is numbered by the store and never joined unasked.
+    """
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseSession:
+    """Make a session the current one of its key."""
+
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameSession:
+    """Give a session a name; None takes it away."""
+
+    session_id: SessionId
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireSession:
+    """A session that waits is over, because it is too old or has gone unused for too long."""
+
+    session_id: SessionId
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveSession:
+    """Clean up a session in which nothing is going on. Its row and its journals stay."""
+
+    session_id: SessionId
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoseExecution:
     """The execution's owner is gone: the job waits for its next one, or fails when it was lost too often.
 
@@ -97,6 +171,8 @@ class LoseExecution:
     last_seq: int
     total: Totals
     own: Totals
+    auto_resume: bool = True
+    """Whether it goes on by itself; if not, the job ends as interrupted, and its session can be resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +287,13 @@ Change = (
     | StartExecution
     | RecordRuntimeSession
     | SettleExecution
+    | SuspendExecution
+    | ResumeJob
+    | ForkSession
+    | UseSession
+    | RenameSession
+    | ExpireSession
+    | RemoveSession
     | LoseExecution
     | ClaimJob
     | CancelJob
@@ -242,6 +325,10 @@ class Why(StrEnum):
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"
     """Another job is active in the session."""
+    SESSION_OVER = "session_over"
+    """The session is expired or was cleaned up, or is one job's own and that job has ended."""
+    TOO_EARLY = "too_early"
+    """What it waits for has not come yet."""
     FULL = "full"
     """As many jobs run as may run at once."""
     NOTHING = "nothing"

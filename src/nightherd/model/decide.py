@@ -12,7 +12,15 @@ from typing import Any
 
 from nightherd.model import change as changes
 from nightherd.model.change import Answer, Change
-from nightherd.model.decisions import claims, jobs, records, schedules, workers
+from nightherd.model.decisions import (
+    claims,
+    jobs,
+    records,
+    schedules,
+    sessions,
+    suspending,
+    workers,
+)
 from nightherd.model.decisions.rows import Rows
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
@@ -20,6 +28,13 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.StartExecution: jobs.start,
     changes.RecordRuntimeSession: jobs.record_runtime_session,
     changes.SettleExecution: jobs.settle,
+    changes.SuspendExecution: suspending.suspend,
+    changes.ResumeJob: suspending.resume,
+    changes.ForkSession: sessions.fork,
+    changes.UseSession: sessions.use,
+    changes.RenameSession: sessions.rename,
+    changes.ExpireSession: sessions.expire,
+    changes.RemoveSession: sessions.remove,
     changes.LoseExecution: jobs.lose,
     changes.ClaimJob: claims.claim,
     changes.CancelJob: jobs.cancel,

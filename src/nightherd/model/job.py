@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.lifecycle import Lifecycle
@@ -149,6 +150,10 @@ class JobTexts:
     inputs: Mapping[str, str] = field(default_factory=dict)
     summary: str | None = None
     output_text: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """What this job has other than its agent (model/overrides.py)."""
+    session_note: str | None = None
+    """Why it did not go on in the session it would have had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

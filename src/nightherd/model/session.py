@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from nightherd.model.ids import JobId, SessionId
@@ -79,6 +79,17 @@ class Session:
     base_job_id: JobId | None = None
     """With `base_seq`: the place in the parent's record up to which both are the same."""
     base_seq: int | None = None
+    base_messages: int = 0
+    """How many messages a fork began with."""
+    base_turns: int = 0
+    max_age_s: float | None = None
+    """How old it may grow; None for any age."""
+    max_idle_s: float | None = None
+    """How long it may go unused; None for ever."""
+    rank: int = 0
+    """Where it was put among those of its key: 0 for where its number puts it, -1 for nowhere (a fork)."""
+    removed_at: datetime | None = None
+    """When it was cleaned up: nothing goes on in it any more, and lists leave it out."""
     imported_from: str | None = None
     cost_microusd: MicroUsd = FREE
     job_count: int = 0
@@ -87,6 +98,11 @@ class Session:
     token_estimate: int = 0
     number: int = 0
     """Place in the order of creation; the cursor that lists page by."""
+
+    @property
+    def place(self) -> int:
+        """The highest place of its key is the current session's; -1 is never joined unasked."""
+        return self.rank or self.number
 
     @property
     def key(self) -> SessionKey:
@@ -101,16 +117,58 @@ def status_between_jobs(mode: SessionMode) -> SessionStatus:
     return SessionStatus.COMPLETED if mode is SessionMode.FRESH_PER_JOB else SessionStatus.PAUSED
 
 
-def can_join(current: Session, proposed: Session) -> bool:
-    """Whether a job that would begin `proposed` goes on in `current` instead.
+def expires_at(session: Session) -> datetime | None:
+    """When it is too old, or has gone unused for too long, whichever comes first; None for never."""
+    ends = []
+    if session.max_age_s is not None:
+        ends.append(session.created_at + timedelta(seconds=session.max_age_s))
+    if session.max_idle_s is not None:
+        ends.append(session.last_active_at + timedelta(seconds=session.max_idle_s))
+    return min(ends, default=None)
 
-    What the model resumes from depends on where and by what it was run, so both have to agree.
+
+def is_expired(session: Session, at: datetime) -> bool:
+    """Whether no job goes on in it unasked. One that is in use never expires."""
+    if session.status is SessionStatus.EXPIRED:
+        return True
+    if session.status not in (SessionStatus.CREATED, SessionStatus.PAUSED):
+        return False
+    ends = expires_at(session)
+    return ends is not None and at >= ends
+
+
+def why_not_join(current: Session, proposed: Session, at: datetime, *, is_used: bool) -> str | None:
+    """Why a job that would begin `proposed` does not go on in `current`; None when it does.
+
+    What the model resumes from depends on where and by what it was run, so both have to agree. A session
+    that other jobs wait for (`is_used`) does not expire.
     """
-    return (
-        current.mode is not SessionMode.FRESH_PER_JOB
-        and current.status not in SESSION_LIFECYCLE.terminal
-        and current.key == proposed.key
-        and current.runtime_type == proposed.runtime_type
-        and current.working_directory == proposed.working_directory
-        and current.docker_enabled == proposed.docker_enabled
+    checks = (
+        (is_expired(current, at) and not is_used, "it has expired"),
+        (
+            current.runtime_type != proposed.runtime_type,
+            f"it was run by {current.runtime_type}, and the agent is run by {proposed.runtime_type} now",
+        ),
+        (
+            current.working_directory != proposed.working_directory,
+            f"it was in {current.working_directory}, and the agent works in {proposed.working_directory} now",
+        ),
+        (
+            current.docker_enabled != proposed.docker_enabled,
+            "it was in a container, and the agent is not any more"
+            if current.docker_enabled
+            else "the agent is in a container now, and it was not",
+        ),
     )
+    return next((f"session {current.id}: {reason}" for is_so, reason in checks if is_so), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """Which sessions a list shows: newest first, `before` a number, at most `limit`."""
+
+    agent: str | None = None
+    status: SessionStatus | None = None
+    mode: SessionMode | None = None
+    before: int | None = None
+    limit: int = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionKey, SessionMode
 from nightherd.state.rows import SqliteRows
@@ -23,6 +23,9 @@ class DecidingRows(SqliteRows):
             return None
         parts = (key.agent, key.mode.value, key.channel_id or "", key.schedule or "")
         return self.find(Session, "current_session", *parts)
+
+    def open_jobs_in(self, session_id: SessionId) -> int:
+        return self.number("open_jobs_of_session", session_id)
 
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         found = self.values("oldest_running_job", agent, besides)

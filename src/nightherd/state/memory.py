@@ -19,6 +19,7 @@ from nightherd.model.session import (
     Session,
     SessionKey,
     SessionMode,
+    SessionQuery,
     SessionStatus,
 )
 from nightherd.model.worker import Worker, WorkerStatus
@@ -63,9 +64,15 @@ class MemoryRows:
         current = [
             session
             for session in self.all(Session)
-            if session.status not in SESSION_LIFECYCLE.terminal and _same(session.key, key)
+            if session.status not in SESSION_LIFECYCLE.terminal
+            and session.rank >= 0
+            and _same(session.key, key)
         ]
-        return max(current, key=lambda session: session.number, default=None)
+        return max(current, key=lambda session: session.place, default=None)
+
+    def open_jobs_in(self, session_id: SessionId) -> int:
+        mine = [job for job in self.all(Job) if job.session_id == session_id]
+        return sum(not job.is_terminal for job in mine)
 
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         running = [
@@ -161,9 +168,53 @@ class MemoryReader:
         mine = [row for row in self._rows.all(Checkpoint) if row.job_id == job_id]
         return sorted(mine, key=lambda checkpoint: checkpoint.number)
 
-    def list_sessions(self, *, before: int | None = None, limit: int = 20) -> Sequence[Session]:
-        found = [row for row in self._rows.all(Session) if before is None or row.number < before]
-        return sorted(found, key=lambda session: -session.number)[:limit]
+    def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
+        found = [
+            row
+            for row in self._rows.all(Session)
+            if row.removed_at is None
+            and (query.before is None or row.number < query.before)
+            and query.agent in (None, row.agent)
+            and query.status in (None, row.status)
+            and query.mode in (None, row.mode)
+        ]
+        return sorted(found, key=lambda session: -session.number)[: query.limit]
+
+    def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
+        known = sorted(self._rows.all(Session), key=lambda session: session.id)
+        own = [row.id for row in known if row.id.startswith(prefix)]
+        foreign = sorted(
+            (row for row in known if (row.runtime_session_id or "").startswith(prefix)),
+            key=lambda session: (session.runtime_session_id, session.number),
+        )
+        return list(dict.fromkeys([*own, *(row.id for row in foreign)]))[:limit]
+
+    def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
+        mine = [row for row in self._rows.all(Session) if row.parent_session_id == session_id]
+        return sorted(mine, key=lambda session: session.number)
+
+    def sessions_unused_since(self, at: datetime, limit: int) -> Sequence[Session]:
+        waiting = (SessionStatus.CREATED, SessionStatus.PAUSED)
+        found = [
+            row
+            for row in self._rows.all(Session)
+            if row.removed_at is None and row.status in waiting and row.last_active_at <= at
+        ]
+        return sorted(found, key=lambda session: session.last_active_at)[:limit]
+
+    def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
+        mine = [job for job in self._rows.all(Job) if job.session_id == session_id and job.epoch]
+        return sorted(mine, key=lambda job: (job.started_at or job.created_at, job.number))
+
+    def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
+        due = [
+            (job.not_before, job.id)
+            for job in self._rows.all(Job)
+            if job.status is JobStatus.SUSPENDED
+            and job.not_before is not None
+            and job.not_before <= at
+        ]
+        return [job_id for _, job_id in sorted(due)][:limit]
 
     def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
         known = self._rows.all(Session)

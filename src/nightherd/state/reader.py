@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
@@ -10,9 +11,10 @@ from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job
 from nightherd.model.schedule import ScheduleState, Slot
-from nightherd.model.session import Session
+from nightherd.model.session import Session, SessionQuery
 from nightherd.model.worker import Worker
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
+from nightherd.state.tables import time_text
 
 
 class SqliteReader(SqliteJobReader):
@@ -30,10 +32,51 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(Checkpoint, "checkpoints_of_job", (job_id,)) if rows else ()
 
-    def list_sessions(self, *, before: int | None = None, limit: int = 20) -> Sequence[Session]:
+    def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
         rows = self._rows()
-        values = (before if before is not None else NEWEST, limit)
-        return rows.list(Session, "list_sessions", values) if rows else ()
+        if rows is None:
+            return ()
+        page = (query.before if query.before is not None else NEWEST, query.limit)
+        agent = query.agent
+        status = query.status.value if query.status is not None else None
+        mode = query.mode.value if query.mode is not None else None
+        if agent is not None:
+            return rows.list(Session, "list_sessions_by_agent", (*page, agent, status, mode))
+        if status is not None:
+            return rows.list(Session, "list_sessions_by_status", (*page, status, agent, mode))
+        if mode is not None:
+            return rows.list(Session, "list_sessions_by_mode", (*page, mode, agent, status))
+        return rows.list(Session, "list_sessions", page)
+
+    def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
+        rows = self._rows()
+        if rows is None:
+            return ()
+        # Ids are ASCII, so everything with the prefix stands before the prefix and one beyond ASCII.
+        values = (prefix, prefix + "\x7f", limit)
+        found = [
+            *rows.values("session_ids_of_prefix", *values),
+            *rows.values("runtime_session_ids_of_prefix", *values),
+        ]
+        return list(dict.fromkeys(SessionId(str(id)) for (id,) in found))[:limit]
+
+    def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
+        rows = self._rows()
+        return rows.list(Session, "sessions_of_parent", (session_id,)) if rows else ()
+
+    def sessions_unused_since(self, at: datetime, limit: int) -> Sequence[Session]:
+        rows = self._rows()
+        values = (time_text(at), limit)
+        return rows.list(Session, "sessions_unused_since", values) if rows else ()
+
+    def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
+        rows = self._rows()
+        return rows.list(Job, "jobs_of_session", (session_id,)) if rows else ()
+
+    def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
+        rows = self._rows()
+        found = rows.values("jobs_to_wake", time_text(at), limit) if rows else ()
+        return [JobId(str(id)) for (id,) in found]
 
     def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
         rows = self._rows()

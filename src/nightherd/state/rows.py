@@ -59,7 +59,7 @@ class SqliteRows:
         found = self.list(row_type, query, values)
         return found[0] if found else None
 
-    def values(self, query: str, *values: str) -> Sequence[tuple[Value, ...]]:
+    def values(self, query: str, *values: Value) -> Sequence[tuple[Value, ...]]:
         """What the named query finds, as it is."""
         return self._database.execute(self._queries[query], values)
 

@@ -35,7 +35,7 @@ from nightherd.model.schedule import (
     ScheduleStatus,
     SlotOutcome,
 )
-from nightherd.model.session import SessionMode, SessionStatus
+from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.model.worker import WorkerStatus
 from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
 from nightherd.testing.state_contract import Check, OpenState
@@ -278,8 +278,8 @@ async def check_sessions_are_listed_and_found_by_their_runtimes_id(state: OpenSt
     for number in (1, 2, 3):
         await _applied(state, submit(number), start(number), _recorded(number))
 
-    numbers = [session.number for session in state.reader.list_sessions(limit=2)]
-    older = [session.number for session in state.reader.list_sessions(before=2)]
+    numbers = [session.number for session in state.reader.list_sessions(SessionQuery(limit=2))]
+    older = [session.number for session in state.reader.list_sessions(SessionQuery(before=2))]
     found = state.reader.sessions_of_runtime("uuid-odd")
 
     assert (numbers, older) == ([3, 2], [1])

@@ -17,7 +17,7 @@ from nightherd.model.change import (
     Why,
 )
 from nightherd.model.checkpoint import HEADER_LIMIT, checkpoint_id
-from nightherd.model.decisions.jobs import owned
+from nightherd.model.decisions.around import owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
@@ -77,7 +77,7 @@ def refresh(change: RefreshAdopted, rows: Rows) -> Answer:
     is_untouched = found.job_count == 0 and found.status is SessionStatus.PAUSED
     if found.imported_from is None or not is_untouched:
         return Refused(why=Why.STATUS, message=f"session {found.id} has jobs of its own")
-    return Applied(rows=(replace(change.session, number=found.number),))
+    return Applied(rows=(replace(change.session, number=found.number, rank=found.rank),))
 
 
 def key_of(row: Row) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionKey
 
@@ -22,7 +22,10 @@ class Rows(Protocol):
     def job_with_dedupe_key(self, key: str) -> Job | None: ...
 
     def current_session(self, key: SessionKey) -> Session | None:
-        """The newest session of the key that is not over; None for `fresh_per_job`, which shares none."""
+        """The session of the key with the highest rank that is not over; None for `fresh_per_job`, which shares none."""
+
+    def open_jobs_in(self, session_id: SessionId) -> int:
+        """How many jobs of the session have not ended."""
 
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         """The agent's running job that was submitted first, leaving out `besides`."""

@@ -1,0 +1,144 @@
+"""The rows around a job: what its execution, session, agent and schedule become when it moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from nightherd.model.agent_state import AgentState, after_job_moved
+from nightherd.model.change import Refused, Row, Why
+from nightherd.model.decisions.rows import Rows
+from nightherd.model.execution import Execution, ExecutionStatus
+from nightherd.model.ids import JobId
+from nightherd.model.job import (
+    JOB_LIFECYCLE,
+    STATUS_OF_EXIT,
+    ExitReason,
+    Job,
+    JobStatus,
+    shorten,
+)
+from nightherd.model.money import MicroUsd
+from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
+from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionStatus
+from nightherd.model.usage import Totals
+
+
+def owned(job_id: JobId, epoch: int, rows: Rows) -> Job | Refused:
+    """The job if the execution of `epoch` still owns it (INV-FENCE)."""
+    job = rows.get(Job, job_id)
+    if job is None:
+        return missing(job_id)
+    if job.epoch != epoch:
+        found = f"job {job.id} is at epoch {job.epoch}, not {epoch}"
+        return Refused(why=Why.FENCED, message=found, job=job)
+    if job.status is not JobStatus.RUNNING:
+        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
+    return job
+
+
+def missing(job_id: JobId) -> Refused:
+    """There is no such job."""
+    return Refused(why=Why.MISSING, message=f"there is no job {job_id}")
+
+
+def session_of(job: Job, rows: Rows) -> Session | None:
+    """The session the job is in."""
+    return rows.get(Session, job.session_id) if job.session_id is not None else None
+
+
+def agent_after(job: Job, rows: Rows) -> AgentState:
+    """The agent's row once `job` stands as it does now."""
+    oldest = rows.oldest_running_job(job.agent, besides=job.id)
+    if job.status is JobStatus.RUNNING:
+        other = rows.get(Job, oldest) if oldest is not None else None
+        oldest = job.id if other is None or job.number < other.number else other.id
+    state = rows.get(AgentState, job.agent) or AgentState(name=job.agent)
+    return after_job_moved(state, job, oldest)
+
+
+def around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
+    """The rows that change because `job` has ended: its agent's, and its schedule's."""
+    agent = agent_after(job, rows)
+    if job.schedule is None:
+        return (agent,)
+    schedule = rows.get(ScheduleState, schedule_id(job.agent, job.schedule))
+    if schedule is None:
+        return (agent,)
+    is_busy = rows.has_open_job(job.agent, job.schedule, besides=job.id)
+    return (agent, after_job_ended(schedule, job, at, is_busy=is_busy))
+
+
+def end_without_run(
+    job: Job, reason: ExitReason, at: datetime, error: str | None, code: str | None
+) -> Job:
+    """The job, ended by somebody else than a run of it."""
+    return replace(
+        job,
+        status=JOB_LIFECYCLE.check(job.status, STATUS_OF_EXIT[reason]),
+        exit_reason=reason,
+        suspend_reason=None,
+        finished_at=at,
+        error=shorten(error) if error is not None else None,
+        error_code=code,
+    )
+
+
+def counted(job: Job, total: Totals, last_seq: int) -> Job:
+    """The job with what its whole record comes to."""
+    usage = total.usage
+    return replace(
+        job,
+        turns=total.turns,
+        messages=total.messages,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        cache_read_input_tokens=usage.cache_read_input_tokens,
+        cost_microusd=usage.cost_microusd,
+        last_seq=last_seq,
+    )
+
+
+def ended_execution(
+    execution: Execution,
+    status: ExecutionStatus,
+    at: datetime,
+    own: Totals,
+    *,
+    success: bool,
+    error: str | None,
+) -> Execution:
+    """The execution, over, with what it came to."""
+    usage = own.usage
+    return replace(
+        execution,
+        status=status,
+        finished_at=at,
+        success=success,
+        error=shorten(error) if error is not None else None,
+        turns=own.turns,
+        duration_ms=(at - execution.started_at) // timedelta(milliseconds=1),
+        cost_microusd=usage.cost_microusd,
+        input_tokens=usage.input_tokens,
+        cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        cache_read_input_tokens=usage.cache_read_input_tokens,
+        output_tokens=usage.output_tokens,
+    )
+
+
+def rested(
+    session: Session, status: SessionStatus, job: Job, at: datetime, total: Totals, own: Totals
+) -> Session:
+    """The session after an execution; it grows by what the job's row did not count yet."""
+    cost = session.cost_microusd + total.usage.cost_microusd - job.cost_microusd
+    used = own.usage.input_tokens + own.usage.output_tokens
+    return replace(
+        session,
+        status=SESSION_LIFECYCLE.check(session.status, status),
+        last_active_at=at,
+        turn_count=session.turn_count + total.turns - job.turns,
+        message_count=session.message_count + total.messages - job.messages,
+        cost_microusd=MicroUsd(cost),
+        token_estimate=used or session.token_estimate,
+    )

@@ -1,0 +1,97 @@
+"""Suspending and resuming: a job that stops without ending, and goes on from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nightherd.model.change import (
+    Answer,
+    Applied,
+    Refused,
+    ResumeJob,
+    Row,
+    SuspendExecution,
+    Why,
+)
+from nightherd.model.decisions.around import (
+    agent_after,
+    around_ended,
+    counted,
+    end_without_run,
+    ended_execution,
+    missing,
+    owned,
+    rested,
+    session_of,
+)
+from nightherd.model.decisions.rows import Rows
+from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
+from nightherd.model.ids import generate_execution_id
+from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, shorten
+from nightherd.model.overrides import FOLLOW_UP
+from nightherd.model.session import SessionStatus
+
+
+def suspend(change: SuspendExecution, rows: Rows) -> Answer:
+    """The running job waits; its session does too. A wish to cancel is fulfilled instead."""
+    job = owned(change.job_id, change.epoch, rows)
+    if isinstance(job, Refused):
+        return job
+    is_cancelled = job.cancel_requested_at is not None
+    why = change.suspension
+    written: list[Row] = []
+    execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
+    if execution is not None:
+        finished = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED)
+        written.append(
+            ended_execution(
+                execution, finished, change.at, change.own, success=False, error=why.message
+            )
+        )
+    session = session_of(job, rows)
+    if session is not None and session.status is SessionStatus.ACTIVE:
+        written.append(
+            rested(session, SessionStatus.PAUSED, job, change.at, change.total, change.own)
+        )
+    after = counted(job, change.total, change.last_seq)
+    if is_cancelled:
+        ended = end_without_run(after, ExitReason.CANCELLED, change.at, None, None)
+        return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
+    waiting = replace(
+        after,
+        status=JOB_LIFECYCLE.check(job.status, JobStatus.SUSPENDED),
+        suspend_reason=why.reason,
+        not_before=why.until,
+        worker=None,
+        summary=shorten(change.answer) if change.answer is not None else job.summary,
+        error=shorten(why.message),
+        error_code=why.code,
+    )
+    return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
+
+
+def resume(change: ResumeJob, rows: Rows) -> Answer:
+    """The suspended job waits for its next execution, with what it is told and allowed besides."""
+    job = rows.get(Job, change.job_id)
+    if job is None:
+        return missing(change.job_id)
+    if job.status is not JobStatus.SUSPENDED:
+        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
+    if change.only_due and (job.not_before is None or job.not_before > change.at):
+        return Refused(why=Why.TOO_EARLY, message=f"job {job.id} waits on", job=job)
+    waiting = replace(
+        job,
+        status=JobStatus.PENDING,
+        suspend_reason=None,
+        not_before=None,
+        error=None,
+        error_code=None,
+    )
+    written: list[Row] = [waiting]
+    texts = rows.get(JobTexts, job.id)
+    if texts is not None and (change.overrides or change.prompt is not None):
+        overrides = {**texts.overrides, **change.overrides}
+        if change.prompt is not None:
+            overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
+        written.append(replace(texts, overrides=overrides))
+    return Applied(rows=(*written, agent_after(waiting, rows)), job=waiting)
