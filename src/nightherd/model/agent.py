@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
+from nightherd.model.hook import Hook, Identity
+from nightherd.model.mcp import McpServer
+from nightherd.model.money import MicroUsd
 from nightherd.model.script import Script
 from nightherd.model.session import SessionMode
+from nightherd.model.subagent import Plugin, Subagent
 
 
 class RuntimeName(StrEnum):
@@ -48,20 +53,40 @@ class Agent:
     max_concurrent: int = 1
     """How many of its jobs may run at once, whatever started them."""
     model: str | None = None
+    fallback_model: str | None = None
+    """To be used when the first is not to be had."""
+    effort: str | None = None
+    """How hard the model thinks; None for the model's own choice."""
     system_prompt: str | None = None
     """Instead of the runtime's own."""
     max_turns: int | None = None
     """Turns a job may take before it fails."""
+    max_budget_microusd: MicroUsd | None = None
+    """Micro-dollars a job may spend before it fails."""
     permission_mode: str = "acceptEdits"
     tools: tuple[str, ...] | None = None
     """The only tools there are for it; None for all."""
     allowed_tools: tuple[str, ...] = ()
     """Approved beforehand."""
     denied_tools: tuple[str, ...] = ()
+    required_caps: tuple[str, ...] | None = None
+    """What it is held to, whatever else allows more; None for no such bound (model/capability.py)."""
+    mcp_servers: tuple[McpServer, ...] = ()
+    """Where more tools come from."""
     add_dirs: tuple[str, ...] = ()
     """More directories it may use."""
     setting_sources: tuple[str, ...] = ()
     """Which of Claude's own settings files it obeys."""
+    subagents: Mapping[str, Subagent] = field(default_factory=dict)
+    """Helpers it may call on, by name."""
+    plugins: tuple[Plugin, ...] = ()
+    sandbox: Mapping[str, Any] | None = None
+    """How its commands are confined, in Claude's own words."""
+    hooks: tuple[Hook, ...] = ()
+    """What is done when one of its jobs has ended, or waits."""
+    identity: Identity | None = None
+    metadata_file: str | None = None
+    """A JSON file in the working directory that hooks may look into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
