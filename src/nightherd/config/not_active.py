@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nightherd.config.node import Entry, MappingNode, problem_at, text_of
+from nightherd.config.node import Entry, MappingNode, SequenceNode, problem_at, text_of
 from nightherd.config.wording import quote
 from nightherd.model.problem import Problem, Severity
 
@@ -28,7 +28,6 @@ class Waiting:
 
 CLAUDE = "running agents with Claude"
 SCHEDULING = "schedules"
-SESSIONS = "session lifetimes"
 LIMITS = "limits"
 TOOLS = "tools and permissions"
 CONTAINERS = "containers"
@@ -42,15 +41,6 @@ DEFAULT_RUNTIME = "sdk"
 AGENT_KEYS = (
     Waiting("runtime", CLAUDE, frozenset({"sdk"})),
     Waiting("runtime", "the native runtime", frozenset({"native"})),
-    Waiting("session.mode", "chat", frozenset({"per_channel"})),
-    Waiting("session.timeout", SESSIONS),
-    Waiting("session.idle_timeout", SESSIONS),
-    Waiting("session.max_context_tokens", SESSIONS),
-    Waiting("session.context_window", SESSIONS),
-    Waiting("session.auto_resume", "rescue of interrupted jobs"),
-    Waiting("session.resume_timeout", "rescue of interrupted jobs"),
-    Waiting("session.max_turns", LIMITS),
-    Waiting("session.model", CLAUDE),
     Waiting("schedules", SCHEDULING),
     Waiting("limits", LIMITS),
     Waiting("max_turns", LIMITS, runtimes=ALL_BUT_CLI),
@@ -64,17 +54,19 @@ AGENT_KEYS = (
     Waiting("sandbox", CLAUDE),
     Waiting("setting_sources", CLAUDE, runtimes=MODELS),
     Waiting("plugins", CLAUDE),
-    Waiting("permission_mode", TOOLS, runtimes=ALL_BUT_CLI),
-    Waiting("tools", TOOLS, runtimes=ALL_BUT_CLI),
-    Waiting("allowed_tools", TOOLS, runtimes=ALL_BUT_CLI),
-    Waiting("denied_tools", TOOLS, runtimes=ALL_BUT_CLI),
-    Waiting("required_caps", TOOLS),
-    Waiting("mcp_servers", "MCP servers"),
+    Waiting("permission_mode", TOOLS, runtimes=MODELS),
+    Waiting("tools", TOOLS, runtimes=MODELS),
+    Waiting("allowed_tools", TOOLS, runtimes=MODELS),
+    Waiting("denied_tools", TOOLS, runtimes=MODELS),
+    Waiting("required_caps", TOOLS, runtimes=MODELS),
+    Waiting("mcp_servers", "MCP servers", runtimes=MODELS),
     Waiting("docker", CONTAINERS),
     Waiting("operation", "approvals"),
-    Waiting("identity", "hooks"),
-    Waiting("metadata_file", "hooks"),
-    Waiting("hooks", "hooks"),
+    *(
+        Waiting(f"hooks.{point}[].{key}", "chat")
+        for point in ("after_run", "on_error", "on_suspend", "on_cancel")
+        for key in ("channel_id", "bot_token_env")
+    ),
     Waiting("work_source", "work sources"),
     Waiting("chat", "chat"),
     Waiting("working_directory.auto_clone", "cloning of repositories"),
@@ -109,10 +101,16 @@ def notices(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterato
 def entries_at(node: MappingNode, key: str) -> Iterator[tuple[Entry, str]]:
     """The entry of a dotted key, if the document has it, and the key as it was written."""
     first, _, rest = key.partition(".")
-    entry = node.entries.get(first)
+    entry = node.entries.get(first.removesuffix("[]"))
     if entry is None:
         return
-    if not rest:
+    if first.endswith("[]"):
+        items = entry.value.items if isinstance(entry.value, SequenceNode) else ()
+        for place, item in enumerate(items):
+            if isinstance(item, MappingNode):
+                for inner, dotted in entries_at(item, rest):
+                    yield inner, f"{entry.key.text}[{place}].{dotted}"
+    elif not rest:
         yield entry, entry.key.text
     elif isinstance(entry.value, MappingNode):
         for inner, dotted in entries_at(entry.value, rest):

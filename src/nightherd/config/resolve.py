@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
+from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
+from nightherd.config.resolve_session import resolve_session, shortest
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.schema.mcp import McpServer as McpServerSchema
 from nightherd.config.schema.script import (
     AnyStep,
     BashInput,
@@ -31,6 +34,7 @@ from nightherd.config.schema.script import (
     WriteStep,
 )
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.mcp import McpServer, McpTransport
 from nightherd.model.script import (
     Fail,
     Repeat,
@@ -43,7 +47,6 @@ from nightherd.model.script import (
     UseTool,
     compile_script,
 )
-from nightherd.model.session import SessionMode
 from nightherd.model.usage import Usage
 
 FILE_VERSION = 1
@@ -77,6 +80,7 @@ def resolve_fleet(
 def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> Agent:
     """One agent; without a working directory of its own it works at `home`."""
     directory = agent.working_directory
+    session = resolve_session(agent.session)
     return Agent(
         name=".".join((*fleet, agent.name)),
         runtime=RuntimeName(agent.runtime),
@@ -85,18 +89,23 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         repo=agent.repo,
         default_prompt=agent.default_prompt,
         script=resolve_script(agent.script),
-        session_mode=SessionMode(agent.session.mode),
-        job_timeout=agent.job_timeout,
+        session=session,
+        job_timeout=shortest(agent.job_timeout, session.job_timeout),
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
-        model=agent.model,
+        model=agent.model or session.model,
         system_prompt=agent.system_prompt,
-        max_turns=agent.max_turns,
+        max_turns=agent.max_turns or session.max_turns,
         permission_mode=agent.permission_mode or "acceptEdits",
         tools=agent.tools,
         allowed_tools=agent.allowed_tools or (),
         denied_tools=agent.denied_tools or (),
+        required_caps=agent.required_caps,
+        mcp_servers=resolve_servers(agent.mcp_servers or {}),
         add_dirs=agent.add_dirs or (),
         setting_sources=setting_sources(agent),
+        hooks=resolve_hooks(agent.hooks),
+        identity=resolve_identity(agent.identity),
+        metadata_file=agent.metadata_file,
     )
 
 
@@ -105,6 +114,24 @@ def setting_sources(agent: AgentSchema) -> tuple[str, ...]:
     if agent.setting_sources is not None:
         return agent.setting_sources
     return () if agent.working_directory is None else ("project",)
+
+
+def resolve_servers(servers: Mapping[str, McpServerSchema]) -> tuple[McpServer, ...]:
+    """The MCP servers of an agent, in their order; how to talk to one follows from what it is."""
+    return tuple(
+        McpServer(
+            name=name,
+            transport=McpTransport(server.type or ("stdio" if server.url is None else "http")),
+            command=server.command,
+            args=server.args,
+            env=server.env,
+            url=server.url,
+            headers=server.headers,
+            timeout=server.timeout,
+            always_load=server.always_load,
+        )
+        for name, server in servers.items()
+    )
 
 
 def resolve_script(steps: tuple[AnyStep, ...] | None) -> Script | None:

@@ -190,14 +190,22 @@ class Denied(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HookRan(Payload, frozen=True, kw_only=True, omit_defaults=True):
-    """A hook ran, with what outcome."""
+    """A hook begins (`success` is not known yet), or has ended with what outcome."""
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.HOOK
     name: str
     event: str
-    success: bool
+    success: bool | None = None
+    id: str = ""
+    """Its place in the agent's settings, as in `after_run[0]`."""
     duration_ms: int | None = None
     output: str | None = None
+    error: str | None = None
+    """Why it did not succeed."""
+    is_interrupted: bool = False
+    """Whether it was cut off with its worker: nobody knows how far it came."""
+    job_id: str | None = None
+    """The job it made, if it submits another agent."""
 
 
 class Summary(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,9 +7,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from nightherd.config.schema.types import Environment, Filling, Flag, Inputs, Model, Text, Timeout
+from nightherd.config.schema.types import (
+    Count,
+    Environment,
+    Filling,
+    Flag,
+    Inputs,
+    Model,
+    Text,
+    Timeout,
+)
 
-HookEvent = Literal["completed", "failed", "timeout", "cancelled"]
+HookEvent = Literal["completed", "failed", "timeout", "cancelled", "suspended"]
 KINDS = ("shell", "webhook", "discord", "slack", "agent")
 
 
@@ -25,6 +34,9 @@ class Hook(Model):
     )
     when: Filling | None = Field(
         None, description="Dotted path into the job's context that must be true."
+    )
+    retry: Flag = Field(
+        False, description="Whether it is begun again when its worker was lost meanwhile."
     )
 
 
@@ -48,6 +60,10 @@ class WebhookHook(Hook):
     timeout: Timeout = Field(
         timedelta(seconds=10), description="How long it may take: a duration, or milliseconds."
     )
+    secret_env: Filling | None = Field(
+        None, description="Variable that holds the secret to sign with."
+    )
+    attempts: Count = Field(3, description="How often it is tried at most.")
 
 
 class DiscordHook(Hook):
@@ -110,3 +126,5 @@ class Hooks(Model):
 
     after_run: tuple[AnyHook, ...] = Field((), description="After every job.")
     on_error: tuple[AnyHook, ...] = Field((), description="After a job that failed.")
+    on_suspend: tuple[AnyHook, ...] = Field((), description="When a job begins to wait.")
+    on_cancel: tuple[AnyHook, ...] = Field((), description="After a job that was cancelled.")

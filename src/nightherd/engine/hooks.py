@@ -1,0 +1,319 @@
+"""Hooks: what an agent's settings want done when one of its jobs has ended, or waits.
+
+Run by whoever settles the job, for every trigger alike, after the runtime's last word and before the
+job's end is written. A hook's beginning is on record before it is begun, so that none is begun twice for
+one end of a job: one that was cut off with its worker is told as interrupted, and begun again only where
+its settings say `retry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from anyio import to_thread
+
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, NightherdError
+from nightherd.model.agent import Agent
+from nightherd.model.event import ErrorEvent, Event, describe
+from nightherd.model.hook import (
+    HOOK_FAILED,
+    AgentSubmission,
+    Hook,
+    HookEvent,
+    HookPoint,
+    HttpRequest,
+    ShellCommand,
+    event_of,
+    is_due,
+    remembered,
+)
+from nightherd.model.ids import JobId, generate_execution_id
+from nightherd.model.job import ExitReason, Job, JobStatus, shorten
+from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.system import HookRan
+from nightherd.model.trigger import TriggerType
+from nightherd.ports import HookCall, HookCarrier, HookResult
+
+SCHEMA = "nightherd/v1/hook"
+MOST_GENERATIONS = 8
+"""How many jobs may descend from one another by hooks: two agents that submit each other come to an end."""
+CUT_OFF = "interrupted: the worker was lost while this ran, how far it came is unknown"
+
+RecordEvent = Callable[[Event], Event]
+DescribeJob = Callable[[Job, datetime], Mapping[str, Any]]
+"""A job as every surface shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobHooks:
+    """Runs the hooks of jobs."""
+
+    agents: Mapping[str, Agent]
+    """Those a hook may submit."""
+    carrier: HookCarrier
+    describe_job: DescribeJob
+
+    async def after(
+        self,
+        job: Job,
+        agent: Agent,
+        workshop: Workshop,
+        *,
+        record: RecordEvent,
+        answer: str | None = None,
+    ) -> Outcome | None:
+        """Run what is due now that `job` has come to stand so; it is given as it will be settled.
+
+        Another outcome than the one the job has when a hook that must succeed did not: then the error is
+        on record already. Raises only what `record` raises.
+        """
+        event = event_of(job)
+        if event is None or not agent.hooks:
+            return None
+        occasion = _Occasion(
+            job=job,
+            agent=agent,
+            event=event,
+            context=await self._context(job, agent, event, answer, workshop),
+            workshop=workshop,
+            record=record,
+        )
+        known = await to_thread.run_sync(_known, job, event, workshop)
+        failed = await self._run_all(_due(occasion), occasion, known)
+        if failed is None or event is not HookEvent.COMPLETED:
+            return None
+        return await self._turn_to_failure(failed, occasion, known)
+
+    async def _turn_to_failure(
+        self, failed: HookRan, occasion: _Occasion, known: Mapping[str, HookRan]
+    ) -> Outcome:
+        """The job is done and fails all the same; what is due for failed jobs is due now."""
+        message = f"the hook {failed.name} failed: {failed.error or 'no reason given'}"
+        occasion.record(ErrorEvent(message=message, code=HOOK_FAILED))
+        outcome = Outcome(exit_reason=ExitReason.ERROR, error=message, error_code=HOOK_FAILED)
+        job = replace(
+            occasion.job,
+            status=JobStatus.FAILED,
+            exit_reason=ExitReason.ERROR,
+            error=shorten(message),
+            error_code=HOOK_FAILED,
+        )
+        context = await self._context(
+            job,
+            occasion.agent,
+            HookEvent.FAILED,
+            occasion.context["result"]["output"],
+            occasion.workshop,
+        )
+        after = replace(occasion, job=job, event=HookEvent.FAILED, context=context)
+        late = [hook for hook in _due(after) if hook.point is not HookPoint.AFTER_RUN]
+        await self._run_all(late, after, known)
+        return outcome
+
+    async def _run_all(
+        self, hooks: Sequence[Hook], occasion: _Occasion, known: Mapping[str, HookRan]
+    ) -> HookRan | None:
+        """One after another; the one that failed and must not, after which none is begun."""
+        for hook in hooks:
+            ran = await self._run(hook, occasion, known.get(hook.id))
+            if ran.success is False and not hook.continue_on_error:
+                return ran
+        return None
+
+    async def _run(self, hook: Hook, occasion: _Occasion, known: HookRan | None) -> HookRan:
+        name = hook.name or hook.id
+        begun = HookRan(name=name, id=hook.id, event=occasion.event.value)
+        if known is not None and known.success is not None:
+            return known
+        if known is not None and not hook.retry:
+            cut = msgspec.structs.replace(begun, success=False, error=CUT_OFF, is_interrupted=True)
+            occasion.record(describe(cut))
+            return cut
+        occasion.record(describe(begun))
+        clock = occasion.workshop.clock
+        started = clock.monotonic()
+        result = await self._carry_out(hook, occasion)
+        ended = msgspec.structs.replace(
+            begun,
+            success=result.success,
+            duration_ms=round((clock.monotonic() - started) * 1_000),
+            output=result.output or None,
+            error=None if result.success else result.error or "it failed",
+            job_id=result.job_id,
+        )
+        occasion.record(describe(ended))
+        return ended
+
+    async def _carry_out(self, hook: Hook, occasion: _Occasion) -> HookResult:
+        try:
+            match hook.action:
+                case ShellCommand() as command:
+                    return await self.carrier.run_command(command, occasion.call(hook))
+                case HttpRequest() as request:
+                    return await self.carrier.send(request, occasion.call(hook))
+                case AgentSubmission() as submission:
+                    return await self._submit(hook, submission, occasion)
+        except FencedError:
+            raise
+        except NightherdError as error:
+            return HookResult(success=False, error=error.message)
+        except Exception as error:  # noqa: BLE001 (an edge: a hook never takes the worker with it)
+            return HookResult(success=False, error=f"{type(error).__name__}: {error}")
+
+    async def _submit(
+        self, hook: Hook, submission: AgentSubmission, occasion: _Occasion
+    ) -> HookResult:
+        """A job for another agent; the same end of the same job never makes two."""
+        job, event, workshop = occasion.job, occasion.event, occasion.workshop
+        agent = self.agents.get(submission.agent)
+        if agent is None:
+            return HookResult(
+                success=False, error=f"the fleet has no agent {submission.agent!r} to submit"
+            )
+        if _generation(job, workshop) >= MOST_GENERATIONS:
+            return HookResult(
+                success=False,
+                error=f"{MOST_GENERATIONS} jobs descend from one another by hooks already",
+            )
+        told = None if agent.default_prompt is not None else _told(job, event, occasion.context)
+        which = f"{event}-{job.epoch}" if event is HookEvent.SUSPENDED else event.value
+        request = SubmitRequest(
+            agent=agent,
+            prompt=told,
+            inputs={
+                "event": event.value,
+                "job": job.id,
+                "agent": job.agent,
+                **submission.inputs,
+            },
+            trigger_type=TriggerType.SPAWNED,
+            trigger_id=job.id,
+            dedupe_key=f"hook:{job.id}:{hook.id}:{which}",
+        )
+        submitted = await submit(request, workshop)
+        return HookResult(success=True, job_id=submitted.job.id)
+
+    async def _context(
+        self,
+        job: Job,
+        agent: Agent,
+        event: HookEvent,
+        answer: str | None,
+        workshop: Workshop,
+    ) -> dict[str, Any]:
+        """What hooks are told, and conditions look into."""
+        identity = agent.identity
+        metadata = await self.carrier.read_metadata(agent)
+        return {
+            "schema": SCHEMA,
+            "event": event.value,
+            "job": dict(self.describe_job(job, workshop.clock.now())),
+            "result": {
+                "success": job.status is JobStatus.COMPLETED,
+                "output": answer,
+                "error": job.error,
+            },
+            "agent": {
+                "name": agent.name,
+                "description": agent.description,
+                "repo": agent.repo,
+                "working_directory": agent.working_directory,
+                "identity": {
+                    "name": identity.name,
+                    "role": identity.role,
+                    "personality": identity.personality,
+                }
+                if identity is not None
+                else None,
+            },
+            "metadata": workshop.secrets.mask(metadata),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Occasion:
+    """One end of one job, and what its hooks are told."""
+
+    job: Job
+    agent: Agent
+    event: HookEvent
+    context: Mapping[str, Any]
+    workshop: Workshop
+    record: RecordEvent
+
+    def call(self, hook: Hook) -> HookCall:
+        """What an adapter needs to carry one hook out."""
+        context = {**self.context, "hook": {"id": hook.id, "name": hook.name}}
+        return HookCall(
+            id=f"{self.job.id}/{self.event}/{hook.id}",
+            execution=generate_execution_id(self.job.id, self.job.epoch),
+            event=self.event.value,
+            job_id=self.job.id,
+            body=msgspec.json.encode(context),
+            working_directory=self.agent.working_directory,
+            environment=self.workshop.environment,
+        )
+
+
+def as_settled(job: Job, outcome: Outcome, tally: Tally, at: datetime) -> Job:
+    """The running `job` as it will stand once it is settled so; its other rows do not matter to hooks."""
+    usage = tally.usage
+    return replace(
+        job,
+        status=outcome.status,
+        exit_reason=outcome.exit_reason,
+        finished_at=at,
+        summary=shorten(tally.answer) if tally.answer is not None else job.summary,
+        error=shorten(outcome.error) if outcome.error is not None else None,
+        error_code=outcome.error_code,
+        turns=tally.turns,
+        messages=tally.messages,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        cache_read_input_tokens=usage.cache_read_input_tokens,
+        cost_microusd=usage.cost_microusd,
+    )
+
+
+def _due(occasion: _Occasion) -> list[Hook]:
+    """The hooks for this, those for every job first, each list in its order."""
+    order = list(HookPoint)
+    due = [
+        hook
+        for hook in occasion.agent.hooks
+        if is_due(hook, occasion.event, occasion.job, occasion.context)
+    ]
+    return sorted(due, key=lambda hook: order.index(hook.point))
+
+
+def _known(job: Job, event: HookEvent, workshop: Workshop) -> dict[str, HookRan]:
+    """What earlier executions have begun; the first one has no earlier."""
+    if job.epoch <= 1:
+        return {}
+    return remembered(workshop.journals.read(job.id, load_blobs=False), event)
+
+
+def _generation(job: Job, workshop: Workshop) -> int:
+    """How many jobs before this one were submitted by each other's hooks."""
+    count = 0
+    found: Job | None = job
+    while found is not None and found.trigger_type is TriggerType.SPAWNED and found.trigger_id:
+        count += 1
+        if count >= MOST_GENERATIONS:
+            break
+        found = workshop.reader.find_job(JobId(found.trigger_id))
+    return count
+
+
+def _told(job: Job, event: HookEvent, context: Mapping[str, Any]) -> str:
+    """The prompt of an agent that has none of its own."""
+    result = context["result"]
+    said = result["error"] or result["output"] or ""
+    return f"Job {job.id} of {job.agent}: {event}.\n\n{said}".strip()
