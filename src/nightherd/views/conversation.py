@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nightherd.errors import AmbiguousIdError, InvalidValueError, SessionNotFoundError
-from nightherd.model.event import Event, is_message
+from nightherd.model.event import Event
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.session import Session
 from nightherd.ports import Journals, StateReader
 
-TAIL = 64
-"""Events at the end of a journal among which the last whole message is, as a rule."""
 DEEPEST = 1_000
 """Forks of forks; beyond this somebody's rows go round in a circle."""
 
@@ -95,12 +93,14 @@ def messages_in(journals: Journals, job: Job) -> int:
     """How many messages the job has had; its row knows once it has stopped, its journal before."""
     if job.is_terminal:
         return job.messages
-    ends = [
-        event.message or 0
-        for event in journals.last(job.id, TAIL)
-        if is_message(event) and getattr(event, "end", False)
-    ]
-    return max(job.messages, *ends) if ends else job.messages
+    known, step = job.messages, 1
+    while journals.seq_of_message(job.id, known + step) is not None:
+        known, step = known + step, 2 * step
+    while step > 1:
+        step //= 2
+        if journals.seq_of_message(job.id, known + step) is not None:
+            known += step
+    return known
 
 
 def count_messages(parts: Sequence[Segment]) -> int:
