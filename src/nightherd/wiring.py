@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 RUNTIMES = {
     "cli": "nightherd.runtimes.claude.cli:ClaudeCliRuntime",
+    "sdk": "nightherd.runtimes.claude.sdk:ClaudeSdkRuntime",
     "scripted": "nightherd.runtimes.scripted:ScriptedRuntime",
 }
 """Which class runs which runtime; a runtime that is not here is not available yet."""
@@ -192,6 +193,13 @@ async def open_workshop(
             secrets=load("nightherd.model.secret:find_secrets")(environment),
             version=__version__,
             fleet_limit=fleet.max_concurrent,
+            hooks=load("nightherd.engine.hooks:JobHooks")(
+                agents=fleet.agents,
+                carrier=load("nightherd.runtimes.hooks.carrier:LocalHookCarrier")(
+                    keepers=keepers, clock=clock
+                ),
+                describe_job=load("nightherd.views.jobs:job_row"),
+            ),
         )
         yield workshop
 

@@ -3,13 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from nightherd.engine.lease import Lease
-from nightherd.model.agent import RuntimeName
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.event import Event
 from nightherd.model.ids import RandomText, WorkerId
+from nightherd.model.job import Job
+from nightherd.model.outcome import Outcome
 from nightherd.model.secret import Secrets
 from nightherd.ports import Clock, Journals, Runtime, StateReader, StateWriter
+
+
+class AfterJob(Protocol):
+    """What is done between the last word of a runtime and the settling of its job."""
+
+    async def after(
+        self,
+        job: Job,
+        agent: Agent,
+        workshop: Workshop,
+        *,
+        record: Callable[[Event], Event],
+        answer: str | None = None,
+    ) -> Outcome | None:
+        """`job` stands as it will be settled; another outcome when it is not to be that one."""
+
+
+class NothingAfter:
+    """No hooks at all."""
+
+    async def after(
+        self,
+        job: Job,
+        agent: Agent,
+        workshop: Workshop,
+        *,
+        record: Callable[[Event], Event],
+        answer: str | None = None,
+    ) -> Outcome | None:
+        """Nothing is done, and the outcome stays."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +68,4 @@ class Workshop:
     version: str
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
+    hooks: AfterJob = field(default_factory=NothingAfter)
