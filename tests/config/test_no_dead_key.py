@@ -139,7 +139,6 @@ def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> Non
     assert "session.mode" in read
     assert "script[].input.command" in read
     assert "effort" not in read
-    assert "session.timeout" not in read
 
 
 def test_keys_that_name_other_files_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +174,7 @@ def test_rows_for_single_values_name_values_that_exist() -> None:
 
 
 def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
-    folder.write("agent.yaml", "name: a\nmodel: x\nsession:\n  timeout: 1h\n")
+    folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
     folder.fleet("""\
         web: {port: 80}
         defaults: {docker: {enabled: true}}
@@ -192,7 +191,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
         "nightherd.yaml:2:12 'docker' is not active yet: containers",
         "nightherd.yaml:7:26 'workspace.auto_clone' is not active yet: cloning of repositories",
         "agent.yaml:2:1 'model' is not active yet: running agents with Claude",
-        "agent.yaml:4:3 'session.timeout' is not active yet: session lifetimes",
+        "agent.yaml:3:1 'chat' is not active yet: chat",
     ]
 
 
@@ -202,12 +201,9 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
         ("runtime: sdk", ["'runtime: sdk' is not active yet: running agents with Claude"]),
         ("runtime: cli", []),
         ("{runtime: cli, model: x, max_turns: 3, denied_tools: [Bash]}", []),
-        (
-            "{runtime: scripted, model: x, denied_tools: [Bash]}",
-            ["'denied_tools' is not active yet: tools and permissions"],
-        ),
+        ("{runtime: scripted, model: x, denied_tools: [Bash]}", []),
         ("runtime: native", ["'runtime: native' is not active yet: the native runtime"]),
-        ("session: {mode: per_channel}", ["'session.mode: per_channel' is not active yet: chat"]),
+        ("session: {mode: per_channel}", []),
         ("session: {mode: persistent}", []),
         ("description: x", []),
     ],

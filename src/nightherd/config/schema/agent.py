@@ -16,12 +16,15 @@ from nightherd.config.schema.schedule import NamedSchedule, Schedule
 from nightherd.config.schema.script import Steps
 from nightherd.config.schema.session import Session
 from nightherd.config.schema.types import (
+    AllowRule,
     Count,
+    DenyRule,
     Filling,
     Flag,
     Model,
     Money,
     Name,
+    ServerName,
     Span,
     Text,
     Texts,
@@ -142,14 +145,18 @@ class AgentSettings(Model):
         None, description="What may be done without asking; acceptEdits when absent."
     )
     tools: Texts | None = Field(None, description="Tools that exist for it.")
-    allowed_tools: Texts | None = Field(
-        None, description="Tools approved beforehand; * is a wildcard."
+    allowed_tools: tuple[AllowRule, ...] | None = Field(
+        None, description="Rules for calls approved beforehand: `Read`, `Bash(git *)`, `mcp__x__*`."
     )
-    denied_tools: Texts | None = Field(None, description="Tools it may not use; * is a wildcard.")
+    denied_tools: tuple[DenyRule, ...] | None = Field(
+        None, description="Rules for calls that are never made, whatever allows them."
+    )
     required_caps: tuple[Capability, ...] | None = Field(
         None, description="Capabilities it is held to; an empty list allows nothing."
     )
-    mcp_servers: dict[str, McpServer] | None = Field(None, description="MCP servers by name.")
+    mcp_servers: dict[ServerName, McpServer] | None = Field(
+        None, description="MCP servers by name."
+    )
     plugins: tuple[AnyPlugin, ...] | None = Field(None, description="Plugin directories.")
     agents: dict[str, Subagent] | None = Field(None, description="Helpers it may call on, by name.")
     add_dirs: Texts | None = Field(None, description="More directories it may use.")

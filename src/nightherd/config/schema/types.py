@@ -16,8 +16,10 @@ from nightherd.config.scalar import resolve_plain
 from nightherd.errors import InvalidValueError
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import check_name
+from nightherd.model.mcp import check_server_name
 from nightherd.model.money import MicroUsd, parse_usd
 from nightherd.model.size import parse_size
+from nightherd.model.tool_rule import parse_rule
 
 LARGEST_COUNT = 1_000_000_000_000
 
@@ -112,6 +114,11 @@ def read_timezone(name: str) -> str:
     return name
 
 
+def check_rule(*, denies: bool) -> Callable[[str], str]:
+    """A validator of rules for tools: the text, if it is one that can work."""
+    return lambda text: parse_rule(text, denies=denies).text
+
+
 Text = Annotated[str, Field()]
 Filling = Annotated[str, Field(min_length=1)]
 """A text that is not empty."""
@@ -146,6 +153,15 @@ Money = Annotated[
 ]
 """Dollars, kept as micro-dollars."""
 Name = Annotated[str, BeforeValidator(reading("name", check_name), json_schema_input_type=str)]
+ServerName = Annotated[
+    str, BeforeValidator(reading("name", check_server_name), json_schema_input_type=str)
+]
+AllowRule = Annotated[
+    str, BeforeValidator(reading("shape", check_rule(denies=False)), json_schema_input_type=str)
+]
+DenyRule = Annotated[
+    str, BeforeValidator(reading("shape", check_rule(denies=True)), json_schema_input_type=str)
+]
 Cron = Annotated[str, BeforeValidator(reading("cron", check_cron), json_schema_input_type=str)]
 TimeZone = Annotated[
     str, BeforeValidator(reading("timezone", read_timezone), json_schema_input_type=str)
