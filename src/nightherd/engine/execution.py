@@ -13,6 +13,7 @@ from dataclasses import replace
 import anyio
 from anyio import to_thread
 
+from nightherd.engine.conclude import conclude, go_on_ending
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.submit import values_of
 from nightherd.engine.workshop import Workshop
@@ -116,9 +117,12 @@ async def carry_on(
         with recorder.into(journal):
             record = _open(recorder, job, texts, workshop)
             request = _request(job, agent, texts, recorder.tally, workshop)
-            outcome = await _run(recorder, request, job, workshop, stopper)
+            outcome = await go_on_ending(job, agent, recorder, workshop)
+            if outcome is None:
+                outcome = await _run(recorder, request, job, workshop, stopper)
             if stopper.is_abandoned:
                 raise FencedError(f"{job.id} is no longer this worker's")
+            outcome = await conclude(job, agent, outcome, recorder, workshop)
             recorder.record(_end(outcome))
             # In a thread: the disk takes its time, and serves many jobs that end together at once.
             await to_thread.run_sync(journal.sync)

@@ -35,7 +35,7 @@ from nightherd.model.hook import (
 )
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, shorten
-from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.outcome import Outcome
 from nightherd.model.system import HookRan
 from nightherd.model.trigger import TriggerType
 from nightherd.ports import HookCall, HookCarrier, HookResult
@@ -259,27 +259,6 @@ class _Occasion:
             working_directory=self.agent.working_directory,
             environment=self.workshop.environment,
         )
-
-
-def as_settled(job: Job, outcome: Outcome, tally: Tally, at: datetime) -> Job:
-    """The running `job` as it will stand once it is settled so; its other rows do not matter to hooks."""
-    usage = tally.usage
-    return replace(
-        job,
-        status=outcome.status,
-        exit_reason=outcome.exit_reason,
-        finished_at=at,
-        summary=shorten(tally.answer) if tally.answer is not None else job.summary,
-        error=shorten(outcome.error) if outcome.error is not None else None,
-        error_code=outcome.error_code,
-        turns=tally.turns,
-        messages=tally.messages,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_creation_input_tokens=usage.cache_creation_input_tokens,
-        cache_read_input_tokens=usage.cache_read_input_tokens,
-        cost_microusd=usage.cost_microusd,
-    )
 
 
 def _due(occasion: _Occasion) -> list[Hook]:
