@@ -26,6 +26,12 @@ class Watch(Protocol):
     async def before_start(self) -> Suspension | None:
         """Asked once, when the journal is open and before the runtime runs."""
 
+    def time_left(self) -> float | None:
+        """Seconds after which the run is to be stopped, asked once before it starts; None for no end."""
+
+    def out_of_time(self) -> Suspension:
+        """What the job comes to when that time has passed."""
+
     async def at(self, point: TriggerPoint) -> None:
         """Told by the runtime where it is (`RuntimeRequest.at`)."""
 
@@ -47,6 +53,12 @@ class NoWatch:
 
     async def before_start(self) -> Suspension | None:
         return None
+
+    def time_left(self) -> float | None:
+        return None
+
+    def out_of_time(self) -> Suspension:
+        raise AssertionError("there is no end to what is not watched")
 
     async def at(self, point: TriggerPoint) -> None:
         return None

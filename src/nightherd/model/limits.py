@@ -1,0 +1,295 @@
+"""Limits: what a job may use, and what happens when it would use more.
+
+Everything is whole numbers: micro-dollars, turns, tokens, jobs, levels, milliseconds. A limit is met when
+what has been used goes beyond it, or when it is used up and there is more to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.duration import format_duration, parse_duration
+from nightherd.model.job import SuspendReason
+from nightherd.model.money import MicroUsd, format_usd, parse_usd, to_usd
+from nightherd.model.suspension import Suspension
+
+ONE_MS = timedelta(milliseconds=1)
+
+
+class LimitName(StrEnum):
+    """What is limited."""
+
+    SPEND = "spend"
+    TURNS = "turns"
+    TOKENS = "tokens"
+    SPAWNS = "spawns"
+    DEPTH = "depth"
+    DURATION = "duration"
+
+    @property
+    def code(self) -> str:
+        """The code of a suspension by this limit."""
+        return f"{self.value}_exceeded"
+
+
+class OnLimit(StrEnum):
+    """What happens to a job that meets a limit."""
+
+    SUSPEND = "suspend"
+    """It waits until somebody raises the limit."""
+    FAIL = "fail"
+    """It fails."""
+    HOOK = "hook"
+    """It waits, and the agents named by `limits.hooks` decide."""
+
+
+class Scope(StrEnum):
+    """Whose limit it is."""
+
+    JOB = "job"
+    SCHEDULE = "schedule"
+    AGENT = "agent"
+    FLEET = "fleet"
+    PARENT = "parent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayLimits:
+    """What may be used in one day (UTC), all jobs together; None for no limit."""
+
+    spend: MicroUsd | None = None
+    turns: int | None = None
+    tokens: int | None = None
+
+    def maximum(self, name: LimitName) -> int | None:
+        """The limit of that name."""
+        return {
+            LimitName.SPEND: self.spend,
+            LimitName.TURNS: self.turns,
+            LimitName.TOKENS: self.tokens,
+        }.get(name)
+
+
+NO_DAY_LIMITS = DayLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What may be used, children of a job included; None for no limit."""
+
+    spend: MicroUsd | None = None
+    turns: int | None = None
+    tokens: int | None = None
+    spawns: int | None = None
+    depth: int | None = None
+    duration: timedelta | None = None
+    per_day: DayLimits = NO_DAY_LIMITS
+    outcomes: Mapping[LimitName, OnLimit] = field(default_factory=dict)
+
+    def maximum(self, name: LimitName) -> int | None:
+        """The limit of that name, a duration in milliseconds."""
+        if name is LimitName.DURATION:
+            return None if self.duration is None else self.duration // ONE_MS
+        value: int | None = getattr(self, name.value)
+        return value
+
+    def outcome(self, name: LimitName) -> OnLimit:
+        """What happens when it is met."""
+        return self.outcomes.get(name, OnLimit.SUSPEND)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is limited, for one job and for one day."""
+        return self.per_day == NO_DAY_LIMITS and not any(
+            self.maximum(name) is not None for name in LimitName
+        )
+
+    def over(self, below: Limits) -> Limits:
+        """These limits where they say something, those `below` where they do not. Days are not handed on."""
+        outcomes = {**below.outcomes, **self.outcomes}
+        chosen = {
+            name.value: getattr(below, name.value)
+            if getattr(self, name.value) is None
+            else getattr(self, name.value)
+            for name in LimitName
+        }
+        return replace(self, **chosen, outcomes=outcomes)
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What has been used so far."""
+
+    spend: int = 0
+    turns: int = 0
+    tokens: int = 0
+    spawns: int = 0
+    depth: int = 0
+    duration: int = 0
+    """Milliseconds."""
+
+    def amount(self, name: LimitName) -> int:
+        """How much of it."""
+        value: int = getattr(self, name.value)
+        return value
+
+    def __add__(self, other: Used) -> Used:
+        """Both together; levels do not add up."""
+        sums = {
+            one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(Used)
+        }
+        return Used(**{**sums, "depth": max(self.depth, other.depth)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A limit that was met: whose, how much there is of it, and what the limit is."""
+
+    name: LimitName
+    scope: Scope
+    current: int
+    maximum: int
+    outcome: OnLimit = OnLimit.SUSPEND
+    is_day: bool = False
+
+    @property
+    def code(self) -> str:
+        """The code of the suspension."""
+        return self.name.code
+
+
+COUNTED = (LimitName.SPEND, LimitName.TURNS, LimitName.TOKENS)
+"""What adds up from turn to turn and over jobs."""
+
+
+def decide(used: Used, limits: Limits, *, has_more: bool, scope: Scope = Scope.JOB) -> Hit | None:
+    """The limit that `used` has met, if any: gone beyond, or used up while there `has_more` to do."""
+    for name in (*COUNTED, LimitName.DURATION):
+        maximum = limits.maximum(name)
+        if maximum is not None and is_met(used.amount(name), maximum, has_more=has_more):
+            return Hit(
+                name=name,
+                scope=scope,
+                current=used.amount(name),
+                maximum=maximum,
+                outcome=limits.outcome(name),
+            )
+    return None
+
+
+def decide_day(used: Used, limits: DayLimits, *, has_more: bool, scope: Scope) -> Hit | None:
+    """The limit of the day that the day's use has met, if any."""
+    for name in COUNTED:
+        maximum = limits.maximum(name)
+        if maximum is not None and is_met(used.amount(name), maximum, has_more=has_more):
+            current = used.amount(name)
+            return Hit(name=name, scope=scope, current=current, maximum=maximum, is_day=True)
+    return None
+
+
+def is_met(current: int, maximum: int, *, has_more: bool) -> bool:
+    """Whether a limit is met by so much."""
+    return current >= maximum if has_more else current > maximum
+
+
+def shown(name: LimitName, amount: int) -> str:
+    """An amount for people."""
+    match name:
+        case LimitName.SPEND:
+            return format_usd(MicroUsd(amount))
+        case LimitName.DURATION:
+            return format_duration(timedelta(milliseconds=amount))
+        case _:
+            return f"{amount:,}"
+
+
+def number(name: LimitName, amount: int) -> float | int:
+    """An amount as documents have it: dollars, seconds, or a count."""
+    match name:
+        case LimitName.SPEND:
+            return to_usd(MicroUsd(amount))
+        case LimitName.DURATION:
+            return amount / 1_000
+        case _:
+            return amount
+
+
+OWNERS = {
+    Scope.JOB: "the job's limit",
+    Scope.SCHEDULE: "the schedule's limit",
+    Scope.AGENT: "the agent's limit",
+    Scope.FLEET: "the fleet's limit",
+    Scope.PARENT: "what its parent has left",
+}
+
+
+def suspension_of(hit: Hit) -> Suspension:
+    """What a job that meets the limit comes to: it waits, or fails where the limit says so."""
+    day = " a day" if hit.is_day else ""
+    used, maximum = shown(hit.name, hit.current), shown(hit.name, hit.maximum)
+    over = hit.current - hit.maximum
+    beyond = f", {shown(hit.name, over)} over it" if over > 0 else ""
+    return Suspension(
+        reason=SuspendReason.LIMIT if hit.scope is Scope.JOB else SuspendReason.BUDGET,
+        code=hit.code,
+        message=f"{hit.name.value}: {used} of {OWNERS[hit.scope]} of {maximum}{day}{beyond}",
+        current_value=float(number(hit.name, hit.current)),
+        current_max=float(number(hit.name, hit.maximum)),
+        ends_job=hit.outcome is OnLimit.FAIL,
+    )
+
+
+def parse_limit(text: str) -> tuple[LimitName, int | timedelta]:
+    """`spend=0.50`, `turns=20`, `duration=1h`: the limit and its maximum, or `InvalidValueError`."""
+    name_text, equals, value = text.partition("=")
+    try:
+        name = LimitName(name_text.strip())
+    except ValueError:
+        known = ", ".join(LimitName)
+        raise InvalidValueError(f"{text!r}: there are the limits {known}") from None
+    if not equals or not value.strip():
+        raise InvalidValueError(f"{text!r}: write {name.value}=MAXIMUM")
+    return name, read_maximum(name, value.strip())
+
+
+def read_maximum(name: LimitName, value: str) -> int | timedelta:
+    """A maximum as people write it."""
+    if name is LimitName.SPEND:
+        return parse_usd(value)
+    if name is LimitName.DURATION:
+        return parse_duration(value)
+    try:
+        count = int(value)
+    except ValueError:
+        raise InvalidValueError(f"{value!r} is not a whole number of {name.value}") from None
+    if count < 0:
+        raise InvalidValueError(f"{value!r} is negative; limits are zero or more")
+    return count
+
+
+def limits_document(limits: Limits) -> dict[str, Any]:
+    """The job's limits as they are kept with a job: only what is limited, in whole numbers."""
+    found: dict[str, Any] = {}
+    for name in LimitName:
+        maximum = limits.maximum(name)
+        if maximum is not None:
+            found[name.value] = maximum
+    return found
+
+
+def limits_of_document(kept: Mapping[str, Any], outcomes: Mapping[LimitName, OnLimit]) -> Limits:
+    """Limits as they were kept. What was raised by hand is met as everything else: by waiting."""
+    values: dict[str, Any] = {
+        name.value: int(kept[name.value]) for name in LimitName if kept.get(name.value) is not None
+    }
+    if "duration" in values:
+        values["duration"] = timedelta(milliseconds=values["duration"])
+    return Limits(**values, outcomes=outcomes)
