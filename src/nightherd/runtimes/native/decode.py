@@ -1,0 +1,159 @@
+"""Decode: lines of the journal as messages of pydantic-ai. `dump.py` says what stands where.
+
+`decode` of what `encode` made dumps to the same bytes as the message that was encoded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    is_message,
+)
+from nightherd.model.system import SystemSubtype
+from nightherd.runtimes.native.constants import INSTRUCTIONS
+from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
+
+
+def decode(
+    events: Iterable[Event], constants: Mapping[str, Any] | None = None
+) -> list[ModelMessage]:
+    """The messages that the events come to; `constants` are those written before, body by hash.
+
+    Lines that another runtime or the engine wrote are understood as far as their named fields go. An answer
+    without its end is left out, and what was streamed is never history.
+    """
+    reader = Reader(constants)
+    for event in events:
+        reader.add(event)
+    return load(reader.dumps)
+
+
+def load(dumps: Iterable[Dump]) -> list[ModelMessage]:
+    """The messages of these dumps, all checked at once."""
+    try:
+        return ModelMessagesTypeAdapter.validate_json(json.dumps(list(dumps)))
+    except ValueError as error:
+        raise InvalidValueError(
+            f"the record holds a message that cannot be read: {error}"
+        ) from error
+
+
+class Reader:
+    """Takes the events of a session in order; `dumps` are the messages they come to so far."""
+
+    def __init__(self, constants: Mapping[str, Any] | None = None) -> None:
+        self.dumps: list[Dump] = []
+        self.unended: list[AssistantEvent | ToolUseEvent] = []
+        """Lines of an answer that has not ended yet, or never will."""
+        self.constants = dict(constants or {})
+        self._names: dict[str, str] = {}
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        match event:
+            case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
+                self.constants[name] = rest.get("body")
+            case AssistantEvent() | ToolUseEvent() if is_message(event):
+                self.unended.append(event)
+                if event.end:
+                    self._end_answer()
+            case SystemEvent() | ToolResultEvent() if is_message(event) and event.end:
+                self.unended.clear()
+                self._add_request_line(event)
+            case _:
+                pass
+
+    def _end_answer(self) -> None:
+        lines, self.unended = self.unended, []
+        head = dict(unpack((lines[0].extra or {}).get("response", {})))
+        head.setdefault("timestamp", _stamp(lines[0]))
+        parts = [part for line in lines for part in _answer_parts(line)]
+        self._names.update(
+            {
+                part["tool_call_id"]: part["tool_name"]
+                for part in parts
+                if part["part_kind"] == "tool-call"
+            }
+        )
+        self.dumps.append({**head, "parts": parts, "kind": "response"})
+
+    def _add_request_line(self, event: SystemEvent | ToolResultEvent) -> None:
+        extra = event.extra or {}
+        if "request" in extra or not self.dumps or self.dumps[-1]["kind"] != "request":
+            head = self._head(unpack(extra.get("request", {})))
+            self.dumps.append({**head, "parts": [], "kind": "request"})
+        own = [] if "before" in extra and "part" not in extra else [self._part_of(event)]
+        before, after = unpack(extra.get("before", [])), unpack(extra.get("after", []))
+        self.dumps[-1]["parts"] += [*before, *own, *after]
+
+    def _head(self, given: Dump) -> Dump:
+        if not isinstance(given.get(INSTRUCTIONS), dict):
+            return given
+        name = given[INSTRUCTIONS]["context"]
+        if name not in self.constants:
+            raise InvalidValueError(f"the record does not hold the instructions {name}")
+        return {**given, INSTRUCTIONS: self.constants[name]}
+
+    def _part_of(self, event: SystemEvent | ToolResultEvent) -> Dump:
+        rest = unpack((event.extra or {}).get("part"))
+        timestamp = {"timestamp": _stamp(event)} if rest is None else {}
+        if isinstance(event, SystemEvent):
+            return {
+                "content": event.content or "",
+                **timestamp,
+                **(rest or {}),
+                "part_kind": "user-prompt",
+            }
+        call = event.tool_use_id or ""
+        return {
+            "tool_name": self._names.get(call, "unknown"),
+            "outcome": "success" if event.success is not False else "failed",
+            "content": _content_of(event),
+            **timestamp,
+            **(rest or {}),
+            "tool_call_id": call,
+            "part_kind": "tool-return",
+        }
+
+
+def _content_of(event: ToolResultEvent) -> Any:
+    """What the model is told: the result, the error, or the one above the other."""
+    if event.error is None:
+        return event.result
+    return event.error if event.result is None else f"{event.result}\n{event.error}"
+
+
+def _answer_parts(line: AssistantEvent | ToolUseEvent) -> Iterator[Dump]:
+    extra = line.extra or {}
+    rest = unpack(extra.get("part", {}))
+    if isinstance(line, ToolUseEvent):
+        yield {
+            "tool_name": line.tool_name,
+            "args": spell_arguments(line.input, extra.get("args")),
+            "tool_call_id": line.tool_use_id or "",
+            **rest,
+            "part_kind": "tool-call",
+        }
+        return
+    if "whole" in extra:
+        yield unpack(extra["whole"])
+    if line.thinking is not None:
+        yield {"content": line.thinking, **rest, "part_kind": "thinking"}
+    if line.content is not None:
+        yield {"content": line.content, **rest, "part_kind": "text"}
+
+
+def _stamp(event: Event) -> Any:
+    """When it was recorded; nothing was, in the case of an event that never went through a journal."""
+    return event.timestamp.isoformat() if event.timestamp is not None else "1970-01-01T00:00:00Z"

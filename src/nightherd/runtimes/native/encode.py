@@ -1,0 +1,172 @@
+"""Encode: a message of pydantic-ai as lines of the journal. `dump.py` says what goes where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, dataclass, fields
+
+import msgspec
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.usage import RequestUsage
+
+from nightherd.model.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.system import Context, SystemSubtype
+from nightherd.model.usage import Usage
+from nightherd.runtimes.native.constants import INSTRUCTIONS, constant
+from nightherd.runtimes.native.dump import Dump, has_big_numbers, pack, read_arguments
+
+MessageEvent = SystemEvent | AssistantEvent | ToolUseEvent | ToolResultEvent
+
+_USAGE_DEFAULTS: Dump = {
+    field.name: field.default for field in fields(RequestUsage) if field.default is not MISSING
+} | {"details": {}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A message as lines, and the constants that the lines refer to."""
+
+    constants: tuple[Context, ...]
+    lines: tuple[MessageEvent, ...]
+
+
+def encode(
+    message: ModelMessage, *, turn: int | None = None, usage: Usage | None = None
+) -> Encoded:
+    """The message as lines of turn `turn`. `ValueError` when pydantic-ai itself cannot dump it.
+
+    `usage` goes to the first line of an answer: it counts even when the rest of the answer is never written.
+    """
+    (dump,) = json.loads(ModelMessagesTypeAdapter.dump_json([message]))
+    if dump["kind"] == "response":
+        return Encoded(constants=(), lines=tuple(_numbered(_answer_lines(dump, usage), turn)))
+    constants: list[Context] = []
+    lines = tuple(_request_lines(dump, constants, turn))
+    return Encoded(constants=tuple(constants), lines=lines)
+
+
+def _answer_lines(dump: Dump, usage: Usage | None) -> Iterator[AssistantEvent | ToolUseEvent]:
+    head = _slim(dump, "parts", "kind")
+    head["usage"] = _without_defaults(dump["usage"], _USAGE_DEFAULTS)
+    head = _without_defaults(head, {"state": "complete"})
+    first: Dump = {"response": pack(head)}
+    parts = dump["parts"]
+    if not parts or parts[0]["part_kind"] == "tool-call":
+        yield AssistantEvent(extra=first, usage=usage)
+        first, usage = {}, None
+    for part in parts:
+        yield _answer_line(part, first, usage)
+        first, usage = {}, None
+
+
+def _answer_line(part: Dump, first: Dump, usage: Usage | None) -> AssistantEvent | ToolUseEvent:
+    match part["part_kind"]:
+        case "text":
+            extra = first | _rest(part, "content", "part_kind")
+            return AssistantEvent(content=part["content"], usage=usage, extra=extra or None)
+        case "thinking":
+            extra = first | _rest(part, "content", "part_kind")
+            return AssistantEvent(thinking=part["content"], usage=usage, extra=extra or None)
+        case "tool-call":
+            value, spelling = read_arguments(part["args"])
+            extra = _rest(part, "tool_name", "tool_call_id", "args", "part_kind")
+            extra |= {"args": spelling} if spelling is not None else {}
+            return ToolUseEvent(
+                tool_name=part["tool_name"],
+                tool_use_id=part["tool_call_id"],
+                input=value,
+                extra=extra or None,
+            )
+        case _:
+            return AssistantEvent(usage=usage, extra=first | {"whole": pack(part)})
+
+
+def _request_lines(
+    dump: Dump, constants: list[Context], turn: int | None
+) -> Iterator[MessageEvent]:
+    head = _without_defaults(_slim(dump, "parts", "kind"), {"state": "complete"})
+    if dump[INSTRUCTIONS] is not None:
+        told = constant(INSTRUCTIONS, dump[INSTRUCTIONS])
+        constants.append(told)
+        head[INSTRUCTIONS] = {"context": told.hash}
+    extra: Dump = {"request": pack(head)}
+    before: list[Dump] = []
+    line: MessageEvent | None = None
+    for part in dump["parts"]:
+        if part["part_kind"] not in ("user-prompt", "tool-return"):
+            before.append(part)
+            continue
+        if line is not None:
+            yield line
+        line = _request_line(part, extra | ({"before": pack(before)} if before else {}), turn)
+        extra, before = {}, []
+    if line is None:
+        extra |= {"before": pack(before)}
+        line = SystemEvent(
+            subtype=SystemSubtype.USER_INPUT, extra=extra, turn=turn, index=0, end=True
+        )
+    elif before:
+        line = msgspec.structs.replace(line, extra=(line.extra or {}) | {"after": pack(before)})
+    yield line
+
+
+def _request_line(part: Dump, extra: Dump, turn: int | None) -> MessageEvent:
+    if part["part_kind"] == "user-prompt":
+        content = part["content"]
+        is_text = isinstance(content, str)
+        kept = ("content", "part_kind") if is_text else ("part_kind",)
+        return SystemEvent(
+            subtype=SystemSubtype.USER_INPUT,
+            content=content
+            if is_text
+            else "\n".join(item for item in content if isinstance(item, str)),
+            extra=extra | {"part": pack(_slim(part, *kept))},
+            turn=turn,
+            index=0,
+            end=True,
+        )
+    content, has_succeeded = part["content"], part["outcome"] == "success"
+    is_error = isinstance(content, str) and not has_succeeded
+    is_kept_apart = has_big_numbers(content)
+    said = ("tool_call_id", "part_kind", *(() if is_kept_apart else ("content",)))
+    rest = _slim(part, *said)
+    shown: Dump = {"outcome": "success" if has_succeeded else "failed", "content_file_digests": []}
+    rest = _without_defaults(rest, shown)
+    return ToolResultEvent(
+        tool_use_id=part["tool_call_id"],
+        result=None if is_error or is_kept_apart else content,
+        success=has_succeeded,
+        error=content if is_error else None,
+        extra=extra | {"part": pack(rest)},
+        turn=turn,
+        index=0,
+        end=True,
+    )
+
+
+def _rest(part: Dump, *said: str) -> Dump:
+    rest = _slim(part, *said)
+    return {"part": pack(rest)} if rest else {}
+
+
+def _slim(dump: Dump, *said: str) -> Dump:
+    """What is left without what is said elsewhere, and without what is absent anyway."""
+    return {name: value for name, value in dump.items() if name not in said and value is not None}
+
+
+def _numbered(
+    lines: Iterable[AssistantEvent | ToolUseEvent], turn: int | None
+) -> Iterator[AssistantEvent | ToolUseEvent]:
+    counted = list(lines)
+    for index, line in enumerate(counted):
+        is_last = index == len(counted) - 1
+        yield msgspec.structs.replace(line, turn=turn, index=index, end=is_last)
+
+
+def _without_defaults(dump: Dump, defaults: Dump) -> Dump:
+    return {
+        name: value
+        for name, value in dump.items()
+        if name not in defaults or value != defaults[name]
+    }
