@@ -9,9 +9,10 @@ from typing import Any
 
 import anyio
 
-from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.execution import execute
 from nightherd.engine.lease import Lease
 from nightherd.engine.recorder import OnEvent
+from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, Submitted, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.journal.memory import MemoryJournals
@@ -21,6 +22,7 @@ from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.secret import find_secrets
 from nightherd.model.session import SessionMode
+from nightherd.model.session_terms import SessionTerms
 from nightherd.ports import Journals
 from nightherd.state.memory import MemoryStore
 from nightherd.testing.clock import FakeClock
@@ -111,7 +113,7 @@ class Bench:
 
 def persistent() -> Agent:
     """An agent whose jobs share one session."""
-    return replace(AGENT, session_mode=SessionMode.PERSISTENT)
+    return replace(AGENT, session=SessionTerms(mode=SessionMode.PERSISTENT))
 
 
 def hurried(limit: timedelta) -> Agent:

@@ -33,27 +33,26 @@ TOOLS = "tools and permissions"
 CONTAINERS = "containers"
 DAEMON = "the daemon"
 
-MODELS = frozenset({"sdk", "native"})
+MODELS = frozenset({"native"})
 """Runtimes that use a model and are not there yet; a script has no use for what models are told."""
-ALL_BUT_CLI = MODELS | {"scripted"}
+WITHOUT_CLAUDE = MODELS | {"scripted"}
 DEFAULT_RUNTIME = "sdk"
 
 AGENT_KEYS = (
-    Waiting("runtime", CLAUDE, frozenset({"sdk"})),
     Waiting("runtime", "the native runtime", frozenset({"native"})),
     Waiting("schedules", SCHEDULING),
     Waiting("limits", LIMITS),
-    Waiting("max_turns", LIMITS, runtimes=ALL_BUT_CLI),
-    Waiting("max_budget_usd", LIMITS),
+    Waiting("max_turns", LIMITS, runtimes=WITHOUT_CLAUDE),
+    Waiting("max_budget_usd", LIMITS, runtimes=WITHOUT_CLAUDE),
     Waiting("system_prompt", CLAUDE, runtimes=MODELS),
     Waiting("model", CLAUDE, runtimes=MODELS),
-    Waiting("fallback_model", CLAUDE),
-    Waiting("effort", CLAUDE),
-    Waiting("agents", CLAUDE),
+    Waiting("fallback_model", CLAUDE, runtimes=MODELS),
+    Waiting("effort", CLAUDE, runtimes=MODELS),
+    Waiting("agents", CLAUDE, runtimes=MODELS),
     Waiting("add_dirs", CLAUDE, runtimes=MODELS),
-    Waiting("sandbox", CLAUDE),
+    Waiting("sandbox", CLAUDE, runtimes=MODELS),
     Waiting("setting_sources", CLAUDE, runtimes=MODELS),
-    Waiting("plugins", CLAUDE),
+    Waiting("plugins", CLAUDE, runtimes=MODELS),
     Waiting("permission_mode", TOOLS, runtimes=MODELS),
     Waiting("tools", TOOLS, runtimes=MODELS),
     Waiting("allowed_tools", TOOLS, runtimes=MODELS),

@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
+from nightherd.config.resolve_claude import (
+    resolve_plugins,
+    resolve_sandbox,
+    resolve_subagents,
+)
 from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
 from nightherd.config.resolve_session import resolve_session, shortest
 from nightherd.config.schema.agent import Agent as AgentSchema
@@ -93,8 +98,11 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         job_timeout=shortest(agent.job_timeout, session.job_timeout),
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
         model=agent.model or session.model,
+        fallback_model=agent.fallback_model,
+        effort=agent.effort,
         system_prompt=agent.system_prompt,
         max_turns=agent.max_turns or session.max_turns,
+        max_budget_microusd=agent.max_budget_usd,
         permission_mode=agent.permission_mode or "acceptEdits",
         tools=agent.tools,
         allowed_tools=agent.allowed_tools or (),
@@ -103,6 +111,9 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         mcp_servers=resolve_servers(agent.mcp_servers or {}),
         add_dirs=agent.add_dirs or (),
         setting_sources=setting_sources(agent),
+        subagents=resolve_subagents(agent.agents),
+        plugins=resolve_plugins(agent.plugins),
+        sandbox=resolve_sandbox(agent.sandbox),
         hooks=resolve_hooks(agent.hooks),
         identity=resolve_identity(agent.identity),
         metadata_file=agent.metadata_file,

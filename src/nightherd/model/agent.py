@@ -13,6 +13,7 @@ from nightherd.model.mcp import McpServer
 from nightherd.model.money import MicroUsd
 from nightherd.model.script import Script
 from nightherd.model.session import SessionMode
+from nightherd.model.session_terms import SessionTerms
 from nightherd.model.subagent import Plugin, Subagent
 
 
@@ -48,7 +49,8 @@ class Agent:
     repo: str | None = None
     default_prompt: str | None = None
     script: Script | None = None
-    session_mode: SessionMode = SessionMode.FRESH_PER_JOB
+    session: SessionTerms = SessionTerms()
+    """How its jobs share context, and for how long."""
     job_timeout: timedelta | None = None
     max_concurrent: int = 1
     """How many of its jobs may run at once, whatever started them."""
@@ -87,6 +89,11 @@ class Agent:
     identity: Identity | None = None
     metadata_file: str | None = None
     """A JSON file in the working directory that hooks may look into."""
+
+    @property
+    def session_mode(self) -> SessionMode:
+        """How its jobs share context."""
+        return self.session.mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,16 +21,16 @@ class Session(Model):
     )
     timeout: Span | None = Field(
         None,
-        description="How old a session may grow before a new one begins; under fresh_per_job, how long a job may run.",
+        description="How old a session may grow before a new one begins; without idle_timeout, how long it may go unused; under fresh_per_job, how long a job may run.",
     )
     idle_timeout: Span | None = Field(
-        None, description="How long a session may go unused before a new one begins."
+        None, description="How long a session may go unused before a new one begins; a day when neither is given."
     )
     max_context_tokens: Count | None = Field(
         None, description="Tokens of context beyond which older messages are summarised."
     )
     context_window: Count | None = Field(
-        None, description="How many of the latest messages a summary leaves as they are."
+        None, description="How many of the latest messages a summary leaves as they are; 20 when absent."
     )
     auto_resume: Flag = Field(True, description="Whether an interrupted job goes on by itself.")
     resume_timeout: Span | None = Field(
@@ -39,4 +39,4 @@ class Session(Model):
     max_turns: Count | None = Field(
         None, description="Turns a job may take when the agent does not say so itself."
     )
-    model: Text | None = Field(None, description="Model for the jobs of this session.")
+    model: Text | None = Field(None, description="Model when the agent does not name one itself.")
