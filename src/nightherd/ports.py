@@ -378,8 +378,13 @@ class RuntimeRequest:
     """The whole environment of processes the agent starts."""
     fork: RuntimeFork | None = None
     """Set when the session begins with this run as a branch of another one."""
+    is_continued: bool = False
+    """Whether an earlier run of this job has begun: the session may know the prompt already."""
+    follow_up: str | None = None
+    """What the job was told when it was resumed, as long as no answer to it is on record."""
     history: Callable[[], Iterator[Event]] = no_history
-    """Everything said in the session before this run, first to last, earlier executions of the job included."""
+    """Everything said in the session so far, first to last: earlier jobs, earlier runs of this one, and what
+    it is asked now (`prompt` or `follow_up`), which is on record before the run begins."""
     injected_servers: Sequence[InjectedMcpServerDef] = ()
     """Tools that whoever started the job gives to this run alone."""
     at: Callable[[TriggerPoint], Awaitable[None]] = nothing_at

@@ -11,8 +11,9 @@ import anyio.lowlevel
 from engine.bench import Bench, no_one, persistent
 from engine.yard import until
 from nightherd.engine.attend import attend
-from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.execution import execute
 from nightherd.engine.lease import Lease
+from nightherd.engine.stopper import Stopper
 from nightherd.model.change import LoseExecution, StartExecution
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event
 from nightherd.model.ids import WorkerId

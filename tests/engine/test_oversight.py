@@ -7,8 +7,8 @@ import pytest
 
 from engine.bench import Bench
 from engine.yard import PATIENCE_S, Yard, until
-from nightherd.engine.execution import Stopper
 from nightherd.engine.oversight import oversee
+from nightherd.engine.stopper import Stopper
 from nightherd.errors import StateError
 from nightherd.model.change import CancelJob
 from nightherd.model.ids import JobId

@@ -23,7 +23,7 @@ from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
 from nightherd.engine.attend import attend
-from nightherd.engine.execution import Stopper
+from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import AgentNotFoundError

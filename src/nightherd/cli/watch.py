@@ -15,7 +15,7 @@ from nightherd.cli.edge import INTERRUPTED, abandon_output
 from nightherd.cli.event_text import event_text
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
-from nightherd.engine.execution import Stopper
+from nightherd.engine.stopper import Stopper
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.job import ExitReason
 from nightherd.model.system import SystemSubtype

@@ -8,9 +8,10 @@ from itertools import count
 
 import anyio
 
-from nightherd.engine.execution import Stopper, execute
+from nightherd.engine.execution import execute
 from nightherd.engine.oversight import oversee
 from nightherd.engine.recorder import OnEvent
+from nightherd.engine.stopper import Stopper
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     FencedError,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import anyio
 
-from nightherd.engine.execution import Stopper
+from nightherd.engine.stopper import Stopper
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
 from nightherd.model.ids import JobId

@@ -29,6 +29,8 @@ class Recorder:
     ) -> None:
         self.tally = Tally()
         self.last_seq = 0
+        self.last_error: ErrorEvent | None = None
+        """The last failure recorded, until somebody has dealt with it."""
         self._secrets = secrets
         self._on_event = on_event
         self._is_ours = is_ours
@@ -57,6 +59,8 @@ class Recorder:
         written = self._journal.append(self._numbered(masked))
         self.last_seq = written.seq
         self.tally = self.tally.add(written)
+        if isinstance(written, ErrorEvent):
+            self.last_error = written
         self._on_event(written)
         return written
 

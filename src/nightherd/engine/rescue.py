@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from anyio import to_thread
 
@@ -31,6 +32,15 @@ KillAllMarked = Callable[[Collection[ExecutionId]], Awaitable[Mapping[ExecutionI
 OnTrouble = Callable[[str], None]
 
 
+Resumes = Callable[[Job, timedelta], bool]
+"""Whether this job goes on by itself, so long after its last sign of life."""
+
+
+def always(job: Job, silent: timedelta) -> bool:
+    """Every lost job goes on."""
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescueTerms:
     """What a rescuer has to know."""
@@ -38,6 +48,8 @@ class RescueTerms:
     boot_id: str
     max_restarts: int
     kill_all_marked: KillAllMarked
+    resumes: Resumes = always
+    """Whether a job that was lost goes on by itself."""
 
 
 def nobody_else(job: Job) -> bool:
@@ -112,7 +124,16 @@ async def _rescue(
             current = await caught_up(record, job, found)
         except RefusedError:
             continue  # something came first: another rescuer, or the worker's own end of it
-        changes.append(ending(current, found, record, max_restarts=terms.max_restarts))
+        last = found.last_at or current.started_at or current.created_at
+        changes.append(
+            ending(
+                current,
+                found,
+                record,
+                max_restarts=terms.max_restarts,
+                auto_resume=terms.resumes(current, record.clock.now() - last),
+            )
+        )
     return await _apply(changes, record, on_trouble)
 
 

@@ -24,6 +24,7 @@ from nightherd.model.change import (
     LoseExecution,
     SettleExecution,
     StartExecution,
+    SuspendExecution,
 )
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
@@ -89,10 +90,21 @@ async def give_up_workers(record: Record, findings: Sequence[Finding]) -> None:
 
 
 def ending(
-    job: Job, known: Recollection, record: Record, *, max_restarts: int
-) -> SettleExecution | LoseExecution:
-    """How the running job goes on: as its journal says it ended, else as lost."""
+    job: Job, known: Recollection, record: Record, *, max_restarts: int, auto_resume: bool = True
+) -> SettleExecution | SuspendExecution | LoseExecution:
+    """How the running job goes on: as its journal says it ended, or why it waits, else as lost."""
     outcome = known.outcome
+    if outcome is None and known.suspended is not None:
+        return SuspendExecution(
+            job_id=job.id,
+            epoch=job.epoch,
+            at=known.last_at or record.clock.now(),
+            suspension=known.suspended,
+            last_seq=known.last_seq,
+            total=known.tally.totals,
+            own=known.own,
+            answer=known.tally.answer,
+        )
     if outcome is not None:
         return SettleExecution(
             job_id=job.id,
@@ -113,6 +125,7 @@ def ending(
         last_seq=known.last_seq,
         total=known.tally.totals,
         own=known.own,
+        auto_resume=auto_resume,
     )
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import TaskGroup
 
-from nightherd.engine.execution import Stopper, carry_on
+from nightherd.engine.execution import carry_on
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import RescueTerms, rescue
+from nightherd.engine.stopper import Stopper
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
 from nightherd.model.agent import Fleet

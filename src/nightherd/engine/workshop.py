@@ -12,6 +12,7 @@ from nightherd.model.event import Event
 from nightherd.model.ids import RandomText, WorkerId
 from nightherd.model.job import Job
 from nightherd.model.outcome import Outcome
+from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.secret import Secrets
 from nightherd.ports import Clock, Journals, Runtime, StateReader, StateWriter
 
@@ -68,4 +69,6 @@ class Workshop:
     version: str
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
+    retry: RetryPolicy = PATIENT
+    """What is done about failures that may pass."""
     hooks: AfterJob = field(default_factory=NothingAfter)

@@ -18,7 +18,7 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
-from nightherd.model.system import Complete, ExecutionStarted, Init
+from nightherd.model.system import Complete, ExecutionStarted, Init, Resumed
 from nightherd.model.usage import NOTHING_USED, Totals, Usage
 
 EXIT_OF_CODE = {
@@ -100,8 +100,9 @@ class Tally:
 
     def _add_system(self, event: SystemEvent) -> Tally:
         match payload_of(event):
-            case ExecutionStarted():
-                return replace(self, usage_before=self.usage)
+            case ExecutionStarted() | Resumed():
+                # From here on another run speaks, and counts what it uses from its own beginning.
+                return replace(self, usage_before=self.usage, outcome=None)
             case Init(runtime_session_id=found) if found is not None:
                 return replace(self, runtime_session_id=found)
             case Complete(summary=summary, usage=usage) as complete:

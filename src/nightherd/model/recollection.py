@@ -13,10 +13,18 @@ from datetime import datetime, timedelta
 from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, shorten
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason, shorten
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.system import End, ExecutionStarted, Header, Init, SystemSubtype
+from nightherd.model.suspension import Suspension
+from nightherd.model.system import (
+    End,
+    ExecutionStarted,
+    Header,
+    Init,
+    Suspended,
+    SystemSubtype,
+)
 from nightherd.model.trigger import EXECUTION_WORD, TriggerType
 from nightherd.model.usage import Totals
 
@@ -55,6 +63,8 @@ class Recollection:
     last_seq: int = 0
     last_at: datetime | None = None
     end: End | None = None
+    suspended: Suspension | None = None
+    """Why the last execution stopped without ending the job, if that is how it ended."""
 
     def add(self, event: Event) -> Recollection:
         """What is known after one more event."""
@@ -81,6 +91,7 @@ class Recollection:
                     after,
                     owners=(*self.owners, owner),
                     end=None,
+                    suspended=None,
                     tally=replace(tally, outcome=None),
                 )
             case Init(runtime=runtime, working_directory=directory):
@@ -91,6 +102,8 @@ class Recollection:
                 )
             case End() as end:
                 return replace(after, end=end)
+            case Suspended() as waits:
+                return replace(after, suspended=_suspension(waits, event.content or ""))
             case _:
                 return after
 
@@ -117,6 +130,17 @@ class Recollection:
         """What the record had come to when the execution of `epoch`, or the next later one, began."""
         later = (owner.before for owner in self.owners if owner.epoch >= epoch)
         return next(later, self.tally.totals)
+
+
+def _suspension(waits: Suspended, message: str) -> Suspension:
+    return Suspension(
+        reason=SuspendReason(waits.reason),
+        message=message,
+        code=waits.code,
+        current_value=waits.current_value,
+        current_max=waits.current_max,
+        until=waits.until,
+    )
 
 
 def recollect(events: Iterable[Event]) -> Recollection:

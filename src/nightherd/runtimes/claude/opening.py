@@ -1,10 +1,9 @@
-"""How a run begins: with the prompt, or, when an earlier execution of the job was lost, by going on."""
+"""How a run begins: with the prompt, with a branch of another session, or, when an execution was lost, by going on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nightherd.model.ids import generate_execution_id
 from nightherd.ports import RuntimeRequest
 
 INTERRUPTED = (
@@ -24,6 +23,10 @@ class Opening:
 
     text: str
     resume: str | None = None
+    is_fork: bool = False
+    """Whether the session that is resumed stays as it is, and a new one begins as its copy."""
+    at_uuid: str | None = None
+    """The last message of the resumed session that counts; None for all of it."""
     is_continuation: bool = False
     """Whether `text` is other than what the job was asked."""
     may_begin_anew: bool = False
@@ -32,19 +35,32 @@ class Opening:
 
 def opening_of(request: RuntimeRequest) -> Opening:
     """How to begin. A prompt whose work has begun is never given again as if it had not."""
+    if request.runtime_session_id is None:
+        return _first_opening(request)
     opening = Opening(
         text=request.prompt,
         resume=request.runtime_session_id,
         may_begin_anew=request.job_turns == 0,
     )
-    if request.runtime_session_id is None:
+    if not request.is_continued:
         return opening
-    if request.job_turns > 0:
-        return replace(opening, text=INTERRUPTED, is_continuation=True)
-    if request.execution != generate_execution_id(request.job_id, 1):
-        early = INTERRUPTED_EARLY.format(note=INTERRUPTED, prompt=request.prompt)
-        return replace(opening, text=early, is_continuation=True)
-    return opening
+    text = INTERRUPTED
+    if request.job_turns == 0:
+        text = INTERRUPTED_EARLY.format(note=INTERRUPTED, prompt=request.prompt)
+    if request.follow_up is not None:
+        text = f"{text}\n\n{request.follow_up}"
+    return replace(opening, text=text, is_continuation=True)
+
+
+def _first_opening(request: RuntimeRequest) -> Opening:
+    if request.fork is None:
+        return begin_anew(request)
+    return Opening(
+        text=request.prompt,
+        resume=request.fork.runtime_session_id,
+        is_fork=True,
+        at_uuid=request.fork.at_uuid,
+    )
 
 
 def begin_anew(request: RuntimeRequest) -> Opening:

@@ -1,0 +1,199 @@
+"""Beginning an execution: the lines before the runtime's own, and what the runtime is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.submit import values_of
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Agent
+from nightherd.model.event import AssistantEvent, Event, SystemEvent, ToolResultEvent, describe
+from nightherd.model.ids import generate_execution_id
+from nightherd.model.job import Job, JobTexts
+from nightherd.model.outcome import Tally
+from nightherd.model.overrides import FollowUp, follow_up_of
+from nightherd.model.session import Session
+from nightherd.model.system import (
+    ExecutionStarted,
+    Header,
+    Recovered,
+    Resumed,
+    SystemSubtype,
+    Warned,
+)
+from nightherd.ports import RuntimeFork, RuntimeRequest
+from nightherd.views.conversation import events_of, segments_of
+
+INTERRUPTED_CALL = "interrupted: the worker was lost while this ran, its outcome is unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What was on record before this execution."""
+
+    before: Tally
+    follow_up: str | None = None
+    """What the job was told when it was resumed, and has not answered yet."""
+
+
+def begin(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> Begun:
+    """Record the lines before the runtime's own: the job itself once, this execution, the prompt once.
+
+    The tally of what earlier executions left on record; how they ended does not matter any more. It is
+    read after this execution's first line, which shuts out every earlier writer.
+    """
+    last = recorder.last_seq
+    is_first = last == 0
+    if is_first:
+        recorder.record(describe(_header(job, texts, workshop.version)))
+    recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=last)))
+    follow_up = follow_up_of(texts.overrides)
+    past = _Past(follow_up)
+    if not is_first:
+        for event in workshop.journals.read(job.id):
+            past.add(event)
+    before = recorder.tally = replace(past.tally, outcome=None)
+    if not is_first:
+        _tell_return(recorder, job, was_suspended=past.was_suspended)
+    if is_first and texts.session_note is not None:
+        recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
+    if before.messages == 0:
+        _ask(recorder, texts.prompt)
+    if follow_up is not None and not past.is_told:
+        recorder.record(describe(Resumed(reason="asked", after_seq=recorder.last_seq)))
+        _ask(recorder, follow_up.text)
+    is_open = follow_up is not None and not past.is_answered
+    return Begun(before=before, follow_up=follow_up.text if follow_up and is_open else None)
+
+
+class _Past:
+    """What earlier executions left, read once."""
+
+    def __init__(self, follow_up: FollowUp | None) -> None:
+        self.tally = Tally()
+        self.was_suspended = False
+        self.is_told = False
+        self.is_answered = False
+        self._after_epoch = follow_up.after_epoch if follow_up is not None else 0
+
+    def add(self, event: Event) -> None:
+        """One more event."""
+        self.tally = self.tally.add(event)
+        match event:
+            case SystemEvent(subtype=SystemSubtype.SUSPENDED):
+                self.was_suspended = True
+            case SystemEvent(subtype=SystemSubtype.RESUMED, extra={"reason": "asked"}):
+                self.is_told = event.epoch > self._after_epoch
+            case AssistantEvent(partial=None | False) if self.is_told:
+                self.is_answered = True
+            case AssistantEvent():
+                self.was_suspended = False
+            case _:
+                pass
+
+
+def close_open_calls(recorder: Recorder) -> None:
+    """A call that was cut off is answered, and never made again (INV-ONCE)."""
+    turn = recorder.tally.turns + 1
+    for call in sorted(recorder.tally.open_calls):
+        recorder.record(
+            ToolResultEvent(
+                tool_use_id=call or None,
+                success=False,
+                error=INTERRUPTED_CALL,
+                turn=turn,
+                index=0,
+                end=True,
+            )
+        )
+
+
+def _ask(recorder: Recorder, text: str) -> None:
+    recorder.record(SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text, end=True))
+
+
+def _tell_return(recorder: Recorder, job: Job, *, was_suspended: bool) -> None:
+    """Why there is another execution, and the end of what the last one left open."""
+    if was_suspended:
+        recorder.record(describe(Resumed(reason="suspended", after_seq=recorder.last_seq)))
+    else:
+        lost = generate_execution_id(job.id, job.epoch - 1)
+        recorder.record(describe(Recovered(lost_execution=lost, reason="its worker is gone")))
+    close_open_calls(recorder)
+
+
+def request_for(
+    job: Job, agent: Agent, texts: JobTexts, begun: Begun, recorder: Recorder, workshop: Workshop
+) -> RuntimeRequest:
+    """What the runtime is to do, as the record stands now."""
+    session = workshop.reader.find_session(job.session_id) if job.session_id is not None else None
+    record = recorder.tally
+    settled = session.turn_count if session is not None else 0
+    known = record.runtime_session_id or job.runtime_session_id
+    return RuntimeRequest(
+        job_id=job.id,
+        execution=generate_execution_id(job.id, job.epoch),
+        agent=agent,
+        prompt=texts.prompt,
+        # The session's row counts what has been settled; turns of this job's lost executions are on
+        # record in its journal only.
+        session_turns=settled - job.turns + record.turns,
+        job_turns=record.turns,
+        runtime_session_id=known,
+        values=values_of(agent, texts.inputs),
+        environment=workshop.environment,
+        fork=_fork_of(session, workshop) if known is None and session is not None else None,
+        is_continued=job.epoch > 1,
+        follow_up=begun.follow_up,
+        history=lambda: _history(session, workshop),
+    )
+
+
+def _history(session: Session | None, workshop: Workshop) -> Iterator[Event]:
+    if session is None:
+        return iter(())
+    parts = segments_of(workshop.reader, workshop.journals, session)
+    return events_of(workshop.journals, parts)
+
+
+def _fork_of(session: Session, workshop: Workshop) -> RuntimeFork | None:
+    """Which of the runtime's sessions a fork begins with; None when it has none, or begins with nothing."""
+    if session.base_job_id is None or session.base_messages == 0:
+        return None
+    base = workshop.reader.find_job(session.base_job_id)
+    if base is None or base.runtime_session_id is None:
+        return None
+    is_whole = session.base_seq is None or session.base_seq >= base.last_seq
+    uuid = None if is_whole else _uuid_at(base, session.base_seq or 0, workshop)
+    return RuntimeFork(runtime_session_id=base.runtime_session_id, at_uuid=uuid)
+
+
+def _uuid_at(job: Job, seq: int, workshop: Workshop) -> str | None:
+    """The runtime's own name of the last thing said up to `seq`."""
+    found: str | None = None
+    for event in workshop.journals.read(job.id, load_blobs=False):
+        if event.seq > seq:
+            break
+        found = event.uuid or found
+    return found
+
+
+def _header(job: Job, texts: JobTexts, version: str) -> Header:
+    return Header(
+        id=job.id,
+        agent=job.agent,
+        trigger_type=job.trigger_type.value,
+        created_at=job.created_at,
+        session_id=job.session_id,
+        trigger_id=job.trigger_id,
+        schedule=job.schedule,
+        forked_from=job.forked_from,
+        resumed_from=job.resumed_from,
+        parent_job_id=job.parent_job_id,
+        priority=job.priority,
+        dedupe_key=job.dedupe_key,
+        inputs=dict(texts.inputs) or None,
+        nightherd_version=version,
+    )

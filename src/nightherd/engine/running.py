@@ -1,0 +1,159 @@
+"""Running: the runtime runs to its end, its time limit, or until somebody or something stops it.
+
+A run that fails in a way that may pass is followed by another in the same session: what is done stays
+done, and a call that was cut off is answered, never repeated.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import anyio
+
+from nightherd.engine.beginning import close_open_calls
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.stopper import Stopper
+from nightherd.engine.watch import Watch
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, StateError
+from nightherd.model.duration import format_duration
+from nightherd.model.event import ErrorEvent, Event, describe, is_terminal
+from nightherd.model.job import ExitReason, Job
+from nightherd.model.outcome import SILENT_END, Outcome
+from nightherd.model.retry import TryAgain, failure_of, next_step
+from nightherd.model.suspension import Suspension
+from nightherd.model.system import Resumed, Warned
+from nightherd.ports import RuntimeRequest
+
+Stop = Suspension | Outcome
+MakeRequest = Callable[[], RuntimeRequest]
+NoteSession = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """One execution at work."""
+
+    job: Job
+    recorder: Recorder
+    workshop: Workshop
+    stopper: Stopper
+    watch: Watch
+    make_request: MakeRequest
+    """What to do, as the record stands when it is asked for."""
+    note_session: NoteSession
+    """Told of the runtime's own session as soon as it is known; awaited."""
+
+    async def to_the_end(self) -> Stop:
+        """How it ended, or why it waits."""
+        limit = self.make_request().agent.job_timeout
+        scope, stopper = self.stopper.scope, self.stopper
+        if limit is not None:
+            scope.deadline = anyio.current_time() + limit.total_seconds()
+        stop: Stop | None = None
+        with scope:
+            stop = await self.watch.before_start() or await self._try_until_over()
+        if stopper.is_abandoned:
+            return SILENT_END  # nothing more is said about a job that is not ours
+        if scope.cancelled_caught and stopper.reason is not None:
+            return Outcome(exit_reason=stopper.reason)
+        if scope.cancelled_caught and limit is not None:
+            message = f"the job ran longer than its job_timeout of {format_duration(limit)}"
+            return self._fail(ErrorEvent(message=message, code="timeout"))
+        return stop or SILENT_END
+
+    async def _try_until_over(self) -> Stop:
+        """Run, and run again as long as failures may pass."""
+        failures = 0
+        while True:
+            turns = self.recorder.tally.turns
+            self.recorder.last_error = None
+            request = self.make_request()
+            if failures:
+                request = replace(request, is_continued=True)
+            stop = await self._run(request)
+            if stop is not None:
+                return self._told(stop)
+            outcome = self.recorder.tally.outcome or SILENT_END
+            if outcome.exit_reason is ExitReason.SUCCESS:
+                return outcome
+            failures = 1 if self.recorder.tally.turns > turns else failures + 1
+            step = self._next_step(failures)
+            match step:
+                case None:
+                    return outcome
+                case Suspension():
+                    return step
+                case TryAgain():
+                    await self._wait_and_begin_anew(step)
+
+    def _next_step(self, failures: int) -> TryAgain | Suspension | None:
+        error = self.recorder.last_error
+        if error is None or self.stopper.reason is not None:
+            return None
+        return next_step(
+            self.workshop.retry,
+            failure_of(error.code, error.message, error.extra),
+            failures=failures,
+            at=self.workshop.clock.now(),
+            spread=self._random(),
+        )
+
+    def _random(self) -> float:
+        """A number from 0 to 1."""
+        return int(self.workshop.random_text(4), 36) / 36**4
+
+    async def _wait_and_begin_anew(self, step: TryAgain) -> None:
+        delay = step.delay.total_seconds()
+        text = f"tried again in {delay:.1f} s, {step.attempt} of {step.attempts}"
+        self.recorder.record(describe(Warned(code="retrying"), text))
+        await anyio.sleep(delay)
+        resumed = Resumed(reason="retry", after_seq=self.recorder.last_seq)
+        self.recorder.record(describe(resumed))
+        close_open_calls(self.recorder)
+
+    async def _run(self, request: RuntimeRequest) -> Stop | None:
+        """One run; why it was stopped from outside, or None when it came to its own end."""
+        runtime = self.workshop.runtimes(request.agent.runtime)
+        request = replace(request, at=self.watch.at, may_spend=self.watch.may_spend)
+        try:
+            async with aclosing(runtime.execute(request)) as events:
+                async for event in events:
+                    stop = await self._take(event)
+                    if stop is not None or is_terminal(event):
+                        return stop
+        except (FencedError, StateError):
+            raise
+        except Exception as error:  # noqa: BLE001 (an edge: whatever a runtime raises ends its job, never the worker)
+            if not self.stopper.is_abandoned:
+                self._fail(
+                    ErrorEvent(
+                        message=f"{type(error).__name__}: {error}",
+                        code="runtime_error",
+                        stack=traceback.format_exc(),
+                    )
+                )
+        return None
+
+    async def _take(self, event: Event) -> Stop | None:
+        """Record the event; whether the run has to stop after it."""
+        recorder = self.recorder
+        known = recorder.tally.runtime_session_id
+        written = recorder.record(event)
+        found = recorder.tally.runtime_session_id
+        if found is not None and found != known:
+            await self.note_session(found)
+        return await self.watch.after(written, recorder.tally)
+
+    def _told(self, stop: Stop) -> Stop:
+        """A job that a limit ends says so on record."""
+        if isinstance(stop, Outcome) and stop.error is not None:
+            return self._fail(ErrorEvent(message=stop.error, code=stop.error_code))
+        return stop
+
+    def _fail(self, error: ErrorEvent) -> Outcome:
+        self.recorder.record(error)
+        return self.recorder.tally.outcome or SILENT_END

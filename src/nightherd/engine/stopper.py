@@ -1,0 +1,27 @@
+"""Stopper: lets somebody else stop an execution."""
+
+from __future__ import annotations
+
+import anyio
+
+from nightherd.model.job import ExitReason
+
+
+class Stopper:
+    """The runtime is cancelled, and the job ends with the reason given."""
+
+    def __init__(self) -> None:
+        self.reason: ExitReason | None = None
+        self.is_abandoned = False
+        self.scope = anyio.CancelScope()
+
+    def stop(self, reason: ExitReason) -> None:
+        """Stop now; the first reason counts."""
+        if self.reason is None:
+            self.reason = reason
+            self.scope.cancel()
+
+    def abandon(self) -> None:
+        """Stop now and settle nothing: the job is another worker's, or will be."""
+        self.is_abandoned = True
+        self.scope.cancel()
