@@ -138,7 +138,7 @@ def test_the_watch_sees_a_key_that_nothing_reads(everything: LoadedFleet) -> Non
 
     assert "session.mode" in read
     assert "script[].input.command" in read
-    assert "effort" not in read
+    assert "docker.enabled" not in read
 
 
 def test_keys_that_name_other_files_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,6 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
         "nightherd.yaml:1:1 'web' is not active yet: the dashboard",
         "nightherd.yaml:2:12 'docker' is not active yet: containers",
         "nightherd.yaml:7:26 'workspace.auto_clone' is not active yet: cloning of repositories",
-        "agent.yaml:2:1 'model' is not active yet: running agents with Claude",
         "agent.yaml:3:1 'chat' is not active yet: chat",
     ]
 
@@ -198,8 +197,9 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("line", "notices"),
     [
-        ("runtime: sdk", ["'runtime: sdk' is not active yet: running agents with Claude"]),
+        ("runtime: sdk", []),
         ("runtime: cli", []),
+        ("{runtime: sdk, effort: high, max_budget_usd: 1, sandbox: {enabled: true}}", []),
         ("{runtime: cli, model: x, max_turns: 3, denied_tools: [Bash]}", []),
         ("{runtime: scripted, model: x, denied_tools: [Bash]}", []),
         ("runtime: native", ["'runtime: native' is not active yet: the native runtime"]),

@@ -56,7 +56,7 @@ def test_control_characters_never_reach_the_terminal(folder: Folder) -> None:
 
 
 def test_json_is_one_object_per_problem(folder: Folder) -> None:
-    folder.fleet("agents: [{name: a, modle: x, tools: []}]\n")
+    folder.fleet("agents: [{name: a, modle: x, chat: {}}]\n")
 
     assert json.loads(render_problems(folder.check().problems, "json", cwd=folder.root)) == [
         {
@@ -73,8 +73,8 @@ def test_json_is_one_object_per_problem(folder: Folder) -> None:
             "line": 1,
             "column": 30,
             "severity": "notice",
-            "message": "'tools' is not active yet: tools and permissions",
-            "path": "agents.a.tools",
+            "message": "'chat' is not active yet: chat",
+            "path": "agents.a.chat",
             "hint": None,
         },
     ]

@@ -28,7 +28,6 @@ class Waiting:
 
 CLAUDE = "running agents with Claude"
 SCHEDULING = "schedules"
-LIMITS = "limits"
 TOOLS = "tools and permissions"
 CONTAINERS = "containers"
 DAEMON = "the daemon"
@@ -41,9 +40,6 @@ DEFAULT_RUNTIME = "sdk"
 AGENT_KEYS = (
     Waiting("runtime", "the native runtime", frozenset({"native"})),
     Waiting("schedules", SCHEDULING),
-    Waiting("limits", LIMITS),
-    Waiting("max_turns", LIMITS, runtimes=WITHOUT_CLAUDE),
-    Waiting("max_budget_usd", LIMITS, runtimes=WITHOUT_CLAUDE),
     Waiting("system_prompt", CLAUDE, runtimes=MODELS),
     Waiting("model", CLAUDE, runtimes=MODELS),
     Waiting("fallback_model", CLAUDE, runtimes=MODELS),
@@ -73,7 +69,6 @@ AGENT_KEYS = (
     Waiting("working_directory.default_branch", "cloning of repositories"),
 )
 FLEET_KEYS = (
-    Waiting("limits", LIMITS),
     Waiting("cancel_grace", DAEMON),
     Waiting("working_directory", "cloning of repositories"),
     Waiting("docker", CONTAINERS),

@@ -7,6 +7,7 @@ has a row in `not_active.py`, and a test compares the two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from nightherd.config.resolve_claude import (
@@ -15,6 +16,7 @@ from nightherd.config.resolve_claude import (
     resolve_subagents,
 )
 from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
+from nightherd.config.resolve_limits import limit_hooks, resolve_limits
 from nightherd.config.resolve_session import resolve_session, shortest
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
@@ -39,6 +41,7 @@ from nightherd.config.schema.script import (
     WriteStep,
 )
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.hook import Hook
 from nightherd.model.mcp import McpServer, McpTransport
 from nightherd.model.script import (
     Fail,
@@ -67,9 +70,10 @@ def resolve_fleet(
     settings: FleetSettings, agents: Iterable[Agent], *, file: str, environment: Mapping[str, str]
 ) -> Fleet:
     """The fleet of a file, its agents by name in their order."""
+    shared = limit_hooks(settings.limits, owner="fleet.limits")
     return Fleet(
         file=file,
-        agents={agent.name: agent for agent in agents},
+        agents={agent.name: with_hooks(agent, shared) for agent in agents},
         name=settings.fleet.name,
         description=settings.fleet.description,
         environment=environment,
@@ -79,7 +83,13 @@ def resolve_fleet(
         lease=settings.lease,
         heartbeat=settings.heartbeat,
         max_restarts=settings.max_restarts,
+        limits=resolve_limits(settings.limits),
     )
+
+
+def with_hooks(agent: Agent, shared: tuple[Hook, ...]) -> Agent:
+    """The agent with the hooks that all of the fleet have."""
+    return replace(agent, hooks=(*agent.hooks, *shared)) if shared else agent
 
 
 def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> Agent:
@@ -114,7 +124,8 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         subagents=resolve_subagents(agent.agents),
         plugins=resolve_plugins(agent.plugins),
         sandbox=resolve_sandbox(agent.sandbox),
-        hooks=resolve_hooks(agent.hooks),
+        hooks=(*resolve_hooks(agent.hooks), *limit_hooks(agent.limits)),
+        limits=resolve_limits(agent.limits),
         identity=resolve_identity(agent.identity),
         metadata_file=agent.metadata_file,
     )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from nightherd.model.hook import Hook, Identity
+from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.mcp import McpServer
 from nightherd.model.money import MicroUsd
 from nightherd.model.script import Script
@@ -86,6 +87,8 @@ class Agent:
     """How its commands are confined, in Claude's own words."""
     hooks: tuple[Hook, ...] = ()
     """What is done when one of its jobs has ended, or waits."""
+    limits: Limits = NO_LIMITS
+    """What each of its jobs may use, and all of them in a day."""
     identity: Identity | None = None
     metadata_file: str | None = None
     """A JSON file in the working directory that hooks may look into."""
@@ -114,4 +117,6 @@ class Fleet:
     """How many jobs may run at once, all agents together; None for as many as there are."""
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
+    limits: Limits = NO_LIMITS
+    """What all jobs together may use, ever and in a day."""
     max_restarts: int = 5

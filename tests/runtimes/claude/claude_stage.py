@@ -14,8 +14,10 @@ import anyio
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import Event
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.ports import RuntimeRequest
+from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
+from nightherd.runtimes.claude.runtime import ClaudeRuntime
+from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 from nightherd.runtimes.keeper.census import Census
 from nightherd.testing.messages_api import MessagesApi
 
@@ -27,15 +29,21 @@ PATIENCE_S = 90
 
 @dataclass(frozen=True)
 class ClaudeStage:
-    """Runs agents in `work` with the `claude` that stands in `programs`."""
+    """Runs agents in `work` with the `claude` that stands in `programs`, or with the SDK's."""
 
     root: Path
     programs: Path
+    runtime: str = "cli"
     agent: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def work(self) -> Path:
         return self.root / "work"
+
+    def make_runtime(self, **more: Any) -> ClaudeRuntime:
+        """The runtime of this stage."""
+        kind = ClaudeSdkRuntime if self.runtime == "sdk" else ClaudeCliRuntime
+        return kind(**{"grace": GRACE, **more})
 
     def environment(self, api: MessagesApi | None = None) -> dict[str, str]:
         """Nothing of this machine's own settings, and no way out of it."""
@@ -62,16 +70,21 @@ class ClaudeStage:
         execution: str = EXECUTION,
         runtime_session_id: str | None = None,
         job_turns: int = 0,
+        fork: RuntimeFork | None = None,
+        history: tuple[Event, ...] = (),
         **agent: Any,
     ) -> RuntimeRequest:
         given = {"working_directory": str(self.work), **self.agent, **agent}
         return RuntimeRequest(
             job_id=JOB,
             execution=ExecutionId(execution),
-            agent=Agent(name="tester", runtime=RuntimeName.CLI, **given),
+            agent=Agent(name="tester", runtime=RuntimeName(self.runtime), **given),
             prompt=prompt,
             job_turns=job_turns,
             runtime_session_id=runtime_session_id,
+            fork=fork,
+            is_continued=job_turns > 0 or execution != EXECUTION,
+            history=lambda: iter(history),
             environment={**self.environment(api), **(environment or {})},
         )
 
@@ -84,10 +97,10 @@ class ClaudeStage:
         self,
         request: RuntimeRequest,
         see: Callable[[Event], None],
-        runtime: ClaudeCliRuntime | None = None,
+        runtime: ClaudeRuntime | None = None,
     ) -> None:
         """Carry the request out; `see` is told of every event."""
-        async for event in (runtime or ClaudeCliRuntime(grace=GRACE)).execute(request):
+        async for event in (runtime or self.make_runtime()).execute(request):
             see(event)
 
     def run(
@@ -95,7 +108,7 @@ class ClaudeStage:
         api: MessagesApi | None = None,
         prompt: str = "go",
         *,
-        runtime: ClaudeCliRuntime | None = None,
+        runtime: ClaudeRuntime | None = None,
         **request: Any,
     ) -> list[Event]:
         """Every event of one run."""
@@ -110,9 +123,9 @@ class ClaudeStage:
         return seen
 
 
-def make_stage(root: Path, program: Path) -> ClaudeStage:
+def make_stage(root: Path, program: Path, runtime: str = "cli") -> ClaudeStage:
     """An empty stage below `root`, where `program` is found as `claude`."""
     for name in ("home", "tmp", "work", "bin"):
         (root / name).mkdir()
     (root / "bin" / "claude").symlink_to(program)
-    return ClaudeStage(root=root, programs=root / "bin")
+    return ClaudeStage(root=root, programs=root / "bin", runtime=runtime)

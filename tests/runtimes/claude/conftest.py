@@ -26,7 +26,21 @@ def slot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=["cli", "sdk"])
+def stage(
+    tmp_path: Path, components: Components, slot: None, request: pytest.FixtureRequest
+) -> ClaudeStage:
+    """An empty place to run the real `claude` in, once for each way of talking to it."""
+    return make_stage(tmp_path, components.claude(), request.param)
+
+
 @pytest.fixture
-def stage(tmp_path: Path, components: Components, slot: None) -> ClaudeStage:
-    """An empty place to run the real `claude` in."""
+def cli_stage(tmp_path: Path, components: Components, slot: None) -> ClaudeStage:
+    """The same for what only the user's own `claude` does."""
     return make_stage(tmp_path, components.claude())
+
+
+@pytest.fixture
+def sdk_stage(tmp_path: Path, components: Components, slot: None) -> ClaudeStage:
+    """The same for what only the SDK does."""
+    return make_stage(tmp_path, components.claude(), "sdk")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from nightherd.config.load import load_fleet
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.opening import opening_of
+from nightherd.ports import RuntimeFork, RuntimeRequest
+from nightherd.runtimes.claude.launch import InFile, Launch
+from nightherd.runtimes.claude.opening import Opening, opening_of
 from nightherd.runtimes.claude.options import (
-    arguments,
+    as_line,
     environment_of,
+    launch_of,
+    options_of,
     user_message,
-    write_files,
 )
 
 FILES = Path("/files")
@@ -29,10 +32,25 @@ def agent_from(folder: Path, keys: str) -> Agent:
     return load_fleet(folder, environ={}, cwd=folder).fleet.agents["a"]
 
 
-def options_of(agent: Agent, **more: Any) -> dict[str, str]:
-    given = arguments(agent, **{"files": FILES, "resume": None, "turns_left": None, **more})
-    pairs = [word.partition("=") for word in given if word.startswith("--")]
+def words_of(agent: Agent, turns_left: int | None = None, **opening: Any) -> list[str]:
+    launch = Launch(
+        program="claude",
+        directory="/w",
+        execution="x",
+        options=options_of(agent, Opening(text="go", **opening), turns_left=turns_left),
+    )
+    return launch.arguments(FILES)
+
+
+def told(agent: Agent, **opening: Any) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words_of(agent, **opening) if word.startswith("--")]
     return {name.removeprefix("--"): value for name, _, value in pairs}
+
+
+def files_of(agent: Agent) -> dict[str, str]:
+    options = options_of(agent, Opening(text="go"), turns_left=None)
+    given = [option.value for option in options if isinstance(option.value, InFile)]
+    return {one.name: one.text for one in given}
 
 
 def request(**more: Any) -> RuntimeRequest:
@@ -42,7 +60,7 @@ def request(**more: Any) -> RuntimeRequest:
 
 
 def test_agent_of_which_nothing_is_said_edits_files_and_obeys_no_settings(tmp_path: Path) -> None:
-    options = options_of(agent_from(tmp_path, ""))
+    options = told(agent_from(tmp_path, ""))
 
     assert options["permission-mode"] == "acceptEdits"
     assert options["setting-sources"] == ""
@@ -67,7 +85,7 @@ def test_agent_of_which_nothing_is_said_edits_files_and_obeys_no_settings(tmp_pa
 def test_place_that_was_named_has_its_settings_obeyed(
     tmp_path: Path, keys: str, sources: str
 ) -> None:
-    assert options_of(agent_from(tmp_path, keys))["setting-sources"] == sources
+    assert told(agent_from(tmp_path, keys))["setting-sources"] == sources
 
 
 def test_everything_that_is_said_is_passed_on(tmp_path: Path) -> None:
@@ -77,7 +95,7 @@ def test_everything_that_is_said_is_passed_on(tmp_path: Path) -> None:
         " denied_tools: [Write, Edit], add_dirs: [/more, /yet], system_prompt: Be brief.",
     )
 
-    given = arguments(agent, files=FILES, resume="s-1", turns_left=4)
+    given = words_of(agent, turns_left=4, resume="s-1")
 
     assert {
         "--model=opus",
@@ -96,42 +114,100 @@ def test_everything_that_is_said_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_no_tools_is_not_the_same_as_all_tools(tmp_path: Path) -> None:
-    assert options_of(agent_from(tmp_path, ", tools: []"))["tools"] == ""
-    assert "tools" not in options_of(agent_from(tmp_path, ""))
+    assert told(agent_from(tmp_path, ", tools: []"))["tools"] == ""
+    assert "tools" not in told(agent_from(tmp_path, ""))
 
 
 def test_value_that_looks_like_an_option_stays_a_value(tmp_path: Path) -> None:
     agent = agent_from(tmp_path, ', model: "--dangerously-skip-permissions"')
 
-    given = arguments(agent, files=FILES, resume=None, turns_left=None)
+    given = words_of(agent)
 
     assert "--model=--dangerously-skip-permissions" in given
     assert "--dangerously-skip-permissions" not in given
 
 
-def test_system_prompt_goes_by_a_file(tmp_path: Path) -> None:
+def test_what_is_nobodys_business_goes_by_files(tmp_path: Path) -> None:
     agent = Agent(
         name="a", runtime=RuntimeName.CLI, working_directory="/w", system_prompt="Be brief. ✓"
     )
+    launch = launch_of(replace(request(), agent=agent), Opening(text="go"), program="claude")
 
-    write_files(agent, tmp_path)
+    launch.write_files(tmp_path)
 
+    assert f"--system-prompt-file={tmp_path}/system-prompt" in launch.arguments(tmp_path)
     assert (tmp_path / "system-prompt").read_text(encoding="utf-8") == "Be brief. ✓"
+
+
+def test_what_a_claude_agent_brings_along_is_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "plug").mkdir()
+    agent = agent_from(
+        tmp_path,
+        ", fallback_model: haiku, effort: high, max_budget_usd: 1.5, plugins: [plug,"
+        " {path: plug, skipMcpDiscovery: true}], agents: {critic: {description: d, prompt: p,"
+        " tools: [Read], model: opus}}, sandbox: {enabled: true, autoAllowBashIfSandboxed: true,"
+        " excludedCommands: [git], network: {allowLocalBinding: true}}",
+    )
+
+    given = words_of(agent)
+    files = {name: json.loads(text) for name, text in files_of(agent).items()}
+
+    assert {
+        "--fallback-model=haiku",
+        "--effort=high",
+        "--max-budget-usd=1.500000",
+        f"--plugin-dir={tmp_path / 'plug'}",
+        f"--plugin-dir-no-mcp={tmp_path / 'plug'}",
+        "--agents=/files/agents.json",
+        "--settings=/files/settings.json",
+    } <= set(given)
+    assert files == {
+        "agents.json": {
+            "critic": {"description": "d", "prompt": "p", "tools": ["Read"], "model": "opus"}
+        },
+        "settings.json": {
+            "sandbox": {
+                "enabled": True,
+                "autoAllowBashIfSandboxed": True,
+                "excludedCommands": ["git"],
+                "network": {"allowLocalBinding": True},
+            }
+        },
+    }
+
+
+def test_fork_leaves_the_session_it_comes_from_alone() -> None:
+    fork = RuntimeFork(runtime_session_id="s-1", at_uuid="u-2")
+    opening = opening_of(request(fork=fork))
+    agent = Agent(name="a", runtime=RuntimeName.SDK, working_directory="/w")
+
+    given = [option.word(FILES) for option in options_of(agent, opening, turns_left=None)]
+
+    assert {"--resume=s-1", "--fork-session", "--resume-session-at=u-2"} <= set(given)
+    assert opening.text == "mow the lawn"
+    assert not opening.may_begin_anew
+
+
+def test_fork_that_has_its_own_session_goes_on_in_that() -> None:
+    fork = RuntimeFork(runtime_session_id="s-1")
+    opening = opening_of(request(fork=fork, runtime_session_id="s-2"))
+
+    assert (opening.resume, opening.is_fork) == ("s-2", False)
 
 
 def test_claude_that_started_the_worker_leaves_no_trace_in_the_agents() -> None:
     given = {"CLAUDECODE": "1", "PATH": "/bin", "DISABLE_AUTOUPDATER": "0"}
 
-    assert environment_of(request(environment=given)) == {
+    assert environment_of(given) == {
         "PATH": "/bin",
         "DISABLE_AUTOUPDATER": "0",
     }
-    assert environment_of(request()) == {"DISABLE_AUTOUPDATER": "1"}
+    assert environment_of({}) == {"DISABLE_AUTOUPDATER": "1"}
 
 
 @pytest.mark.parametrize("text", ["plain", "-x", "two\nlines", "\x00 \udcff ✓"])
 def test_first_message_is_one_line_with_the_text_in_it(text: str) -> None:
-    line = user_message(text)
+    line = as_line(user_message(text))
 
     assert line.count(b"\n") == 1
     assert json.loads(line)["message"]["content"] == [{"type": "text", "text": text}]
@@ -151,22 +227,20 @@ def test_next_job_of_a_session_begins_with_its_prompt_too() -> None:
 
 
 def test_job_with_progress_goes_on_without_its_prompt() -> None:
-    opening = opening_of(
-        request(runtime_session_id="s-1", job_turns=2, execution=ExecutionId(f"{JOB}.2"))
-    )
+    opening = opening_of(request(runtime_session_id="s-1", job_turns=2, is_continued=True))
 
     assert (opening.resume, opening.is_continuation, opening.may_begin_anew) == ("s-1", True, False)
     assert "mow the lawn" not in opening.text
 
 
 def test_job_lost_before_its_first_turn_hears_its_prompt_and_that_it_was_lost() -> None:
-    opening = opening_of(request(runtime_session_id="s-1", execution=ExecutionId(f"{JOB}.3")))
+    opening = opening_of(request(runtime_session_id="s-1", is_continued=True))
 
     assert "interrupted" in opening.text
     assert opening.text.endswith("mow the lawn")
 
 
 def test_job_lost_before_it_had_a_session_begins_anew() -> None:
-    opening = opening_of(request(execution=ExecutionId(f"{JOB}.2")))
+    opening = opening_of(request(is_continued=True))
 
     assert (opening.text, opening.is_continuation) == ("mow the lawn", False)

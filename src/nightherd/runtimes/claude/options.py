@@ -1,28 +1,24 @@
-"""What `claude` is started with: an agent as its command line, environment and first message.
-
-Nothing that could be secret is among the arguments, which every user of the machine can read: the prompt
-goes in by standard input and the system prompt by a file.
-"""
+"""An agent and how its run begins, as options, environment and first message of `claude`; the same for `cli` and `sdk`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from typing import Any
 
 from nightherd.model.agent import Agent
+from nightherd.model.money import PER_DOLLAR
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.launch import InFile, Launch, Option
+from nightherd.runtimes.claude.opening import Opening
 
-PROGRAM = "claude"
 STREAMING = (
-    "-p",
-    "--input-format=stream-json",
-    "--output-format=stream-json",
-    "--verbose",
+    Option("input-format", "stream-json"),
+    Option("output-format", "stream-json"),
+    Option("verbose"),
     # Tells a long answer from a stalled one, and what each answer used in the end.
-    "--include-partial-messages",
+    Option("include-partial-messages"),
 )
-SYSTEM_PROMPT_FILE = "system-prompt"
 
 NOT_INHERITED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What a Claude that started the worker says about itself; the agent's is another one."""
@@ -30,58 +26,107 @@ UNLESS_SAID = {"DISABLE_AUTOUPDATER": "1"}
 """An unattended run does not replace the program it is running."""
 
 
-def arguments(
-    agent: Agent, *, files: Path, resume: str | None, turns_left: int | None
-) -> list[str]:
-    """The arguments after the program. Each value is in one word with its name, so none is taken for an option."""
-    return [
+def launch_of(
+    request: RuntimeRequest,
+    opening: Opening,
+    *,
+    program: str | None,
+    more_options: tuple[Option, ...] = (),
+    more_environment: Mapping[str, str] | None = None,
+) -> Launch:
+    """How `claude` is started for the request; `more_...` is what only one of the runtimes needs."""
+    agent = request.agent
+    turns_left = None if agent.max_turns is None else agent.max_turns - request.job_turns
+    return Launch(
+        program=program,
+        directory=agent.working_directory,
+        execution=request.execution,
+        options=(*options_of(agent, opening, turns_left=turns_left), *more_options),
+        environment={**environment_of(request.environment), **(more_environment or {})},
+    )
+
+
+def options_of(agent: Agent, opening: Opening, *, turns_left: int | None) -> tuple[Option, ...]:
+    """Everything the agent is told, and in which session."""
+    return (
         *STREAMING,
-        *(f"--{name}={value}" for name, value in _values(agent, files, resume, turns_left)),
-    ]
+        *_session_options(opening),
+        *_model_options(agent, turns_left),
+        *_tool_options(agent),
+        *_place_options(agent),
+    )
 
 
-def _values(
-    agent: Agent, files: Path, resume: str | None, turns_left: int | None
-) -> Iterator[tuple[str, str]]:
-    yield "permission-mode", agent.permission_mode
-    yield "setting-sources", ",".join(agent.setting_sources)
-    if resume is not None:
-        yield "resume", resume
+def _session_options(opening: Opening) -> Iterator[Option]:
+    if opening.resume is not None:
+        yield Option("resume", opening.resume)
+    if opening.is_fork:
+        yield Option("fork-session")
+    if opening.at_uuid is not None:
+        yield Option("resume-session-at", opening.at_uuid)
+
+
+def _model_options(agent: Agent, turns_left: int | None) -> Iterator[Option]:
     if agent.model is not None:
-        yield "model", agent.model
+        yield Option("model", agent.model)
+    if agent.fallback_model is not None:
+        yield Option("fallback-model", agent.fallback_model)
+    if agent.effort is not None:
+        yield Option("effort", agent.effort)
+    if agent.system_prompt is not None:
+        yield Option("system-prompt-file", InFile("system-prompt", agent.system_prompt))
     if turns_left is not None:
-        yield "max-turns", str(turns_left)
-    if agent.system_prompt is not None:
-        yield "system-prompt-file", str(files / SYSTEM_PROMPT_FILE)
+        yield Option("max-turns", str(turns_left))
+    if agent.max_budget_microusd is not None:
+        yield Option("max-budget-usd", _dollars(agent.max_budget_microusd))
+
+
+def _tool_options(agent: Agent) -> Iterator[Option]:
+    yield Option("permission-mode", agent.permission_mode)
     if agent.tools is not None:
-        yield "tools", ",".join(agent.tools)
+        yield Option("tools", ",".join(agent.tools))
     if agent.allowed_tools:
-        yield "allowedTools", ",".join(agent.allowed_tools)
+        yield Option("allowedTools", ",".join(agent.allowed_tools))
     if agent.denied_tools:
-        yield "disallowedTools", ",".join(agent.denied_tools)
+        yield Option("disallowedTools", ",".join(agent.denied_tools))
+    if agent.subagents:
+        described = {name: one.in_claudes_words() for name, one in agent.subagents.items()}
+        yield Option("agents", InFile("agents.json", json.dumps(described)))
+    for plugin in agent.plugins:
+        name = "plugin-dir" if plugin.has_mcp_servers else "plugin-dir-no-mcp"
+        yield Option(name, plugin.path)
+
+
+def _place_options(agent: Agent) -> Iterator[Option]:
+    yield Option("setting-sources", ",".join(agent.setting_sources))
     for directory in agent.add_dirs:
-        yield "add-dir", directory
+        yield Option("add-dir", directory)
+    if agent.sandbox is not None:
+        settings: dict[str, Any] = {"sandbox": dict(agent.sandbox)}
+        yield Option("settings", InFile("settings.json", json.dumps(settings)))
 
 
-def write_files(agent: Agent, files: Path) -> None:
-    """Put what the arguments refer to into `files`, a directory that only its owner can enter."""
-    if agent.system_prompt is not None:
-        (files / SYSTEM_PROMPT_FILE).write_text(agent.system_prompt, encoding="utf-8")
-
-
-def environment_of(request: RuntimeRequest) -> dict[str, str]:
+def environment_of(given: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of the process."""
-    given: Mapping[str, str] = request.environment
     kept = {name: value for name, value in given.items() if name not in NOT_INHERITED}
     return {**UNLESS_SAID, **kept}
 
 
-def user_message(text: str) -> bytes:
-    """The line that asks for `text`. Claude reads it as it is, whatever it begins with."""
-    message = {
+def user_message(text: str) -> dict[str, Any]:
+    """What asks for `text`. Claude reads it as it is, whatever it begins with."""
+    return {
         "type": "user",
         "message": {"role": "user", "content": [{"type": "text", "text": text}]},
         "parent_tool_use_id": None,
         "session_id": "",
     }
+
+
+def as_line(message: Mapping[str, Any]) -> bytes:
+    """A message as Claude reads it."""
     return json.dumps(message).encode() + b"\n"
+
+
+def _dollars(microusd: int) -> str:
+    whole, rest = divmod(microusd, PER_DOLLAR)
+    return f"{whole}.{rest:06d}"

@@ -151,6 +151,13 @@ def stalled(seconds: float) -> ErrorEvent:
     )
 
 
+def not_answering(error: Exception) -> ErrorEvent:
+    """The event for a `claude` that runs but does not answer the SDK."""
+    return ErrorEvent(
+        message=f"claude does not answer: {error}", code="stalled", extra={"recoverable": True}
+    )
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name

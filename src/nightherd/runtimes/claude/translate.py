@@ -59,6 +59,10 @@ class Translator:
         """Whether something runs in the background that another answer may come from."""
         return self._open_tasks > 0
 
+    def hear(self, said: bytes | Message) -> Iterator[Event]:
+        """The events of one line of output, or of the message that was in it."""
+        return self.line(said) if isinstance(said, bytes) else self.message(said)
+
     def line(self, line: bytes) -> Iterator[Event]:
         """The events of one line of output."""
         if not line.strip():

@@ -22,11 +22,10 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.system import Complete, Init, Warned
-from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say
-from runtimes.claude.claude_stage import GRACE, PATIENCE_S, ClaudeStage
+from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 
 SLOW = 'python3 -c \'import time; open("began", "w").close(); time.sleep(600)\''
 
@@ -107,19 +106,19 @@ def test_option_that_claude_does_not_know_is_told_in_its_words(stage: ClaudeStag
     assert "nonsense" in error.message
 
 
-def test_missing_program_is_told_before_anything_runs(stage: ClaudeStage) -> None:
-    (event,) = stage.run(environment={"PATH": str(stage.root / "nowhere")})
+def test_missing_program_is_told_before_anything_runs(cli_stage: ClaudeStage) -> None:
+    (event,) = cli_stage.run(environment={"PATH": str(cli_stage.root / "nowhere")})
 
     assert error_of([event]).code == "missing_cli"
 
 
-def test_program_that_is_none_is_told(stage: ClaudeStage, tmp_path: Path) -> None:
+def test_program_that_is_none_is_told(cli_stage: ClaudeStage, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "claude").write_bytes(b"\x7fELF and nothing more")
     (elsewhere / "claude").chmod(0o755)
 
-    assert error_of(stage.run(environment={"PATH": str(elsewhere)})).code == "missing_cli"
+    assert error_of(cli_stage.run(environment={"PATH": str(elsewhere)})).code == "missing_cli"
 
 
 def test_missing_directory_is_told(stage: ClaudeStage) -> None:
@@ -135,7 +134,7 @@ def test_job_that_has_had_its_turns_does_not_start(stage: ClaudeStage) -> None:
 
 
 def test_program_that_says_nothing_useful_is_recorded_and_fails(
-    stage: ClaudeStage, tmp_path: Path
+    cli_stage: ClaudeStage, tmp_path: Path
 ) -> None:
     strange = tmp_path / "strange"
     strange.mkdir()
@@ -144,14 +143,14 @@ def test_program_that_says_nothing_useful_is_recorded_and_fails(
     program.chmod(0o755)
     path = f"{strange}{os.pathsep}{os.environ['PATH']}"
 
-    events = stage.run(environment={"PATH": path})
+    events = cli_stage.run(environment={"PATH": path})
 
     assert warnings_of(events) == ["malformed_line", "unknown_message"]
     assert error_of(events).code == "no_result"
 
 
 def test_stalled_answer_is_given_up(stage: ClaudeStage) -> None:
-    runtime = ClaudeCliRuntime(grace=GRACE, idle_limit=timedelta(seconds=4))
+    runtime = stage.make_runtime(idle_limit=timedelta(seconds=4))
     with MessagesApi(Say(text="hello", hold=threading.Event())) as api:
         events = stage.run(api, runtime=runtime)
 
@@ -160,7 +159,7 @@ def test_stalled_answer_is_given_up(stage: ClaudeStage) -> None:
 
 
 def test_what_runs_on_in_the_background_does_not_hold_the_job_for_ever(stage: ClaudeStage) -> None:
-    runtime = ClaudeCliRuntime(grace=GRACE, idle_limit=timedelta(seconds=4))
+    runtime = stage.make_runtime(idle_limit=timedelta(seconds=4))
     call = Call("Bash", {"command": SLOW, "run_in_background": True})
     with MessagesApi(Say(calls=(call,)), Say(text="it runs")) as api:
         events = stage.run(api, runtime=runtime, permission_mode="bypassPermissions")
@@ -200,7 +199,7 @@ def test_run_of_a_worker_without_a_lease_is_left_to_another(
 ) -> None:
     keepers = Keepers(margin_s=0.5)
     keepers.send_heartbeat(time.monotonic() + lease_s)
-    runtime = ClaudeCliRuntime(grace=GRACE, keepers=keepers)
+    runtime = stage.make_runtime(keepers=keepers)
 
     with (
         MessagesApi(Say(text="hello", hold=threading.Event())) as api,

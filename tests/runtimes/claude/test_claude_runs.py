@@ -1,4 +1,4 @@
-"""The real `claude` under the `cli` runtime: what it is asked, what it does, what of that is on record."""
+"""The real `claude` under both runtimes: what it is asked, what it does, what of that is on record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from nightherd.model.event import (
 )
 from nightherd.model.outcome import Tally
 from nightherd.model.system import Complete, Denied, Init, SystemSubtype, ToolProgress, Warned
-from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import JOB, ClaudeStage
@@ -61,7 +60,7 @@ def test_text_is_answered_counted_and_completed(stage: ClaudeStage) -> None:
         events = stage.run(api, "say hello")
 
     (init,) = payloads(events, Init)
-    assert (init.runtime, init.working_directory) == ("cli", str(stage.work))
+    assert (init.runtime, init.working_directory) == (stage.runtime, str(stage.work))
     assert init.runtime_session_id
     assert "Bash" in init.tools
     (answer,) = of_kind(events, AssistantEvent)
@@ -229,7 +228,7 @@ def test_answer_of_three_megabytes_is_one_event(stage: ClaudeStage) -> None:
 
 
 def test_pieces_come_while_the_model_speaks_when_wanted(stage: ClaudeStage) -> None:
-    runtime = ClaudeCliRuntime(gives_partial=True)
+    runtime = stage.make_runtime(gives_partial=True)
     with MessagesApi(Say(text="hello")) as api:
         events = stage.run(api, runtime=runtime)
 

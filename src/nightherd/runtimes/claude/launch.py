@@ -1,0 +1,60 @@
+"""What a `claude` is started with, as a value: program, options, environment, and files for what is too private for options.
+
+Options are in the list of processes, which every user of the machine can read. A value that could be
+secret is an `InFile`: the option then says only where the file is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A value that is passed by a file of this name, in a directory that only its owner can enter."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of the program; without a value, a switch."""
+
+    name: str
+    value: str | InFile | None = None
+
+    def word(self, files: Path) -> str:
+        """Name and value in one word, so that no value is taken for an option."""
+        match self.value:
+            case None:
+                return f"--{self.name}"
+            case InFile(name=name):
+                return f"--{self.name}={files / name}"
+            case value:
+                return f"--{self.name}={value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything a process needs to be started."""
+
+    program: str | None
+    """None when there is none to be found."""
+    directory: str
+    execution: str
+    options: tuple[Option, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """All of it."""
+
+    def arguments(self, files: Path) -> list[str]:
+        """The words after the program, once `write_files` has been called for `files`."""
+        return ["-p", *(option.word(files) for option in self.options)]
+
+    def write_files(self, files: Path) -> None:
+        """Put what options refer to into `files`."""
+        for option in self.options:
+            if isinstance(option.value, InFile):
+                (files / option.value.name).write_text(option.value.text, encoding="utf-8")

@@ -1,0 +1,158 @@
+"""One `claude` under a keeper: started, listened to line by line, and ended with everything it started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+
+from nightherd.errors import FencedError
+from nightherd.model.event import ErrorEvent
+from nightherd.runtimes.claude.launch import Launch
+from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, vanished
+from nightherd.runtimes.keeper.attendant import KilledBy
+from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.process import KeptProcess, kept_process
+from nightherd.runtimes.tools.output import BoundedOutput
+
+LAST_WORDS_S = 5.0
+"""How long standard error may stay open after everything has ended; only a stuck process can do that."""
+
+
+class ClaudeProcess:
+    """One process, and why it failed if it does. `close` it in whatever way the run ends."""
+
+    def __init__(self, launch: Launch, keepers: Keepers, grace: timedelta) -> None:
+        self._launch = launch
+        self._keepers = keepers
+        self._grace = grace
+        self._opened = AsyncExitStack()
+        self._process: KeptProcess | None = None
+        self._stderr = _Ear()
+        self._writing = anyio.Lock()
+        self.failure: ErrorEvent = MISSING_CLI
+
+    @property
+    def has_started(self) -> bool:
+        """Whether there ever was a process; what became of it, `settle` finds out."""
+        return self._process is not None
+
+    async def start(self, first: bytes | None = None) -> None:
+        """Start it, unless `failure` says why not. It reads `first` and then nothing more, or what is written."""
+        program = self._launch.program
+        if program is None:
+            return
+        try:
+            self._process = await self._started(program, first)
+        except (OSError, ValueError) as error:
+            self.failure = not_started(error, program, self._launch.directory)
+            await self._opened.aclose()
+
+    async def _started(self, program: str, first: bytes | None) -> KeptProcess:
+        scratch = self._launch.environment.get("TMPDIR")
+        files = self._opened.enter_context(
+            tempfile.TemporaryDirectory(prefix="nightherd-", dir=scratch)
+        )
+        stdin = subprocess.PIPE
+        if first is not None:
+            told = self._opened.enter_context((Path(files) / "first").open("w+b"))
+            told.write(first)
+            told.seek(0)
+            stdin = told.fileno()
+        self._opened.enter_context(self._stderr)
+        self._launch.write_files(Path(files))
+        process = await self._opened.enter_async_context(
+            kept_process(
+                [program, *self._launch.arguments(Path(files))],
+                cwd=self._launch.directory,
+                env=self._launch.environment,
+                execution=self._launch.execution,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr.descriptor,
+                grace=self._grace,
+                keepers=self._keepers,
+            )
+        )
+        self._stderr.is_given()
+        return process
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """Every line it prints, until it has let go of its output."""
+        if self._process is not None and self._process.stdout is not None:
+            async with aclosing(self._process.stdout.lines()) as lines:
+                async for line in lines:
+                    yield line
+
+    async def write(self, data: bytes) -> None:
+        """It reads `data` next; `BrokenPipeError` when it reads nothing any more."""
+        async with self._writing:
+            if self._process is None or self._process.stdin is None:
+                raise BrokenPipeError("claude is not listening")
+            await self._process.stdin.send(data)
+
+    async def end_input(self) -> None:
+        """It is told nothing more: when it is done with what it has, it ends."""
+        async with self._writing:
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.close()
+
+    async def settle(self) -> None:
+        """Wait for its end; `failure` then says what a run without a result died of. Also when it was closed.
+
+        `FencedError` when it was ended because the lease had run out: it is for the worker that takes the
+        job over to say how that ends.
+        """
+        if self._process is None:
+            return
+        ending = await self._process.wait()
+        if ending.killed_by is KilledBy.LEASE:
+            raise FencedError("claude was stopped because the worker's lease had run out")
+        self.failure = vanished(ending, await anyio.to_thread.run_sync(self._stderr.text))
+
+    async def close(self) -> None:
+        """It and everything it started has ended. Cannot be cancelled."""
+        with anyio.CancelScope(shield=True):
+            await self._opened.aclose()
+
+
+class _Ear:
+    """Listens to standard error in a thread, and keeps the beginning and the end of what is said."""
+
+    def __init__(self) -> None:
+        self._heard = BoundedOutput()
+        self._source = self.descriptor = -1
+        self._is_given = False
+        self._thread = threading.Thread(target=self._listen, name="claude-stderr", daemon=True)
+
+    def is_given(self) -> None:
+        """The process has its copy of the descriptor: from now on its end is the end."""
+        if not self._is_given:
+            self._is_given = True
+            os.close(self.descriptor)
+
+    def text(self) -> str:
+        """All of it, once nobody can say more."""
+        self._thread.join(LAST_WORDS_S)
+        return self._heard.text()
+
+    def __enter__(self) -> _Ear:
+        self._source, self.descriptor = os.pipe()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_given()
+        self._thread.join(LAST_WORDS_S)
+
+    def _listen(self) -> None:
+        while chunk := os.read(self._source, 64 * 1024):
+            self._heard.add(chunk)
+        os.close(self._source)

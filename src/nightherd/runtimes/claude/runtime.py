@@ -1,0 +1,154 @@
+"""A run of Claude, whichever way it is talked to: how it begins, what it says as our events, how it ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import anyio
+
+from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
+from nightherd.model.system import SystemSubtype, Warned
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
+from nightherd.runtimes.claude.outcome import stalled
+from nightherd.runtimes.claude.translate import Translator
+from nightherd.runtimes.keeper.keepers import Keepers
+
+GRACE = timedelta(seconds=5)
+IDLE_LIMIT = timedelta(minutes=15)
+"""How long Claude may say nothing: longer than the longest command it runs in the foreground."""
+LINGER = timedelta(seconds=30)
+"""How long it may take to end after its result, when nothing runs in the background."""
+
+
+class Conversation(Protocol):
+    """One `claude` being talked to."""
+
+    @property
+    def failure(self) -> ErrorEvent:
+        """Why there was no result, once it has ended without one."""
+
+    def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
+        """Starts it; everything it says, as lines or messages. It has ended, with all it started, when this has."""
+
+
+class ClaudeRuntime(ABC):
+    """Implements the `Runtime` port, but for the conversation itself.
+
+    A run whose worker has lost its lease ends with `FencedError`: it is another worker's by now.
+    Before the last event is given out, and when the iteration is closed or cancelled, `claude` and
+    everything it started have ended.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        keepers: Keepers | None = None,
+        grace: timedelta = GRACE,
+        idle_limit: timedelta = IDLE_LIMIT,
+        linger: timedelta = LINGER,
+        gives_partial: bool = False,
+    ) -> None:
+        self._keepers = keepers if keepers is not None else Keepers()
+        self._grace = grace
+        self._idle_limit = idle_limit
+        self._linger = linger
+        self._gives_partial = gives_partial
+
+    @abstractmethod
+    def _converse(
+        self, request: RuntimeRequest, opening: Opening, keepers: Keepers
+    ) -> Conversation:
+        """A conversation that has not begun; its process is to be among `keepers`."""
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        """The events of the run; the last is `system/complete` or an error."""
+        refusal = _refusal(request)
+        if refusal is not None:
+            yield refusal
+            return
+        keepers = self._keepers.branch()
+        try:
+            opening = opening_of(request)
+            async with aclosing(self._run(request, opening, keepers)) as events:
+                async for event in events:
+                    if not (opening.may_begin_anew and _is_lost_session(event)):
+                        yield event
+                        continue
+                    text = f"claude has no session {opening.resume} any more; a new one begins"
+                    yield describe(Warned(code="session_not_found"), text)
+                    break
+                else:
+                    return
+            async with aclosing(self._run(request, begin_anew(request), keepers)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            await keepers.stop(self._grace)
+            self._keepers.discard(keepers)
+
+    async def _run(
+        self, request: RuntimeRequest, opening: Opening, keepers: Keepers
+    ) -> AsyncGenerator[Event, None]:
+        """One conversation from its start to its end."""
+        if opening.is_continuation:
+            yield SystemEvent(
+                subtype=SystemSubtype.USER_INPUT, content=opening.text, index=0, end=True
+            )
+        translator = Translator(
+            runtime=self.name,
+            first_turn=request.job_turns + 1,
+            is_resumed=opening.resume is not None,
+            gives_partial=self._gives_partial,
+        )
+        conversation = self._converse(request, opening, keepers)
+        failure: ErrorEvent | None = None
+        async with aclosing(conversation.heard()) as heard:
+            while True:
+                is_over = translator.has_result and not translator.has_open_tasks
+                limit = (self._linger if is_over else self._idle_limit).total_seconds()
+                said: bytes | Mapping[str, Any] | None = None
+                with anyio.move_on_after(limit) as waiting:
+                    said = await anext(heard, None)
+                if waiting.cancelled_caught:
+                    failure = stalled(limit)
+                    if translator.has_open_tasks:
+                        yield _background_stopped(limit)
+                if said is None:
+                    break
+                for event in translator.hear(said):
+                    yield event
+                    if is_terminal(event):
+                        return
+        for event in translator.finish():
+            yield event
+        if not translator.has_result:
+            yield failure or conversation.failure
+
+
+def _background_stopped(limit: float) -> Event:
+    text = f"what ran in the background was stopped after {limit:g} s of silence"
+    return describe(Warned(code="background_stopped"), text)
+
+
+def _refusal(request: RuntimeRequest) -> ErrorEvent | None:
+    """Why the run cannot even begin."""
+    agent = request.agent
+    if not Path(agent.working_directory).is_dir():
+        message = f"there is no directory {agent.working_directory} to work in"
+        return ErrorEvent(message=message, code="working_directory")
+    if agent.max_turns is not None and request.job_turns >= agent.max_turns:
+        message = f"the job has taken its {agent.max_turns} turns"
+        return ErrorEvent(message=message, code="max_turns")
+    return None
+
+
+def _is_lost_session(event: Event) -> bool:
+    return isinstance(event, ErrorEvent) and event.code == "session_not_found"

@@ -1,0 +1,127 @@
+"""The `sdk` runtime: runs agents with the Claude Agent SDK, whose `claude` can be interrupted in the middle of a turn."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import claude_agent_sdk
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError
+
+from nightherd.model.event import ErrorEvent
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.opening import Opening
+from nightherd.runtimes.claude.options import launch_of, user_message
+from nightherd.runtimes.claude.outcome import not_answering
+from nightherd.runtimes.claude.process import ClaudeProcess
+from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
+from nightherd.runtimes.claude.transport import KeptTransport
+from nightherd.runtimes.keeper.keepers import Keepers
+
+ENVIRONMENT = {
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    "CLAUDE_AGENT_SDK_VERSION": claude_agent_sdk.__version__,
+    # Says when nothing more will come, so that its input is not closed too early.
+    "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
+}
+
+
+class ClaudeSdkRuntime(ClaudeRuntime):
+    """Implements the `Runtime` port with the `claude` that comes with the SDK.
+
+    A run that is cancelled is interrupted first: Claude stops its tools and keeps what it had said.
+    """
+
+    name = "sdk"
+
+    def _converse(
+        self, request: RuntimeRequest, opening: Opening, keepers: Keepers
+    ) -> Conversation:
+        return SdkConversation(request, opening, keepers, self._grace)
+
+
+class SdkConversation:
+    """One client of the SDK, from its connection to its end."""
+
+    def __init__(
+        self, request: RuntimeRequest, opening: Opening, keepers: Keepers, grace: timedelta
+    ) -> None:
+        self._text = opening.text
+        self._grace_s = grace.total_seconds()
+        launch = launch_of(
+            request,
+            opening,
+            program=_program(request.environment),
+            more_environment=ENVIRONMENT,
+        )
+        self._process = ClaudeProcess(launch, keepers, grace)
+        self._transport = KeptTransport(self._process, end_s=self._grace_s)
+        self._client = ClaudeSDKClient(sdk_options(request), transport=self._transport)
+        self._is_over = False
+        self._refusal: ErrorEvent | None = None
+
+    @property
+    def failure(self) -> ErrorEvent:
+        """Why there was no result, once it has ended without one."""
+        return self._refusal or self._process.failure
+
+    async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
+        """Connects and asks; everything it says. It has ended, with all it started, when this has."""
+        try:
+            await self._ask()
+            if self._process.has_started and self._refusal is None:
+                async with aclosing(self._transport.heard()) as heard:
+                    async for message in heard:
+                        yield message
+                await self._process.settle()
+            self._is_over = True
+        finally:
+            with anyio.CancelScope(shield=True):
+                if not self._is_over:
+                    await self._interrupt()
+                self._transport.stop_listening()
+                await self._client.disconnect()
+                await self._transport.close()
+
+    async def _ask(self) -> None:
+        """Have it started and asked. A process that ends before that says why like any other."""
+        with anyio.CancelScope() as asking:
+            # The SDK would go on waiting for the answer of a process that is gone.
+            self._transport.on_end = asking.cancel
+            try:
+                await self._client.connect()
+                await self._client.query(_once(user_message(self._text)))
+            except ClaudeSDKError:
+                pass
+            except Exception as error:  # noqa: BLE001 the SDK has no better class for an answer that did not come
+                self._refusal = not_answering(error)
+
+    async def _interrupt(self) -> None:
+        """Have it stop what it is doing and keep what it said; not for longer than the grace."""
+        self._transport.stop_listening()
+        with anyio.move_on_after(self._grace_s), suppress(Exception):
+            await self._client.interrupt()
+            await self._transport.owes_nothing.wait()
+
+
+def sdk_options(request: RuntimeRequest) -> ClaudeAgentOptions:
+    """What the SDK itself has to know; what `claude` has to know is in its launch."""
+    return ClaudeAgentOptions(cwd=request.agent.working_directory, env=dict(request.environment))
+
+
+def _program(environment: Mapping[str, str]) -> str | None:
+    """The one that comes with the SDK, else the one on PATH."""
+    bundled = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+    if bundled.is_file():
+        return str(bundled)
+    return shutil.which("claude", path=environment.get("PATH", os.defpath))
+
+
+async def _once(message: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    yield dict(message)
