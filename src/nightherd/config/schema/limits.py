@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from nightherd.config.schema.types import Count, Inputs, Model, Money, Span, Whole
+from nightherd.config.schema.types import Count, Inputs, Model, Money, Span, Whole, refuse
 
 LimitEvent = Literal[
     "limit", "error", "budget", "approval", "rate_limit", "completed", "failed", "cancelled"
@@ -19,6 +19,30 @@ class LimitHook(Model):
     event: LimitEvent = Field(description="What has to happen.")
     directive: str = Field(description="Agent that is submitted then.")
     inputs: Inputs = Field({}, description="Values for its ${inputs.NAME}.")
+
+
+OnReached = Literal["suspend", "fail", "hook"]
+
+
+class Outcomes(Model):
+    """What happens to a job at each limit: it waits, it fails, or agents decide."""
+
+    spend: OnReached | None = Field(None, description="At the limit of dollars.")
+    turns: OnReached | None = Field(None, description="At the limit of turns.")
+    tokens: OnReached | None = Field(None, description="At the limit of tokens.")
+    spawns: OnReached | None = Field(None, description="At the limit of child jobs.")
+    depth: OnReached | None = Field(None, description="At the limit of levels.")
+    duration: OnReached | None = Field(None, description="At the limit of time.")
+
+
+def from_word(value: object) -> object:
+    """One word is for every limit."""
+    return dict.fromkeys(Outcomes.model_fields, value) if isinstance(value, str) else value
+
+
+OnReachedOf = Annotated[
+    Outcomes, BeforeValidator(from_word, json_schema_input_type=Outcomes | OnReached)
+]
 
 
 class DayLimits(Model):
@@ -54,3 +78,16 @@ class Limits(Model):
     hooks: tuple[LimitHook, ...] | None = Field(
         None, description="Agents to submit when a limit is reached."
     )
+    on_reached: OnReachedOf | None = Field(
+        None,
+        description="What happens at a limit: one word for all, or one for each; else suspend.",
+    )
+
+    @model_validator(mode="after")
+    def somebody_decides(self) -> Self:
+        """`hook` needs an agent that is asked."""
+        wanted = self.on_reached is not None and "hook" in self.on_reached.model_dump().values()
+        if wanted and not any(hook.event == "limit" for hook in self.hooks or ()):
+            message = "'hook' needs an agent to ask: give 'hooks' one with 'event: limit'"
+            raise refuse("incomplete", message, key="on_reached")
+        return self
