@@ -304,18 +304,20 @@ def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
 def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]:
     """Rescues every job of the fleet that lost its worker, each time it is called."""
     rescue = load("nightherd.engine.rescue:rescue")
-    record, terms = _record_of(workshop), rescue_terms(fleet.max_restarts)
+    record, terms = _record_of(workshop), rescue_terms(fleet.max_restarts, fleet)
     return lambda: rescue(record, terms)
 
 
-def rescue_terms(max_restarts: int) -> RescueTerms:
-    """How jobs are rescued on this machine."""
+def rescue_terms(max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:
+    """How jobs are rescued on this machine; the fleet's agents say whether theirs go on by themselves."""
+    rules = load("nightherd.engine.rescue:resumes_of")(fleet)
     return cast(
         "RescueTerms",
         load("nightherd.engine.rescue:RescueTerms")(
             boot_id=load("nightherd.host.process:boot_id")(),
             max_restarts=max_restarts,
             kill_all_marked=load("nightherd.runtimes.marked:kill_all_marked"),
+            resumes=rules,
         ),
     )
 
@@ -347,7 +349,7 @@ def make_shift(
             fleet,
             workshop,
             _record_of(workshop),
-            rescue_terms(fleet.max_restarts),
+            rescue_terms(fleet.max_restarts, fleet),
             reports,
             rescue_every_s=fleet.lease.total_seconds() / 3,
             leaves_when_idle=leaves_when_idle,

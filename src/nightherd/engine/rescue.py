@@ -17,6 +17,7 @@ from anyio import to_thread
 from nightherd.engine.record import Record, is_there, list_jobs, recollected
 from nightherd.engine.stuck import caught_up, ending
 from nightherd.errors import NightherdError, RefusedError
+from nightherd.model.agent import Fleet
 from nightherd.model.change import Applied, Change, EndWorker
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
@@ -39,6 +40,19 @@ Resumes = Callable[[Job, timedelta], bool]
 def always(job: Job, silent: timedelta) -> bool:
     """Every lost job goes on."""
     return True
+
+
+def resumes_of(fleet: Fleet | None) -> Resumes:
+    """What the fleet's agents say about jobs of theirs that were lost."""
+
+    def resumes(job: Job, silent: timedelta) -> bool:
+        agent = fleet.agents.get(job.agent) if fleet is not None else None
+        if agent is None:
+            return True
+        within = agent.session.resume_timeout
+        return agent.session.auto_resume and (within is None or silent <= within)
+
+    return resumes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

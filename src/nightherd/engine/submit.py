@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import NightherdError, RefusedError, UsageError
+from nightherd.errors import NightherdError, RefusedError, SessionNotFoundError, UsageError
 from nightherd.model.agent import Agent
 from nightherd.model.change import Applied, Refused, SubmitJob, Why
-from nightherd.model.ids import SessionId, generate_job_id, generate_session_id
+from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
 from nightherd.model.job import Job, JobStatus, JobTexts
-from nightherd.model.session import Session, SessionStatus
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.session_terms import SessionTerms
 from nightherd.model.template import render
 from nightherd.model.trigger import TriggerType
 
@@ -32,6 +34,17 @@ class SubmitRequest:
     schedule: str | None = None
     priority: int = 0
     dedupe_key: str | None = None
+    channel_id: str | None = None
+    """The conversation it belongs to, for agents that keep one session for each."""
+    session_terms: SessionTerms | None = None
+    """Instead of the agent's own: what its schedule says, or the one who asks."""
+    into: SessionId | None = None
+    """The session it goes on in, as it is."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """What this job has other than its agent (model/overrides.py)."""
+    resumed_from: JobId | None = None
+    forked_from: JobId | None = None
+    parent_job_id: JobId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +70,8 @@ async def submit(request: SubmitRequest, workshop: Workshop) -> Submitted:
                 continue
             case Applied():
                 raise NightherdError("the job was recorded and not returned")
+            case Refused(why=Why.MISSING, message=message):
+                raise SessionNotFoundError(message, hint="nightherd session list")
             case Refused(message=message):
                 raise RefusedError(message)
     raise NightherdError(f"no free job id after {ID_TRIES} tries")
@@ -98,22 +113,40 @@ def _change(request: SubmitRequest, prompt: str, workshop: Workshop) -> SubmitJo
         session_id=session.id,
         priority=request.priority,
         dedupe_key=request.dedupe_key,
+        resumed_from=request.resumed_from,
+        forked_from=request.forked_from,
+        parent_job_id=request.parent_job_id,
     )
     inputs = {name: str(workshop.secrets.mask(value)) for name, value in request.inputs.items()}
-    return SubmitJob(
-        job=job, texts=JobTexts(job_id=job.id, prompt=prompt, inputs=inputs), session=session
-    )
+    texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)
+    return SubmitJob(job=job, texts=texts, session=session, into=request.into)
 
 
 def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Session:
     agent = request.agent
+    terms = request.session_terms or agent.session
+    is_per_channel = terms.mode is SessionMode.PER_CHANNEL
+    if is_per_channel and request.channel_id is None and request.into is None:
+        raise UsageError(
+            f"agent {agent.name!r} keeps one session for each channel, and no channel was given",
+            hint=f"nightherd run {agent.name} --channel ID",
+        )
     return Session(
         id=session_id,
         agent=agent.name,
-        mode=agent.session_mode,
+        mode=terms.mode,
+        channel_id=request.channel_id if is_per_channel else None,
+        # Only a schedule with session settings of its own has a session of its own.
+        schedule=request.schedule if request.session_terms is not None else None,
+        max_age_s=_seconds(terms.max_age),
+        max_idle_s=_seconds(terms.max_idle),
         status=SessionStatus.CREATED,
         runtime_type=agent.runtime.value,
         working_directory=agent.working_directory,
         created_at=at,
         last_active_at=at,
     )
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

@@ -16,6 +16,7 @@ from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import RescueTerms, rescue
 from nightherd.engine.stopper import Stopper
+from nightherd.engine.wakeups import wake_jobs
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
 from nightherd.model.agent import Fleet
@@ -25,6 +26,8 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
 
 IDLE_S = 0.25
+WAKE_S = 1.0
+"""How late a job that waits for a time may go on."""
 MOST_AT_ONCE = 16
 """Jobs claimed in one transaction while there are plenty."""
 
@@ -98,6 +101,7 @@ class Shift:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._oversee)
             tasks.start_soon(self._look_after_others)
+            tasks.start_soon(self._wake_others)
             async with anyio.create_task_group() as jobs:
                 await self._claim_on(jobs)
             tasks.cancel_scope.cancel()
@@ -200,6 +204,18 @@ class Shift:
         while True:
             await self._rescue()
             await anyio.sleep(self._rescue_every_s)
+
+    async def _wake_others(self) -> None:
+        """Jobs that wait for a time wait for a worker when it has come."""
+        while True:
+            try:
+                woken = await wake_jobs(self._workshop)
+            except NightherdError as error:
+                self._tell_trouble(error.message)
+                woken = 0
+            if woken:
+                self._freed.set()
+            await anyio.sleep(WAKE_S)
 
     async def _rescue(self) -> None:
         for notice in self._workshop.state.take_notices():
