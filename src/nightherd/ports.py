@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobTexts
     from nightherd.model.mcp import InjectedMcpServerDef
-    from nightherd.model.schedule import ScheduleState, Slot
+    from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
     from nightherd.model.session import Session, SessionQuery
     from nightherd.model.suspension import Suspension
     from nightherd.model.trigger_point import TriggerPoint
@@ -111,8 +111,11 @@ class FleetReader(Protocol):
     def list_agents(self) -> Sequence[AgentState]:
         """Every agent that ever had a job, by name."""
 
-    def list_schedules(self, agent: str) -> Sequence[ScheduleState]:
-        """The agent's schedules that ever fired or were switched, by name."""
+    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
+        """The agent's schedules that were ever planned, fired or switched, by name; all agents' without one."""
+
+    def list_overrides(self) -> Sequence[ScheduleOverride]:
+        """What somebody set about schedules beside the fleet file, by key."""
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         """The schedule's slots, newest due first."""

@@ -11,12 +11,13 @@ import pytest
 from mirror.mirror_world import World, answer, end, ids
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.output_log import write_output_log
-from nightherd.model.change import FireSlot, ResetAgent, SetScheduleStatus
+from nightherd.model.change import FireSlot, ResetAgent
 from nightherd.model.event import ErrorEvent, ToolResultEvent, ToolUseEvent
 from nightherd.model.job import ExitReason
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Outcome
-from nightherd.model.schedule import ScheduleStatus, Slot, SlotOutcome
+from nightherd.model.schedule import Slot, SlotOutcome
+from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.session import SessionMode
 from nightherd.model.usage import Totals, Usage
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
@@ -171,7 +172,7 @@ def test_schedules_stand_with_their_agent_and_name_the_next_trigger(world: World
     )
     world.apply(
         FireSlot(slot=slot, agent="grazer", schedule="dawn", next_run_at=due, job=submit(1)),
-        SetScheduleStatus(agent="grazer", schedule="dusk", status=ScheduleStatus.DISABLED),
+        OverrideSchedule(agent="grazer", schedule="dusk", at=due, by="me", enabled=False),
     )
 
     world.catch_up()

@@ -136,6 +136,15 @@ class DictRows:
             if job.id != besides
         )
 
+    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
+        mine = [
+            job
+            for job in self.all(Job)
+            if (job.agent, job.schedule) == (agent, schedule)
+            and job.status not in JOB_LIFECYCLE.terminal
+        ]
+        return [job.id for job in sorted(mine, key=lambda job: job.number)][:limit]
+
     def next_job_number(self) -> int:
         return len(self.all(Job)) + 1
 

@@ -18,7 +18,6 @@ from nightherd.model.change import (
     Refused,
     RegisterWorker,
     ResetAgent,
-    SetScheduleStatus,
     SettleExecution,
     StartExecution,
     SubmitJob,
@@ -28,7 +27,7 @@ from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
 from nightherd.model.outcome import Outcome
 from nightherd.model.schedule import (
-    SCHEDULE_LIFECYCLE,
+    ScheduleOverride,
     ScheduleState,
     ScheduleStatus,
     Slot,
@@ -36,6 +35,7 @@ from nightherd.model.schedule import (
     schedule_id,
     slot_id,
 )
+from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.trigger import TriggerType
 from nightherd.model.usage import Totals
@@ -71,6 +71,8 @@ class SchedulesMachine(RuleBasedStateMachine):
             reason="still running" if is_skipped else None,
         )
         known = self.rows.get(Slot, slot.id)
+        state = self.rows.get(ScheduleState, schedule)
+        is_off = state is not None and state.status is ScheduleStatus.DISABLED
         before = len(self.rows.all(Job))
 
         answer = self.rows.apply(
@@ -88,6 +90,9 @@ class SchedulesMachine(RuleBasedStateMachine):
             assert isinstance(answer, Refused)
             assert answer.why is Why.DUPLICATE
             assert made == 0
+        elif is_off:
+            assert isinstance(answer, Refused)
+            assert (answer.why, made) == (Why.STATUS, 0)
         else:
             assert isinstance(answer, Applied)
             assert made == (not is_skipped)
@@ -117,16 +122,45 @@ class SchedulesMachine(RuleBasedStateMachine):
             ),
         )
 
-    @rule(name=names, status=st.sampled_from(ScheduleStatus))
-    def switch(self, name: str, status: ScheduleStatus) -> None:
-        known = self.rows.get(ScheduleState, schedule_id(AGENT, name))
-        current = known.status if known is not None else ScheduleStatus.IDLE
+    @rule(name=names, is_on=st.booleans())
+    def switch(self, name: str, is_on: bool) -> None:
+        key = schedule_id(AGENT, name)
+        change = OverrideSchedule(agent=AGENT, schedule=name, at=self.now, by="me", enabled=is_on)
 
-        answer = self.rows.apply(SetScheduleStatus(agent=AGENT, schedule=name, status=status))
+        answer = self.rows.apply(change)
 
-        is_step = status is current or SCHEDULE_LIFECYCLE.allows(current, status)
-        assert isinstance(answer, Applied if is_step else Refused)
-        assert not isinstance(answer, Refused) or answer.why is Why.STATUS
+        assert isinstance(answer, Applied)
+        after = self.rows.get(ScheduleState, key)
+        assert after is not None
+        assert (after.status is not ScheduleStatus.DISABLED) == is_on
+        assert is_on or after.next_run_at is None
+
+    @rule(name=names, hour=hours, is_enabled=st.booleans(), pause_after=st.integers(0, 2))
+    def plan(self, name: str, hour: int, is_enabled: bool, pause_after: int) -> None:
+        key = schedule_id(AGENT, name)
+        known, said = self.rows.get(ScheduleState, key), self.rows.get(ScheduleOverride, key)
+        due = START + timedelta(hours=hour)
+
+        answer = self.rows.apply(
+            PlanSchedule(
+                agent=AGENT,
+                schedule=name,
+                rule="every 1h",
+                enabled=is_enabled,
+                pause_after=pause_after,
+                next_due_at=due,
+                next_run_at=due,
+                replaces=known.next_due_at if known is not None else None,
+            )
+        )
+
+        assert isinstance(answer, Applied)
+        after = self.rows.get(ScheduleState, key)
+        assert after is not None
+        wanted = is_enabled if said is None or said.enabled is None else said.enabled
+        is_on = wanted and not after.is_paused
+        assert (after.status is not ScheduleStatus.DISABLED) == is_on
+        assert after.next_due_at == (due if is_on else None)
 
     @rule(is_failure=st.booleans())
     def run_the_oldest_job(self, is_failure: bool) -> None:
@@ -159,7 +193,7 @@ class SchedulesMachine(RuleBasedStateMachine):
         assert after.last_run_at == self.now
         assert after.last_error == ("broke" if is_failure else None)
         assert after.consecutive_failures == (before.consecutive_failures + 1) * is_failure
-        if before.status is ScheduleStatus.DISABLED:
+        if before.status is ScheduleStatus.DISABLED or after.is_paused:
             assert after.status is ScheduleStatus.DISABLED
 
     @rule()
@@ -211,6 +245,13 @@ class SchedulesMachine(RuleBasedStateMachine):
 
         is_alive = known is not None and known.status is WorkerStatus.ALIVE
         assert isinstance(answer, Applied if is_alive else Refused)
+
+    @invariant()
+    def a_schedule_runs_exactly_while_it_has_a_job_or_is_off(self) -> None:
+        for state in self.rows.all(ScheduleState):
+            is_busy = self.rows.has_open_job(AGENT, state.name, besides=JobId(""))
+            if state.status is not ScheduleStatus.DISABLED:
+                assert (state.status is ScheduleStatus.RUNNING) == is_busy
 
     @invariant()
     def every_slot_has_one_outcome_and_every_job_one_slot(self) -> None:

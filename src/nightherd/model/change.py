@@ -18,13 +18,25 @@ from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Outcome
-from nightherd.model.schedule import ScheduleState, ScheduleStatus, Slot
+from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import Session
 from nightherd.model.suspension import Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 
-Row = Job | JobTexts | Execution | Session | Worker | AgentState | ScheduleState | Slot | Checkpoint
+Row = (
+    Job
+    | JobTexts
+    | Execution
+    | Session
+    | Worker
+    | AgentState
+    | ScheduleState
+    | ScheduleOverride
+    | Slot
+    | Checkpoint
+)
 """One row of state. Every field is a column; the first is the key."""
 
 
@@ -232,22 +244,21 @@ class ResetAgent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FireSlot:
-    """A due instant gets its one outcome: `job`, or skipped with the slot's reason."""
+    """A due instant gets its one outcome: `job`, or skipped with the slot's reason.
+
+    With `max_overlap` jobs of the schedule there already it is skipped too, or refused when it `waits`.
+    `override` is the rule of the override that the slot is an instant of; with another it is refused.
+    """
 
     slot: Slot
     agent: str
     schedule: str
     next_run_at: datetime | None
+    next_due_at: datetime | None = None
     job: SubmitJob | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetScheduleStatus:
-    """Enable or disable a schedule."""
-
-    agent: str
-    schedule: str
-    status: ScheduleStatus
+    override: str | None = None
+    max_overlap: int | None = None
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +313,8 @@ Change = (
     | EndWorker
     | ResetAgent
     | FireSlot
-    | SetScheduleStatus
+    | PlanSchedule
+    | OverrideSchedule
     | SaveCheckpoint
     | CorrectJob
     | AdoptRows
@@ -329,6 +341,8 @@ class Why(StrEnum):
     """The session is expired or was cleaned up, or is one job's own and that job has ended."""
     TOO_EARLY = "too_early"
     """What it waits for has not come yet."""
+    STALE = "stale"
+    """What it was worked out from is not so any more; look again."""
     FULL = "full"
     """As many jobs run as may run at once."""
     NOTHING = "nothing"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model import change as changes
+from nightherd.model import schedule_change
 from nightherd.model.change import Answer, Change
 from nightherd.model.decisions import (
     claims,
@@ -24,7 +25,7 @@ from nightherd.model.decisions import (
 from nightherd.model.decisions.rows import Rows
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
-    changes.SubmitJob: jobs.submit,
+    changes.SubmitJob: schedules.submit,
     changes.StartExecution: jobs.start,
     changes.RecordRuntimeSession: jobs.record_runtime_session,
     changes.SettleExecution: jobs.settle,
@@ -43,7 +44,8 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.EndWorker: workers.end,
     changes.ResetAgent: schedules.reset_agent,
     changes.FireSlot: schedules.fire,
-    changes.SetScheduleStatus: schedules.set_status,
+    schedule_change.PlanSchedule: schedules.plan,
+    schedule_change.OverrideSchedule: schedules.override,
     changes.SaveCheckpoint: records.save_checkpoint,
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,

@@ -25,7 +25,8 @@ SCHEDULE_LIFECYCLE = Lifecycle(
         ScheduleStatus.IDLE: frozenset({ScheduleStatus.RUNNING, ScheduleStatus.DISABLED}),
         # Disabling while a job runs goes straight to disabled and stays there when the job ends.
         ScheduleStatus.RUNNING: frozenset({ScheduleStatus.IDLE, ScheduleStatus.DISABLED}),
-        ScheduleStatus.DISABLED: frozenset({ScheduleStatus.IDLE}),
+        # Enabled again while a job of it still runs.
+        ScheduleStatus.DISABLED: frozenset({ScheduleStatus.IDLE, ScheduleStatus.RUNNING}),
     },
 )
 
@@ -42,8 +43,20 @@ class ScheduleState:
     last_run_at: datetime | None = None
     """When its last job ended."""
     next_run_at: datetime | None = None
+    """When its next slot is fired; None while it is disabled."""
     last_error: str | None = None
     consecutive_failures: int = 0
+    next_due_at: datetime | None = None
+    """The instant that names its next slot: `next_run_at` without the jitter."""
+    rule: str = ""
+    """The rule that `next_due_at` is an instant of."""
+    pause_after: int = 5
+    """Failures in a row after which it pauses itself; 0 for never."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it paused itself: it failed too often in a row, and nobody enabled it again."""
+        return 0 < self.pause_after <= self.consecutive_failures
 
 
 class SlotOutcome(StrEnum):
@@ -83,14 +96,38 @@ def after_job_ended(
 ) -> ScheduleState:
     """The schedule once a job of it has ended; `is_busy` while it has another.
 
-    One that was disabled meanwhile stays disabled.
+    One that was disabled meanwhile stays disabled; one that failed too often in a row is from now on.
     """
     rests = state.status is ScheduleStatus.RUNNING and not is_busy
     failed = job.status is JobStatus.FAILED
-    return replace(
+    after = replace(
         state,
         status=ScheduleStatus.IDLE if rests else state.status,
         last_run_at=at,
-        last_error=job.error if failed else None,
+        last_error=(job.error or "failed") if failed else None,
         consecutive_failures=state.consecutive_failures + 1 if failed else 0,
     )
+    return switched_off(after) if after.is_paused else after
+
+
+def switched_off(state: ScheduleState) -> ScheduleState:
+    """The schedule, disabled: nothing of it is due any more."""
+    return replace(state, status=ScheduleStatus.DISABLED, next_run_at=None, next_due_at=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOverride:
+    """What somebody set about a schedule beside the fleet file. All unset is no override any more."""
+
+    id: str
+    """`AGENT/NAME`."""
+    updated_at: datetime
+    enabled: bool | None = None
+    schedule: str | None = None
+    """An interval or cron expression instead of the declared one."""
+    updated_by: str | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it says anything."""
+        return self.enabled is not None or self.schedule is not None

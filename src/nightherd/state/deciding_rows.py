@@ -48,6 +48,10 @@ class DecidingRows(SqliteRows):
     def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
         return bool(self.values("open_job_of_schedule", agent, schedule, besides))
 
+    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
+        found = self.values("open_jobs_of_schedule", agent, schedule, limit)
+        return [JobId(str(id)) for (id,) in found]
+
     def next_job_number(self) -> int:
         return self.number("last_job_number") + 1
 

@@ -13,7 +13,7 @@ from nightherd.model.decide import decide
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
-from nightherd.model.schedule import ScheduleState, Slot
+from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
     Session,
@@ -121,6 +121,14 @@ class MemoryRows:
             for job in self.all(Job)
         )
 
+    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
+        mine = [
+            job
+            for job in self.all(Job)
+            if (job.agent, job.schedule) == (agent, schedule) and not job.is_terminal
+        ]
+        return [job.id for job in sorted(mine, key=lambda job: job.number)][:limit]
+
     def next_job_number(self) -> int:
         return max((job.number for job in self.all(Job)), default=0) + 1
 
@@ -224,9 +232,13 @@ class MemoryReader:
     def list_agents(self) -> Sequence[AgentState]:
         return sorted(self._rows.all(AgentState), key=lambda state: state.name)
 
-    def list_schedules(self, agent: str) -> Sequence[ScheduleState]:
-        mine = [row for row in self._rows.all(ScheduleState) if row.agent == agent]
-        return sorted(mine, key=lambda state: state.name)
+    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
+        mine = [row for row in self._rows.all(ScheduleState) if agent in (None, row.agent)]
+        return sorted(mine, key=lambda state: (state.agent, state.name))
+
+    def list_overrides(self) -> Sequence[ScheduleOverride]:
+        known = [row for row in self._rows.all(ScheduleOverride) if row.is_set]
+        return sorted(known, key=lambda row: row.id)
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         mine = [row for row in self._rows.all(Slot) if row.schedule_id == schedule_id]

@@ -10,7 +10,7 @@ from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job
-from nightherd.model.schedule import ScheduleState, Slot
+from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session, SessionQuery
 from nightherd.model.worker import Worker
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
@@ -87,9 +87,17 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(AgentState, "list_agents", ()) if rows else ()
 
-    def list_schedules(self, agent: str) -> Sequence[ScheduleState]:
+    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
         rows = self._rows()
-        return rows.list(ScheduleState, "schedules_of_agent", (agent,)) if rows else ()
+        if rows is None:
+            return ()
+        if agent is None:
+            return rows.list(ScheduleState, "list_schedules", ())
+        return rows.list(ScheduleState, "schedules_of_agent", (agent,))
+
+    def list_overrides(self) -> Sequence[ScheduleOverride]:
+        rows = self._rows()
+        return rows.list(ScheduleOverride, "list_overrides", ()) if rows else ()
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         rows = self._rows()

@@ -19,6 +19,7 @@ BY_KEY: Mapping[str, str] = {
     "Worker": "worker_by_key",
     "AgentState": "agent_by_key",
     "ScheduleState": "schedule_by_key",
+    "ScheduleOverride": "override_by_key",
     "Slot": "slot_by_key",
     "Checkpoint": "checkpoint_by_key",
 }

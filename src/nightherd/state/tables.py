@@ -29,6 +29,7 @@ NAMES: Mapping[str, str] = {
     "Worker": "workers",
     "AgentState": "agents",
     "ScheduleState": "schedules",
+    "ScheduleOverride": "schedule_overrides",
     "Slot": "slots",
 }
 """The table of every kind of row, by its class's name: listing jobs must not load every kind.

@@ -22,7 +22,6 @@ from nightherd.model.change import (
     Refused,
     RegisterWorker,
     ResetAgent,
-    SetScheduleStatus,
     SubmitJob,
     Why,
 )
@@ -35,12 +34,22 @@ from nightherd.model.schedule import (
     ScheduleStatus,
     SlotOutcome,
 )
+from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.model.worker import WorkerStatus
 from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
+_PLAN = PlanSchedule(
+    agent=AGENT,
+    schedule="nightly",
+    rule="every 1h",
+    enabled=True,
+    pause_after=2,
+    next_due_at=None,
+    next_run_at=None,
+)
 FAILURE = Outcome(exit_reason=ExitReason.ERROR, error="lame")
 
 
@@ -224,18 +233,69 @@ async def check_schedule_follows_its_job(state: OpenState) -> None:
 
 
 async def check_schedule_is_switched_off_and_on(state: OpenState) -> None:
-    off = SetScheduleStatus(agent=AGENT, schedule="nightly", status=ScheduleStatus.DISABLED)
+    off = OverrideSchedule(
+        agent=AGENT, schedule="nightly", at=BEGINNING, by="someone", enabled=False
+    )
 
+    await _applied(state, fire(1, minute=1), off)
     await _applied(state, off)
-    await _applied(state, off)
-    (disabled,) = state.reader.list_schedules(AGENT)
-    refused = await _refused(state, replace(off, status=ScheduleStatus.RUNNING))
-    await _applied(state, replace(off, status=ScheduleStatus.IDLE))
+    (disabled,) = state.reader.list_schedules()
+    (said,) = state.reader.list_overrides()
+    refused = await _refused(state, fire(2, minute=2))
+    await _applied(state, replace(off, enabled=True, rule="5m"))
+    (running,) = state.reader.list_schedules(AGENT)
+    await _applied(state, replace(off, enabled=None, reset=True))
+
+    assert (disabled.status, disabled.next_run_at) == (ScheduleStatus.DISABLED, None)
+    assert (said.id, said.enabled, said.updated_by) == (NIGHTLY, False, "someone")
+    assert refused.why is Why.STATUS
+    assert running.status is ScheduleStatus.RUNNING
+    assert list(state.reader.list_overrides()) == []
+
+
+async def check_slot_that_would_overlap_is_skipped_or_waits(state: OpenState) -> None:
+    await _applied(state, fire(1, minute=1))
+
+    waiting = await _refused(state, replace(fire(2, minute=2), max_overlap=1, waits=True))
+    await _applied(state, replace(fire(2, minute=2), max_overlap=1))
+    await _applied(state, replace(fire(3, minute=3), max_overlap=2))
+
+    assert waiting.why is Why.FULL
+    third, second, _ = state.reader.list_slots(NIGHTLY, 10)
+    assert (third.outcome, third.job_id) == (SlotOutcome.JOB, job_id(3))
+    assert second.outcome is SlotOutcome.SKIPPED
+    assert second.reason is not None
+    assert job_id(1) in second.reason
+
+
+async def check_plan_holds_while_nothing_moved(state: OpenState) -> None:
+    due = BEGINNING + timedelta(hours=1)
+    plan = replace(_PLAN, next_due_at=due, next_run_at=due)
+
+    await _applied(state, plan)
+    stale = await _refused(state, replace(plan, next_due_at=BEGINNING))
+    again = await _applied(state, replace(plan, replaces=due))
+    other = await _refused(state, replace(plan, replaces=due, override="5m"))
+    (planned,) = state.reader.list_schedules(AGENT)
+
+    assert (stale.why, other.why) == (Why.STALE, Why.STALE)
+    assert again.rows == ()
+    assert (planned.next_due_at, planned.rule, planned.pause_after) == (due, "every 1h", 2)
+
+
+async def check_schedule_that_fails_again_and_again_pauses_itself(state: OpenState) -> None:
+    await _applied(state, _PLAN)
+    for number in (1, 2):
+        failing = settle(number, outcome=FAILURE)
+        await _applied(state, fire(number, minute=number), start(number), failing)
+    (paused,) = state.reader.list_schedules(AGENT)
+    on = OverrideSchedule(agent=AGENT, schedule="nightly", at=BEGINNING, by="someone", enabled=True)
+    await _applied(state, on)
     (idle,) = state.reader.list_schedules(AGENT)
 
-    assert disabled.status is ScheduleStatus.DISABLED
-    assert refused.why is Why.STATUS
-    assert idle.status is ScheduleStatus.IDLE
+    assert (paused.status, paused.last_error) == (ScheduleStatus.DISABLED, "lame")
+    assert (paused.consecutive_failures, paused.next_run_at) == (2, None)
+    assert (idle.status, idle.consecutive_failures) == (ScheduleStatus.IDLE, 0)
 
 
 async def check_checkpoints_are_numbered_fenced_and_bounded(state: OpenState) -> None:
@@ -321,6 +381,9 @@ FLEET_CHECKS: tuple[Check, ...] = (
     check_slot_has_exactly_one_outcome,
     check_schedule_follows_its_job,
     check_schedule_is_switched_off_and_on,
+    check_slot_that_would_overlap_is_skipped_or_waits,
+    check_plan_holds_while_nothing_moved,
+    check_schedule_that_fails_again_and_again_pauses_itself,
     check_checkpoints_are_numbered_fenced_and_bounded,
     check_adopted_rows_are_numbered_and_known_ones_left_alone,
     check_sessions_are_listed_and_found_by_their_runtimes_id,

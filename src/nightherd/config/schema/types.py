@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from nightherd.config.cron import check_cron
 from nightherd.config.scalar import resolve_plain
 from nightherd.errors import InvalidValueError
+from nightherd.model.cron import check_cron
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import check_name
 from nightherd.model.mcp import check_server_name

@@ -45,6 +45,9 @@ class Rows(Protocol):
     def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
         """Whether the schedule has a job that has not ended, leaving out `besides`."""
 
+    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
+        """The schedule's jobs that have not ended, oldest first, at most `limit`."""
+
     def next_job_number(self) -> int: ...
     def next_session_number(self) -> int: ...
     def next_checkpoint_number(self, job_id: JobId) -> int: ...

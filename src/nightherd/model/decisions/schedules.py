@@ -1,4 +1,4 @@
-"""Schedules and agents: what firing a slot, switching a schedule and resetting an agent do."""
+"""Schedules and agents: what firing a slot, planning and overriding a schedule and resetting an agent do."""
 
 from __future__ import annotations
 
@@ -11,19 +11,36 @@ from nightherd.model.change import (
     FireSlot,
     Refused,
     ResetAgent,
-    SetScheduleStatus,
+    SubmitJob,
     Why,
 )
-from nightherd.model.decisions.jobs import submit
+from nightherd.model.decisions import jobs
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.ids import JobId
 from nightherd.model.schedule import (
-    SCHEDULE_LIFECYCLE,
+    ScheduleOverride,
     ScheduleState,
     ScheduleStatus,
     Slot,
     SlotOutcome,
     schedule_id,
+    switched_off,
 )
+from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
+
+NOBODY = JobId("")
+
+
+def submit(change: SubmitJob, rows: Rows) -> Answer:
+    """A new job; when it is a schedule's, that one runs from now on."""
+    answer = jobs.submit(change, rows)
+    if isinstance(answer, Refused) or change.job.schedule is None:
+        return answer
+    state = rows.get(ScheduleState, schedule_id(change.job.agent, change.job.schedule))
+    if state is None or state.status is not ScheduleStatus.IDLE:
+        return answer
+    running = replace(state, status=ScheduleStatus.RUNNING)
+    return replace(answer, rows=(*answer.rows, running))
 
 
 def fire(change: FireSlot, rows: Rows) -> Answer:
@@ -32,31 +49,75 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
     if rows.get(Slot, slot.id) is not None:
         return Refused(why=Why.DUPLICATE, message=f"slot {slot.id} has its outcome already")
     state = _state(change.agent, change.schedule, rows)
+    if state.status is ScheduleStatus.DISABLED:
+        return Refused(why=Why.STATUS, message=f"schedule {state.id} is disabled")
+    if _rule_set(state.id, rows) != change.override:
+        return Refused(why=Why.STALE, message=f"schedule {state.id} has another rule by now")
+    planned = replace(state, next_run_at=change.next_run_at, next_due_at=change.next_due_at)
     if change.job is None:
-        skipped = replace(slot, outcome=SlotOutcome.SKIPPED, job_id=None)
-        return Applied(rows=(skipped, replace(state, next_run_at=change.next_run_at)))
-    submitted = submit(change.job, rows)
+        return _skipped(slot, slot.reason, planned)
+    most = change.max_overlap
+    if most is not None:
+        there = rows.open_jobs(change.agent, change.schedule, most)
+        if len(there) >= most:
+            reason = f"{_counted(len(there))} not ended yet: {', '.join(there[:3])}"
+            if change.waits:
+                return Refused(why=Why.FULL, message=reason)
+            return _skipped(slot, f"overlap: {reason}", planned)
+    submitted = jobs.submit(change.job, rows)
     if isinstance(submitted, Refused) or submitted.job is None:
         return submitted
     fired = replace(slot, outcome=SlotOutcome.JOB, job_id=submitted.job.id, reason=None)
-    is_idle = state.status is ScheduleStatus.IDLE
-    running = replace(
-        state,
-        status=ScheduleStatus.RUNNING if is_idle else state.status,
-        next_run_at=change.next_run_at,
-    )
+    running = replace(planned, status=ScheduleStatus.RUNNING)
     return Applied(rows=(*submitted.rows, fired, running), job=submitted.job)
 
 
-def set_status(change: SetScheduleStatus, rows: Rows) -> Answer:
-    """On or off; saying it again changes nothing."""
+def plan(change: PlanSchedule, rows: Rows) -> Answer:
+    """The schedule as it is declared and overridden, with its next slot; nothing when it is so already."""
+    key = schedule_id(change.agent, change.schedule)
+    known = rows.get(ScheduleState, key)
+    state = known or ScheduleState(id=key, agent=change.agent, name=change.schedule)
+    if _rule_set(key, rows) != change.override or state.next_due_at != change.replaces:
+        return Refused(why=Why.STALE, message=f"schedule {key} has moved on")
+    said = rows.get(ScheduleOverride, key)
+    is_enabled = change.enabled if said is None or said.enabled is None else said.enabled
+    planned = replace(
+        state,
+        rule=change.rule,
+        pause_after=change.pause_after,
+        next_due_at=change.next_due_at,
+        next_run_at=change.next_run_at,
+    )
+    if is_enabled and not planned.is_paused:
+        planned = _switched_on(planned, rows)
+    else:
+        planned = switched_off(planned)
+    return Applied(rows=() if planned == known else (planned,))
+
+
+def override(change: OverrideSchedule, rows: Rows) -> Answer:
+    """The override as it is from now on, and the schedule with it; its next slot is planned anew."""
+    key = schedule_id(change.agent, change.schedule)
+    said = rows.get(ScheduleOverride, key) or ScheduleOverride(id=key, updated_at=change.at)
+    said = replace(said, updated_at=change.at, updated_by=change.by)
+    if change.reset:
+        said = replace(said, enabled=None, schedule=None)
+    else:
+        said = replace(
+            said,
+            enabled=said.enabled if change.enabled is None else change.enabled,
+            schedule=said.schedule if change.rule is None else change.rule,
+        )
     state = _state(change.agent, change.schedule, rows)
-    if state.status is change.status:
-        return Applied(rows=(state,))
-    if not SCHEDULE_LIFECYCLE.allows(state.status, change.status):
-        found = f"schedule {state.id} is {state.status}"
-        return Refused(why=Why.STATUS, message=found)
-    return Applied(rows=(replace(state, status=change.status),))
+    if change.enabled is True or change.reset:
+        state = replace(state, consecutive_failures=0)
+    is_enabled = change.is_declared_enabled if said.enabled is None else said.enabled
+    if not is_enabled or state.is_paused:
+        return Applied(rows=(said, switched_off(state)))
+    is_other = change.rule is not None or change.reset
+    if is_other or state.status is ScheduleStatus.DISABLED:
+        state = replace(state, next_run_at=None, next_due_at=None)
+    return Applied(rows=(said, _switched_on(state, rows)))
 
 
 def reset_agent(change: ResetAgent, rows: Rows) -> Answer:
@@ -65,6 +126,25 @@ def reset_agent(change: ResetAgent, rows: Rows) -> Answer:
     if state is None:
         return Refused(why=Why.MISSING, message=f"agent {change.agent} has no state yet")
     return Applied(rows=(with_status(replace(state, error_message=None)),))
+
+
+def _skipped(slot: Slot, reason: str | None, planned: ScheduleState) -> Answer:
+    skipped = replace(slot, outcome=SlotOutcome.SKIPPED, job_id=None, reason=reason)
+    return Applied(rows=(skipped, planned))
+
+
+def _switched_on(state: ScheduleState, rows: Rows) -> ScheduleState:
+    is_busy = rows.has_open_job(state.agent, state.name, besides=NOBODY)
+    return replace(state, status=ScheduleStatus.RUNNING if is_busy else ScheduleStatus.IDLE)
+
+
+def _rule_set(key: str, rows: Rows) -> str | None:
+    said = rows.get(ScheduleOverride, key)
+    return None if said is None else said.schedule
+
+
+def _counted(count: int) -> str:
+    return "a job has" if count == 1 else f"{count} jobs have"
 
 
 def _state(agent: str, schedule: str, rows: Rows) -> ScheduleState:

@@ -1,0 +1,2 @@
+-- One override by its key.
+SELECT * FROM schedule_overrides WHERE id = ?1;
