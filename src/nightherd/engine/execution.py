@@ -13,6 +13,7 @@ from functools import partial
 from anyio import to_thread
 
 from nightherd.engine.beginning import begin, request_for
+from nightherd.engine.ending import go_on_ending
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
 from nightherd.engine.stopper import Stopper
@@ -111,7 +112,8 @@ async def carry_on(
                 make_request=lambda: request_for(job, agent, texts, begun, recorder, workshop),
                 note_session=partial(_note_runtime_session, job, workshop),
             )
-            stop = await running.to_the_end()
+            told = await go_on_ending(job, agent, recorder, workshop)
+            stop = told if told is not None else await running.to_the_end()
             if stopper.is_abandoned:
                 raise FencedError(f"{job.id} is no longer this worker's")
             stop = await _after(job, agent, stop, recorder, workshop)
