@@ -95,8 +95,8 @@ class SessionReader(Protocol):
     def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
         """The sessions forked from this one, first to last."""
 
-    def sessions_unused_since(self, at: datetime, limit: int) -> Sequence[Session]:
-        """Sessions that wait and were not used after `at`, the longest unused first."""
+    def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
+        """Sessions that wait and whose time has come by `at`, to the millisecond, the longest unused first."""
 
     def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
         """The session's jobs that ever began, in the order in which they did."""

@@ -50,7 +50,7 @@ class Agent:
     repo: str | None = None
     default_prompt: str | None = None
     script: Script | None = None
-    session: SessionTerms = SessionTerms()
+    session: SessionTerms = field(default_factory=SessionTerms)
     """How its jobs share context, and for how long."""
     job_timeout: timedelta | None = None
     max_concurrent: int = 1

@@ -90,7 +90,10 @@ class ErrorEvent(Line, frozen=True, kw_only=True, omit_defaults=True, tag="error
     extra: dict[str, Any] | None = None
 
 
-Event = SystemEvent | AssistantEvent | ToolUseEvent | ToolResultEvent | ErrorEvent
+MessageEvent = SystemEvent | AssistantEvent | ToolUseEvent | ToolResultEvent
+"""An event that can be part of a message."""
+
+Event = MessageEvent | ErrorEvent
 
 
 def describe(
@@ -120,6 +123,25 @@ def is_message(event: Event) -> bool:
             return subtype is SystemSubtype.USER_INPUT
         case ErrorEvent():
             return False
+
+
+def size_of(event: MessageEvent) -> int:
+    """How many bytes of the conversation the event is, roughly: what is said in it, not how it is written."""
+    match event:
+        case ToolUseEvent(tool_name=name, input=given):
+            return len(name) + _bytes_of(given)
+        case ToolResultEvent(result=result, error=error):
+            return _bytes_of(result) + _bytes_of(error)
+        case _:
+            return _bytes_of(event.content)
+
+
+def _bytes_of(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode(errors="replace"))
+    return len(msgspec.json.encode(value))
 
 
 def is_terminal(event: Event) -> bool:

@@ -11,15 +11,24 @@ from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
+    MessageEvent,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
     is_message,
     payload_of,
+    size_of,
 )
 from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
-from nightherd.model.system import Complete, ExecutionStarted, Init, Resumed
-from nightherd.model.usage import NOTHING_USED, Totals, Usage
+from nightherd.model.system import (
+    Complete,
+    ExecutionStarted,
+    Init,
+    Resumed,
+    Summary,
+    UserInput,
+)
+from nightherd.model.usage import NOTHING_USED, Totals, Usage, tokens_in
 
 EXIT_OF_CODE = {
     "timeout": ExitReason.TIMEOUT,
@@ -71,11 +80,21 @@ class Tally:
     open_calls: frozenset[str] = frozenset()
     usage_before: Usage = NOTHING_USED
     """What earlier executions used: a runtime's own total counts from where its execution began."""
+    context_tokens: int = 0
+    """How large the conversation was when that was last reported; 0 when it never was."""
+    unreported_bytes: int = 0
+    """What was said since then."""
 
     @property
     def totals(self) -> Totals:
         """The countable part."""
-        return Totals(turns=self.turns, messages=self.messages, usage=self.usage)
+        return Totals(
+            turns=self.turns,
+            messages=self.messages,
+            usage=self.usage,
+            context_tokens=self.context_tokens,
+            unreported_bytes=self.unreported_bytes,
+        )
 
     def add(self, event: Event) -> Tally:
         """The tally after `event`."""
@@ -84,11 +103,14 @@ class Tally:
                 return self
             case AssistantEvent(content=content, usage=usage):
                 spent = self.usage + usage if usage is not None else self.usage
-                return _close(replace(self, usage=spent, answer=content or self.answer), event)
+                grown = self._grown(event, tokens_in(usage) if usage is not None else 0)
+                return _close(replace(grown, usage=spent, answer=content or self.answer), event)
             case ToolUseEvent(tool_use_id=call):
-                return _close(replace(self, open_calls=self.open_calls | {call or ""}), event)
+                grown = self._grown(event)
+                return _close(replace(grown, open_calls=self.open_calls | {call or ""}), event)
             case ToolResultEvent(tool_use_id=call):
-                return _close(replace(self, open_calls=self.open_calls - {call or ""}), event)
+                grown = self._grown(event)
+                return _close(replace(grown, open_calls=self.open_calls - {call or ""}), event)
             case ErrorEvent(message=message, code=code, extra=extra):
                 exit_reason = EXIT_OF_CODE.get(code or "", ExitReason.ERROR)
                 ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
@@ -116,8 +138,20 @@ class Tally:
                         api_duration_ms=complete.api_duration_ms,
                     ),
                 )
+            case Summary(tokens_after=tokens) if tokens is not None:
+                return replace(self, context_tokens=tokens, unreported_bytes=0)
+            case UserInput():
+                return _close(self._grown(event), event)
             case _:
                 return _close(self, event)
+
+    def _grown(self, event: MessageEvent, reported: int = 0) -> Tally:
+        """The tally once the conversation holds `event` too: as large as is reported, else larger by it."""
+        if event.parent_tool_use_id is not None:
+            return self  # a helper's own conversation
+        if reported:
+            return replace(self, context_tokens=reported, unreported_bytes=0)
+        return replace(self, unreported_bytes=self.unreported_bytes + size_of(event))
 
 
 def _usage_in(extra: dict[str, Any] | None) -> Usage | None:
@@ -130,9 +164,7 @@ def _usage_in(extra: dict[str, Any] | None) -> Usage | None:
         return None
 
 
-def _close(
-    tally: Tally, event: SystemEvent | AssistantEvent | ToolUseEvent | ToolResultEvent
-) -> Tally:
+def _close(tally: Tally, event: MessageEvent) -> Tally:
     """`tally` with the message counted that `event` ends, and its turn when nothing of it is open."""
     if not event.end or not is_message(event):
         return tally

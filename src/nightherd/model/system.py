@@ -213,6 +213,12 @@ class Summary(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.SUMMARY
     covers_message: int
+    """The number of the last message it stands for, in the whole conversation."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    """How large the conversation is estimated to be with the summary in place of them."""
+    written_by: str | None = None
+    """What wrote it: the model's name, or `digest` for one that no model was needed for."""
 
 
 class Complete(Payload, frozen=True, kw_only=True, omit_defaults=True):

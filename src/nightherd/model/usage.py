@@ -37,6 +37,19 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
+def tokens_in(usage: Usage) -> int:
+    """What was sent and what came back: how large the conversation was then."""
+    return (
+        usage.input_tokens
+        + usage.output_tokens
+        + usage.cache_creation_input_tokens
+        + usage.cache_read_input_tokens
+    )
+
+
+BYTES_PER_TOKEN = 4
+"""What a token is taken to be where nothing was reported."""
+
 NOTHING_USED = Usage()
 """Where every sum starts."""
 
@@ -47,10 +60,16 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: int = 0
     messages: int = 0
     usage: Usage = NOTHING_USED
+    context_tokens: int = 0
+    """How large the conversation was when that was last reported; 0 when it never was."""
+    unreported_bytes: int = 0
+    """What was said since then."""
 
     def __sub__(self, earlier: Totals) -> Totals:
         return Totals(
             turns=self.turns - earlier.turns,
             messages=self.messages - earlier.messages,
             usage=self.usage - earlier.usage,
+            context_tokens=self.context_tokens,
+            unreported_bytes=max(self.unreported_bytes - earlier.unreported_bytes, 0),
         )

@@ -21,6 +21,7 @@ from nightherd.model.session import (
     SessionMode,
     SessionQuery,
     SessionStatus,
+    is_expired,
 )
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.state.images import encode_images
@@ -201,12 +202,12 @@ class MemoryReader:
         mine = [row for row in self._rows.all(Session) if row.parent_session_id == session_id]
         return sorted(mine, key=lambda session: session.number)
 
-    def sessions_unused_since(self, at: datetime, limit: int) -> Sequence[Session]:
+    def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         waiting = (SessionStatus.CREATED, SessionStatus.PAUSED)
         found = [
             row
             for row in self._rows.all(Session)
-            if row.removed_at is None and row.status in waiting and row.last_active_at <= at
+            if row.removed_at is None and row.status in waiting and is_expired(row, at)
         ]
         return sorted(found, key=lambda session: session.last_active_at)[:limit]
 

@@ -64,10 +64,10 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(Session, "sessions_of_parent", (session_id,)) if rows else ()
 
-    def sessions_unused_since(self, at: datetime, limit: int) -> Sequence[Session]:
+    def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         rows = self._rows()
         values = (time_text(at), limit)
-        return rows.list(Session, "sessions_unused_since", values) if rows else ()
+        return rows.list(Session, "sessions_to_expire", values) if rows else ()
 
     def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
         rows = self._rows()

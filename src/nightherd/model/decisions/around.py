@@ -21,7 +21,7 @@ from nightherd.model.job import (
 from nightherd.model.money import MicroUsd
 from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionStatus
-from nightherd.model.usage import Totals
+from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 
 def owned(job_id: JobId, epoch: int, rows: Rows) -> Job | Refused:
@@ -132,7 +132,6 @@ def rested(
 ) -> Session:
     """The session after an execution; it grows by what the job's row did not count yet."""
     cost = session.cost_microusd + total.usage.cost_microusd - job.cost_microusd
-    used = own.usage.input_tokens + own.usage.output_tokens
     return replace(
         session,
         status=SESSION_LIFECYCLE.check(session.status, status),
@@ -140,5 +139,12 @@ def rested(
         turn_count=session.turn_count + total.turns - job.turns,
         message_count=session.message_count + total.messages - job.messages,
         cost_microusd=MicroUsd(cost),
-        token_estimate=used or session.token_estimate,
+        token_estimate=_context_tokens(session, total, own),
     )
+
+
+def _context_tokens(session: Session, total: Totals, own: Totals) -> int:
+    """How large the session's conversation is: as last reported, and four bytes to a token since."""
+    if total.context_tokens:
+        return total.context_tokens + total.unreported_bytes // BYTES_PER_TOKEN
+    return session.token_estimate + own.unreported_bytes // BYTES_PER_TOKEN

@@ -1,0 +1,78 @@
+"""What was said in a session, message by message: a page of it, or all, numbered as everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from nightherd.model.event import Event
+from nightherd.model.ids import JobId
+from nightherd.model.message import Message, whole_messages
+from nightherd.ports import Journals
+from nightherd.views.conversation import Segment, count_messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A message, its number in the conversation, and the job in whose journal it stands."""
+
+    number: int
+    job_id: JobId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPage:
+    """Some messages in a row, and where the page before them ends; None when they begin with the first."""
+
+    messages: Sequence[Spoken]
+    next_before: int | None
+
+
+def history_page(
+    journals: Journals,
+    parts: Sequence[Segment],
+    *,
+    limit: int,
+    before: int | None = None,
+    load_blobs: bool = False,
+) -> HistoryPage:
+    """The last `limit` messages, or the last before number `before`; no other is read."""
+    total = count_messages(parts)
+    last = total if before is None else min(before - 1, total)
+    first = max(last - limit + 1, 1)
+    messages = list(messages_between(journals, parts, first, last, load_blobs=load_blobs))
+    return HistoryPage(messages=messages, next_before=first if first > 1 else None)
+
+
+def all_messages(journals: Journals, parts: Sequence[Segment]) -> Iterator[Spoken]:
+    """Every message, first to last, whole."""
+    return messages_between(journals, parts, 1, count_messages(parts), load_blobs=True)
+
+
+def messages_between(
+    journals: Journals, parts: Sequence[Segment], first: int, last: int, *, load_blobs: bool
+) -> Iterator[Spoken]:
+    """Messages `first` to `last`, of whatever jobs they are."""
+    for part in parts:
+        low, high = max(first, part.first), min(last, part.last)
+        if low > high:
+            continue
+        number = low
+        for message in whole_messages(_events(journals, part, low, load_blobs=load_blobs)):
+            if number > high:
+                break
+            yield Spoken(number=number, job_id=part.job.id, message=message)
+            number += 1
+
+
+def _events(journals: Journals, part: Segment, first: int, *, load_blobs: bool) -> Iterator[Event]:
+    """The part's events from the beginning of message `first` on."""
+    skipped = first - part.first
+    after = (journals.seq_of_message(part.job.id, skipped) or 0) if skipped else 0
+    events = journals.read(part.job.id, after=after, load_blobs=load_blobs)
+    upto = part.upto
+    if upto is None:
+        return events
+    return takewhile(lambda event: event.seq <= upto, events)
