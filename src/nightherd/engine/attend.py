@@ -63,7 +63,8 @@ async def attend(
     """Execute the job as soon as it may be, or follow it when another worker has it; the job as it ended.
 
     `on_wait` is told once why it has to wait; `rescue` is called now and then meanwhile, for the worker
-    that is waited for may be gone. Stopped, the job is cancelled, whoever has it.
+    that is waited for may be gone. Stopped, the job is cancelled, whoever has it. A job that is suspended, or
+    is handed over because nobody waits for it any longer, is returned as it stands.
     """
     show = _Viewer(on_event)
     is_told = is_fenced = False
@@ -75,6 +76,9 @@ async def attend(
             raise JobNotFoundError(f"there is no job {job_id}")
         is_ours = job.status is JobStatus.PENDING and not is_fenced
         try:
+            if stopper.is_handed_over:
+                show.catch_up(job_id, workshop.journals)
+                return job
             if is_ours and workshop.lease.holds(workshop.clock.monotonic()):
                 return await _execute(job_id, agent, workshop, on_event=show, stopper=stopper)
         except FencedError:
@@ -85,7 +89,7 @@ async def attend(
                 is_told = True
         else:
             show.catch_up(job_id, workshop.journals)
-            if job.is_terminal:
+            if job.is_terminal or job.status is JobStatus.SUSPENDED:
                 return job
         if rescue is not None and look % LOOKS_PER_RESCUE == 0:
             with suppress(NightherdError):  # whoever does the work says what is wrong

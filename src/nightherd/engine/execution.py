@@ -31,6 +31,7 @@ from nightherd.model.change import (
     Answer,
     Applied,
     Change,
+    LoseExecution,
     RecordRuntimeSession,
     Refused,
     SettleExecution,
@@ -41,7 +42,7 @@ from nightherd.model.change import (
 from nightherd.model.event import SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import End, Suspended
@@ -116,6 +117,8 @@ async def carry_on(
             stop = told if told is not None else await running.to_the_end()
             if stopper.is_abandoned:
                 raise FencedError(f"{job.id} is no longer this worker's")
+            if stopper.is_handed_over and stop is SILENT_END:
+                return await _hand_over(job, before, recorder, workshop)
             stop = await _after(job, agent, stop, recorder, workshop)
             closing = watch.closing(stop)
             recorder.record(_last_word(stop))
@@ -189,6 +192,24 @@ async def _note_runtime_session(job: Job, workshop: Workshop, runtime_session_id
         ]
     )
     job_of(answer)
+
+
+async def _hand_over(job: Job, before: Tally, recorder: Recorder, workshop: Workshop) -> Job:
+    """Give the job back: it waits, and whoever takes it next goes on with it."""
+    tally = recorder.tally
+    change = LoseExecution(
+        job_id=job.id,
+        epoch=job.epoch,
+        at=workshop.clock.now(),
+        reason="its worker gave it back",
+        max_restarts=0,
+        last_seq=recorder.last_seq,
+        total=tally.totals,
+        own=tally.totals - before.totals,
+        is_planned=True,
+    )
+    (answer,) = await workshop.state.apply([change])
+    return job_of(answer)
 
 
 async def _settle(

@@ -56,7 +56,7 @@ class Running:
         stop: Stop | None = None
         with scope:
             stop = await self.watch.before_start() or await self._try_until_over()
-        if stopper.is_abandoned:
+        if stopper.is_abandoned or (stopper.is_handed_over and scope.cancelled_caught):
             return SILENT_END  # nothing more is said about a job that is not ours
         if scope.cancelled_caught and stopper.reason is not None:
             return Outcome(exit_reason=stopper.reason)

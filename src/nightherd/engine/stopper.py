@@ -13,12 +13,19 @@ class Stopper:
     def __init__(self) -> None:
         self.reason: ExitReason | None = None
         self.is_abandoned = False
+        self.is_handed_over = False
         self.scope = anyio.CancelScope()
 
     def stop(self, reason: ExitReason) -> None:
         """Stop now; the first reason counts."""
         if self.reason is None:
             self.reason = reason
+            self.scope.cancel()
+
+    def hand_over(self) -> None:
+        """Stop now and give the job back: it waits for another worker, which goes on with it."""
+        if self.reason is None:
+            self.is_handed_over = True
             self.scope.cancel()
 
     def abandon(self) -> None:

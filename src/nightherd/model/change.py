@@ -14,6 +14,7 @@ from typing import Any
 
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobTexts
@@ -34,6 +35,7 @@ Row = (
     | AgentState
     | ScheduleState
     | ScheduleOverride
+    | Delivery
     | Slot
     | Checkpoint
 )
@@ -183,6 +185,8 @@ class LoseExecution:
     last_seq: int
     total: Totals
     own: Totals
+    is_planned: bool = False
+    """Whether its owner gave it back in order: that is no restart, and no reason to give up on it."""
     auto_resume: bool = True
     """Whether it goes on by itself; if not, the job ends as interrupted, and its session can be resumed."""
 
@@ -262,6 +266,14 @@ class FireSlot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDelivery:
+    """A message came in by a webhook and gets its one outcome: `job`, or ignored for the delivery's reason."""
+
+    delivery: Delivery
+    job: SubmitJob | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveCheckpoint:
     """Put a bookmark at a place of the job's record. Its number and key are given by the store."""
 
@@ -313,6 +325,7 @@ Change = (
     | EndWorker
     | ResetAgent
     | FireSlot
+    | RecordDelivery
     | PlanSchedule
     | OverrideSchedule
     | SaveCheckpoint

@@ -248,7 +248,9 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
             )
         )
     is_cancelled = job.cancel_requested_at is not None
-    is_given_up = job.restart_count >= change.max_restarts or not change.auto_resume
+    is_given_up = not change.is_planned and (
+        job.restart_count >= change.max_restarts or not change.auto_resume
+    )
     is_over = is_cancelled or is_given_up
     session = session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
@@ -263,7 +265,10 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
         )
         return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
     waiting = replace(
-        after, status=JobStatus.PENDING, worker=None, restart_count=job.restart_count + 1
+        after,
+        status=JobStatus.PENDING,
+        worker=None,
+        restart_count=job.restart_count + (0 if change.is_planned else 1),
     )
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
 

@@ -1,0 +1,150 @@
+"""Resuming and forking as jobs: the work goes on in the session it was done in, or in a branch of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nightherd.engine.execution import job_of
+from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import JobNotFoundError, RefusedError, SessionNotFoundError
+from nightherd.model.agent import Agent
+from nightherd.model.change import ResumeJob
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.session import SESSION_LIFECYCLE, Session
+from nightherd.model.trigger import TriggerType
+
+GO_ON = "Go on from where you left off."
+"""What a job that goes on in an old session is asked when nothing else is said."""
+
+Rescue = Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the work that goes on is asked, and allowed, besides."""
+
+    prompt: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+async def resume_job(
+    job_id: JobId, agent: Agent, wish: Wish, workshop: Workshop, *, rescue: Rescue
+) -> Job:
+    """The job that goes on: the same one when it was suspended or interrupted, a new one when it had ended.
+
+    `RefusedError` while it runs, or waits for a worker anyway.
+    """
+    job = _job(job_id, workshop)
+    if job.status is JobStatus.RUNNING:
+        # Its worker may be gone, and nobody has noticed yet.
+        await rescue()
+        job = _job(job_id, workshop)
+        if job.status is JobStatus.RUNNING:
+            raise RefusedError(f"job {job_id} is running", hint=f"nightherd jobs tail {job_id} -f")
+        if job.status is JobStatus.PENDING:
+            return job
+    if job.status is JobStatus.PENDING:
+        raise RefusedError(f"job {job_id} waits for a worker already", hint="nightherd worker")
+    if job.status is JobStatus.SUSPENDED:
+        masked = None if wish.prompt is None else str(workshop.secrets.mask(wish.prompt))
+        change = ResumeJob(
+            job_id=job_id, at=workshop.clock.now(), prompt=masked, overrides=wish.overrides
+        )
+        (answer,) = await workshop.state.apply([change])
+        return job_of(answer)
+    if job.session_id is None:
+        raise RefusedError(f"job {job_id} has no session to go on in")
+    return await go_on_in(job.session_id, agent, wish, workshop, resumed_from=job_id)
+
+
+async def go_on_in(
+    session_id: SessionId,
+    agent: Agent,
+    wish: Wish,
+    workshop: Workshop,
+    *,
+    resumed_from: JobId | None = None,
+) -> Job:
+    """A new job in that session, or, when the session is over and read-only, in a branch of its end."""
+    session = session_named(session_id, workshop)
+    _check_agent(session, agent)
+    if resumed_from is None:
+        jobs = workshop.reader.jobs_of_session(session_id)
+        resumed_from = jobs[-1].id if jobs else None
+    if session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None:
+        session, _ = await branch(session, None, workshop)
+    request = SubmitRequest(
+        agent=agent,
+        prompt=wish.prompt if wish.prompt is not None else GO_ON,
+        inputs=wish.inputs,
+        overrides=wish.overrides,
+        into=session.id,
+        channel_id=session.channel_id,
+        resumed_from=resumed_from,
+    )
+    return (await submit(request, workshop)).job
+
+
+async def run_fork(
+    session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish, workshop: Workshop
+) -> Job:
+    """A new job in a new branch of that session; it knows which job wrote the place it branches from."""
+    session = session_named(session_id, workshop)
+    _check_agent(session, agent)
+    made, point = await branch(session, at, workshop)
+    request = SubmitRequest(
+        agent=agent,
+        prompt=wish.prompt if wish.prompt is not None else GO_ON,
+        inputs=wish.inputs,
+        overrides=wish.overrides,
+        into=made.id,
+        channel_id=made.channel_id,
+        trigger_type=TriggerType.FORK,
+        forked_from=point.place.job_id if point.place is not None else None,
+    )
+    return (await submit(request, workshop)).job
+
+
+async def branch(
+    session: Session, at: ForkAt | None, workshop: Workshop
+) -> tuple[Session, ForkPoint]:
+    """A branch of the session at that place, else at its end."""
+    point = find_point(workshop.reader, workshop.journals, session, at)
+    made = await fork_session(
+        session,
+        point,
+        state=workshop.state,
+        clock=workshop.clock,
+        random_text=workshop.random_text,
+    )
+    return made, point
+
+
+def session_named(session_id: SessionId, workshop: Workshop) -> Session:
+    """The session, which has to be there."""
+    session = workshop.reader.find_session(session_id)
+    if session is None:
+        raise SessionNotFoundError(f"there is no session {session_id}")
+    return session
+
+
+def _job(job_id: JobId, workshop: Workshop) -> Job:
+    job = workshop.reader.find_job(job_id)
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}")
+    return job
+
+
+def _check_agent(session: Session, agent: Agent) -> None:
+    """What was said to one agent is not for another."""
+    if session.agent != agent.name:
+        raise RefusedError(
+            f"session {session.id} belongs to agent {session.agent!r}, not to {agent.name!r}",
+            hint=f"nightherd run {session.agent} --resume {session.id}",
+        )
