@@ -1,0 +1,187 @@
+"""Loading `state_persistence.yaml`: what is shipped, what a project lays over it, every mistake located."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from nightherd.config.complaint import described
+from nightherd.config.documents import Documents
+from nightherd.config.findings import Findings
+from nightherd.config.node import Entry, MappingNode, Node, ScalarNode, problem_at
+from nightherd.config.paths import real_path
+from nightherd.config.plain import plain_value
+from nightherd.config.schema.persistence import FieldSchema, PersistenceFile, Triggers
+from nightherd.config.validate import check
+from nightherd.errors import ConfigInvalidError
+from nightherd.model.persistence import (
+    Backoff,
+    Cleanup,
+    OnCompletion,
+    Performance,
+    Persistence,
+    Retention,
+    Trigger,
+    WriteRetry,
+)
+from nightherd.model.trigger_point import TriggerPoint
+
+SHIPPED_NAME = "nightherd/state_schema.yaml"
+SHIPPED = Path(__file__).parent / "data" / "state_schema.yaml"
+PROJECT_FILE = Path("config", "state_persistence.yaml")
+"""Inside the state directory."""
+LONGEST_CHAIN = 20
+
+
+def load_persistence(state_dir: Path) -> Persistence:
+    """What is shipped, with the project's own file laid over it; `ConfigInvalidError` with all mistakes."""
+    findings = Findings()
+    found = check_persistence(state_dir, findings)
+    if found is None:
+        raise ConfigInvalidError(findings.errors)
+    return found
+
+
+def check_persistence(state_dir: Path, findings: Findings) -> Persistence | None:
+    """The same, mistakes put among `findings`."""
+    project = state_dir / PROJECT_FILE
+    is_project = project.exists() or project.is_symlink()
+    documents = Documents(findings)
+    before = len(findings.errors)
+    node = _chained(str(project if is_project else SHIPPED), documents, findings, ())
+    if node is None or len(findings.errors) > before:
+        return None
+    checked = check(PersistenceFile, node, findings, path="")
+    if checked is None:
+        return None
+    return _resolved(checked, is_project=is_project)
+
+
+def _chained(
+    path: str,
+    documents: Documents,
+    findings: Findings,
+    chain: tuple[str, ...],
+    *,
+    named_by: Node | None = None,
+) -> MappingNode | None:
+    """The file with everything it extends laid under it."""
+    node = documents.open(path, named_by=named_by, where="extends")
+    if node is None:
+        return None
+    if not isinstance(node, MappingNode):
+        message = f"expected a mapping of keys to values, got {described(node)}"
+        findings.add(problem_at(node, message))
+        return None
+    named = node.get("extends")
+    own = MappingNode(node.spot, {key: e for key, e in node.entries.items() if key != "extends"})
+    if named is None:
+        return own
+    if not isinstance(named, ScalarNode) or not isinstance(plain_value(named), str):
+        message = f"expected the name of a file, got {described(named)}"
+        findings.add(problem_at(named, message, path="extends"))
+        return None
+    below_path = _named(named.text, path)
+    files = (*chain, real_path(path))
+    if real_path(below_path) in files or len(files) > LONGEST_CHAIN:
+        names = " -> ".join(Path(one).name for one in (*files, below_path))
+        findings.add(problem_at(named, f"this file extends itself: {names}", path="extends"))
+        return None
+    below = _chained(below_path, documents, findings, files, named_by=named)
+    return None if below is None else _laid_over(below, own)
+
+
+def _named(text: str, by: str) -> str:
+    """The file that `extends` means: the shipped one, or one relative to the file that names it."""
+    if text == SHIPPED_NAME:
+        return str(SHIPPED)
+    return os.path.join(os.path.dirname(by), text)  # noqa: PTH118, PTH120 (text in, text out)
+
+
+def _laid_over(below: MappingNode, top: MappingNode) -> MappingNode:
+    """`top` over `below`, key by key; null takes a key away."""
+    entries = dict(below.entries)
+    for key, entry in top.entries.items():
+        known = entries.get(key)
+        if isinstance(entry.value, ScalarNode) and plain_value(entry.value) is None:
+            if known is not None and not _is_default(key, top):
+                del entries[key]
+                continue
+            entries[key] = entry
+        elif known is not None and isinstance(known.value, MappingNode):
+            inner = entry.value
+            is_mapping = isinstance(inner, MappingNode)
+            merged = _laid_over(known.value, inner) if is_mapping else inner  # type: ignore[arg-type]  # just looked
+            entries[key] = Entry(entry.key, merged)
+        else:
+            entries[key] = entry
+    return MappingNode(top.spot, entries)
+
+
+def _is_default(key: str, mapping: MappingNode) -> bool:
+    """Whether null is a value here: the default of a field may be null."""
+    return key == "default" and ("type" in mapping.entries or "description" in mapping.entries)
+
+
+def _resolved(file: PersistenceFile, *, is_project: bool) -> Persistence:
+    performance, retention = file.checkpoint.performance, file.retention
+    return Persistence(
+        schema_version=file.schema_version,
+        required=file.state.required,
+        schema=_schema(file.state.schema_),
+        triggers=_triggers(file.checkpoint.triggers),
+        performance=Performance(
+            incremental=performance.incremental,
+            compress=performance.compress,
+            atomic=performance.atomic,
+            retry=WriteRetry(
+                enabled=performance.retry.enabled,
+                max_attempts=performance.retry.max_attempts,
+                backoff=Backoff(performance.retry.backoff),
+            ),
+        ),
+        retention=Retention(
+            max_checkpoints=retention.max_checkpoints,
+            cleanup=Cleanup(
+                enabled=retention.cleanup.enabled,
+                keep_last_n=retention.cleanup.keep_last_n,
+                delete_older_than_days=retention.cleanup.delete_older_than_days,
+            ),
+            action=OnCompletion(retention.on_completion.action),
+            archive_path=retention.on_completion.archive_path,
+        ),
+        is_project=is_project,
+    )
+
+
+def _triggers(triggers: Triggers) -> Mapping[TriggerPoint, Trigger]:
+    found = {
+        TriggerPoint.PRE_TURN: triggers.pre_turn,
+        TriggerPoint.POST_LLM: triggers.post_llm,
+        TriggerPoint.POST_TOOLS: triggers.post_tools,
+        TriggerPoint.ON_SUSPEND: triggers.on_suspend,
+        TriggerPoint.ON_ERROR: triggers.on_error,
+        TriggerPoint.ON_CANCEL: triggers.on_cancel,
+    }
+    return {
+        point: Trigger(enabled=one.enabled, description=one.description, priority=one.priority)
+        for point, one in found.items()
+        if one is not None
+    }
+
+
+def _schema(schema: FieldSchema) -> dict[str, object]:
+    """The schema as a document: only what was said."""
+    said: dict[str, object] = {}
+    for name in schema.model_fields_set:
+        value = getattr(schema, name)
+        if name == "properties" and value is not None:
+            said[name] = {key: _schema(inner) for key, inner in value.items()}
+        elif isinstance(value, FieldSchema):
+            said[name] = _schema(value)
+        elif isinstance(value, tuple):
+            said[name] = list(value)
+        elif value is not None or name == "default":
+            said[name] = value
+    return said

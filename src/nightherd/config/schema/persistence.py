@@ -1,0 +1,126 @@
+"""`state_persistence.yaml`: when checkpoints are made, how state is written, how long it is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nightherd.config.schema.types import Count, Filling, Flag, Model, Text, Whole, refuse
+from nightherd.model.persistence import MUST_SAVE
+
+TypeName = Literal["object", "array", "string", "integer", "number", "boolean", "null"]
+Priority = Annotated[int, Field(ge=1, le=MUST_SAVE)]
+VERSIONS = ("1.0.0", "1.1.0")
+"""The versions of the format that are understood, oldest first."""
+
+
+class FieldSchema(Model):
+    """What one field of a `state.json` looks like."""
+
+    type: TypeName | tuple[TypeName, ...] | None = Field(None, description="Its type, or types.")
+    description: Text | None = Field(None, description="What it says.")
+    default: Any = Field(None, description="Its value in a file that lacks it.")
+    properties: dict[str, FieldSchema] | None = Field(None, description="The fields inside it.")
+    required: tuple[Filling, ...] | None = Field(None, description="Fields it must have.")
+    items: FieldSchema | None = Field(None, description="What the items of the list look like.")
+    enum: tuple[Any, ...] | None = Field(None, description="The values it may have.")
+    format: Literal["date-time"] | None = Field(None, description="What its text spells.")
+
+
+class State(Model):
+    """What a `state.json` holds."""
+
+    required: tuple[Filling, ...] = Field(description="Fields it must have.")
+    schema_: FieldSchema = Field(alias="schema", description="What it looks like.")
+
+
+class Trigger(Model):
+    """One place of a run at which a checkpoint can be made."""
+
+    enabled: Flag = Field(description="Whether one is made there.")
+    description: Text = Field(description="Which place it is.")
+    priority: Priority = Field(
+        description="How much it counts among those on one line; 10 is always saved, and synced."
+    )
+
+    @model_validator(mode="after")
+    def always_saved(self) -> Self:
+        """What must be saved cannot be switched off."""
+        if self.priority == MUST_SAVE and not self.enabled:
+            message = f"a trigger of priority {MUST_SAVE} is always saved; it cannot be disabled"
+            raise refuse("conflict", message, key="enabled")
+        return self
+
+
+class Triggers(Model):
+    """When checkpoints are made; one that was deleted is never made."""
+
+    pre_turn: Trigger | None = Field(None, description="Before the model is asked.")
+    post_llm: Trigger | None = Field(None, description="After the model has answered.")
+    post_tools: Trigger | None = Field(None, description="After the tools have run.")
+    on_suspend: Trigger = Field(description="When the job begins to wait.")
+    on_error: Trigger = Field(description="When the job fails.")
+    on_cancel: Trigger = Field(description="When somebody ends the job.")
+
+
+class Retry(Model):
+    """What happens when the file cannot be written."""
+
+    enabled: Flag = Field(description="Whether it is tried again.")
+    max_attempts: Count = Field(description="How often it is tried at most.")
+    backoff: Literal["exponential", "linear", "fixed"] = Field(
+        description="How the pauses between tries grow."
+    )
+
+
+class Performance(Model):
+    """How `state.json` is written."""
+
+    incremental: Flag = Field(
+        description="Whether it is written only when a job stops, not at every checkpoint."
+    )
+    compress: Flag = Field(description="Whether it is written as state.json.gz.")
+    atomic: Flag = Field(
+        description="Whether it is written beside the old one and then replaces it."
+    )
+    retry: Retry = Field(description="What happens when it cannot be written.")
+
+
+class Checkpoints(Model):
+    """When checkpoints are made, and how state is written then."""
+
+    triggers: Triggers = Field(description="When they are made.")
+    performance: Performance = Field(description="How state is written.")
+
+
+class Cleanup(Model):
+    """Which old checkpoints go."""
+
+    enabled: Flag = Field(description="Whether any go because of their age.")
+    keep_last_n: Whole = Field(description="How many of the last ones stay in any case.")
+    delete_older_than_days: Whole = Field(description="The age beyond which they go.")
+
+
+class Completion(Model):
+    """What becomes of a job's checkpoints once it has ended."""
+
+    action: Literal["archive", "delete", "keep"] = Field(description="What is done with them.")
+    archive_path: Filling = Field(description="Where they are put, inside the state directory.")
+
+
+class Retention(Model):
+    """How long checkpoints are kept."""
+
+    max_checkpoints: Count = Field(description="How many are kept of one job.")
+    cleanup: Cleanup = Field(description="Which old ones go.")
+    on_completion: Completion = Field(description="What becomes of them at the end of the job.")
+
+
+class PersistenceFile(Model):
+    """The whole file, everything it extends laid under it."""
+
+    schema_version: Literal["1.0.0", "1.1.0"] = Field(description="Version of the format.")
+    state: State = Field(description="What a state.json holds.")
+    checkpoint: Checkpoints = Field(description="When checkpoints are made.")
+    retention: Retention = Field(description="How long they are kept.")
