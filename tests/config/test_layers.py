@@ -149,7 +149,7 @@ def test_older_names_of_keys_are_understood_in_every_layer(folder: Folder) -> No
         defaults: {working_directory: there, docker: {base_image: old}}
         agents:
           - path: agents/agent.yaml
-            overrides: {schedules: {x: {type: cron, expression: "0 9 * * *"}}}
+            overrides: {schedules: {x: {type: cron, expression: "0 9 * * *", prompt: go}}}
           - {name: b, docker: {image: new}}
         """)
 

@@ -136,8 +136,8 @@ def test_ten_different_mistakes_are_ten_located_problems(folder: Folder) -> None
         ("schedules: {'a b': {cron: '@daily'}}", ["17 'a b' is not a name"]),
         ("schedules: [{cron: '@daily'}]", ["17 a schedule in a list needs a 'name'"]),
         (
-            "schedules: [{name: x, cron: '@daily'}, {name: x, cron: '@daily'}]",
-            ["51 a second schedule"],
+            "schedules: [{name: x, cron: '@daily', prompt: go}, {name: x, cron: '@daily'}]",
+            ["63 a second schedule"],
         ),
         ("schedules: {x: {cron: '@daily', sesion: {}}}", ["37 unknown key 'sesion'"]),
         ("session: {mode: forever}", ["21 'forever' is not one of fresh_per_job, persistent"]),

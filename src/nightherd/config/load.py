@@ -25,9 +25,10 @@ from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.validate import check
 from nightherd.config.wording import quote
-from nightherd.errors import ConfigInvalidError, ConfigNotFoundError
+from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
 from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Problem, Severity
+from nightherd.model.scheduled import prompt_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
             continue
         agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
         check_script(agent, draft, findings)
+        check_schedules(agent, draft, findings)
         first = declared.setdefault(agent.name, draft)
         if first is not draft:
             message = f"a second agent called {quote(agent.name)}"
@@ -148,6 +150,21 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
             continue
         agents.append((agent, Section(draft.node, checked)))
     return agents
+
+
+def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
+    """A schedule's job has to be asked something, and what its prompt uses has to be there."""
+    values = {"repo": agent.repo} if agent.repo is not None else {}
+    section = draft.node.get("schedules")
+    for schedule in agent.schedules.values():
+        entry = section.entries.get(schedule.name) if isinstance(section, MappingNode) else None
+        inputs = {f"inputs.{name}": value for name, value in schedule.inputs.items()}
+        try:
+            prompt_text(agent, schedule, {**values, **inputs})
+        except InvalidValueError as error:
+            place = entry.key if entry is not None else draft.declared
+            path = f"{draft.path}.schedules.{schedule.name}"
+            findings.add(problem_at(place, error.message, path=path))
 
 
 def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:

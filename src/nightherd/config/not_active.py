@@ -27,7 +27,7 @@ class Waiting:
 
 
 CLAUDE = "running agents with Claude"
-SCHEDULING = "schedules"
+WEBHOOKS = "webhooks"
 TOOLS = "tools and permissions"
 CONTAINERS = "containers"
 DAEMON = "the daemon"
@@ -39,7 +39,12 @@ DEFAULT_RUNTIME = "sdk"
 
 AGENT_KEYS = (
     Waiting("runtime", "the native runtime", frozenset({"native"})),
-    Waiting("schedules", SCHEDULING),
+    Waiting("schedules.*.type", WEBHOOKS, frozenset({"webhook"})),
+    Waiting("schedules.*.type", "chat", frozenset({"chat"})),
+    Waiting("schedules.*.trigger.type", WEBHOOKS, frozenset({"webhook"})),
+    Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
+    Waiting("schedules.*.limits.per_day", "limits of one schedule over a day"),
+    Waiting("schedules.*.work_source", "work sources"),
     Waiting("system_prompt", CLAUDE, runtimes=MODELS),
     Waiting("model", CLAUDE, runtimes=MODELS),
     Waiting("fallback_model", CLAUDE, runtimes=MODELS),
@@ -95,6 +100,10 @@ def notices(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterato
 def entries_at(node: MappingNode, key: str) -> Iterator[tuple[Entry, str]]:
     """The entry of a dotted key, if the document has it, and the key as it was written."""
     first, _, rest = key.partition(".")
+    if first == "*":
+        for name in node.entries:
+            yield from entries_at(node, f"{name}.{rest}")
+        return
     entry = node.entries.get(first.removesuffix("[]"))
     if entry is None:
         return

@@ -17,6 +17,7 @@ from nightherd.config.resolve_claude import (
 )
 from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
 from nightherd.config.resolve_limits import limit_hooks, resolve_limits
+from nightherd.config.resolve_schedules import resolve_schedules
 from nightherd.config.resolve_session import resolve_session, shortest
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
@@ -105,6 +106,7 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         default_prompt=agent.default_prompt,
         script=resolve_script(agent.script),
         session=session,
+        schedules=resolve_schedules(agent.schedules),
         job_timeout=shortest(agent.job_timeout, session.job_timeout),
         max_concurrent=1 if agent.instances is None else agent.instances.max_concurrent,
         model=agent.model or session.model,

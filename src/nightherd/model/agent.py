@@ -12,6 +12,7 @@ from nightherd.model.hook import Hook, Identity
 from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.mcp import McpServer
 from nightherd.model.money import MicroUsd
+from nightherd.model.schedule_rule import Schedule
 from nightherd.model.script import Script
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
@@ -52,6 +53,8 @@ class Agent:
     script: Script | None = None
     session: SessionTerms = field(default_factory=SessionTerms)
     """How its jobs share context, and for how long."""
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    """Rules in time that make jobs of it, by name."""
     job_timeout: timedelta | None = None
     max_concurrent: int = 1
     """How many of its jobs may run at once, whatever started them."""

@@ -8,7 +8,9 @@ from datetime import timedelta
 from enum import StrEnum
 
 from nightherd.model.duration import format_duration
-from nightherd.model.session import SessionMode
+from nightherd.model.hook import Hook
+from nightherd.model.limits import NO_LIMITS, Limits
+from nightherd.model.session_terms import SessionTerms
 
 UTC_NAME = "UTC"
 
@@ -71,10 +73,14 @@ class Schedule:
     pause_after: int = 5
     """Failures in a row after which it pauses itself; 0 for never."""
     job_timeout: timedelta | None = None
-    session_mode: SessionMode | None = None
+    session: SessionTerms | None = None
     """How its jobs share context, when not as the agent says; such a session is the schedule's own."""
     resume_session: bool | None = None
-    """True: its jobs go on in the agent's one session; False: each begins anew."""
+    """True: each job goes on where the last one ended; False: each begins anew. None: as the agent says."""
+    limits: Limits = NO_LIMITS
+    """What each of its jobs may use; what is not said is as the agent says."""
+    hooks: tuple[Hook, ...] = ()
+    """What is done besides when something happens to one of its jobs."""
     output_to_file: bool = False
     """Whether each of its jobs also leaves its record as plain text."""
 

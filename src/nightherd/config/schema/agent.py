@@ -178,6 +178,17 @@ class AgentSettings(Model):
     chat: Chat | None = Field(None, description="Where people talk to it.")
 
     @model_validator(mode="after")
+    def schedules_have_one_name(self) -> Self:
+        """A `name` inside the mapping form may only repeat the key."""
+        for key, schedule in (self.schedules or {}).items():
+            if schedule.name not in (None, key):
+                message = (
+                    f"schedule {key!r} says that its name is {schedule.name!r}; give one of them"
+                )
+                raise refuse("conflict", message, key="schedules")
+        return self
+
+    @model_validator(mode="after")
     def one_spelling_of_each_limit(self) -> Self:
         """`max_turns` and `limits.turns` are two spellings of one limit, as are the two of spending."""
         limits = self.limits

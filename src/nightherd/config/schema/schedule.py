@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -23,6 +24,8 @@ from nightherd.config.schema.types import (
     refuse,
 )
 from nightherd.config.schema.work_source import WorkSource
+
+SHORTEST = timedelta(seconds=1)
 
 ScheduleType = Literal["interval", "cron", "webhook", "chat"]
 
@@ -81,6 +84,19 @@ class Schedule(Model):
     )
 
     @model_validator(mode="after")
+    def says_one_thing_about_sessions(self) -> Self:
+        """`resume_session` and `session.mode` must not contradict each other."""
+        if self.session is not None and self.resume_session is not None:
+            is_shared = self.session.mode != "fresh_per_job"
+            if is_shared != self.resume_session:
+                word = "true" if self.resume_session else "false"
+                message = (
+                    f"'resume_session: {word}' contradicts 'session.mode: {self.session.mode}'"
+                )
+                raise refuse("conflict", message, key="resume_session")
+        return self
+
+    @model_validator(mode="after")
     def is_due_somehow(self) -> Self:
         """One spelling of when it is due, complete."""
         flat = [key for key in ("type", "interval", "cron") if getattr(self, key) is not None]
@@ -105,6 +121,8 @@ class NamedSchedule(Schedule):
 
 def check_rule(kind: str, *, every: object, cron: object, names: tuple[str, str]) -> None:
     """Refuse a rule that its type does not go with."""
+    if isinstance(every, timedelta) and every < SHORTEST:
+        raise refuse("incomplete", "an interval is at least 1s", key=names[0])
     given = {names[0]: every is not None, names[1]: cron is not None}
     wanted = {"interval": names[0], "cron": names[1]}.get(kind)
     for name, is_given in given.items():

@@ -1,0 +1,69 @@
+"""What a schedule means for its jobs: the request it makes of its agent, and the agent as they have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from nightherd.errors import InvalidValueError, NotFoundError
+from nightherd.model.agent import Agent
+from nightherd.model.schedule_rule import Schedule
+from nightherd.model.session import SessionMode
+from nightherd.model.session_terms import SessionTerms
+from nightherd.model.template import render
+
+
+def session_terms(agent: Agent, schedule: Schedule) -> SessionTerms | None:
+    """The terms of the schedule's own sessions; None when its jobs share the agent's."""
+    if schedule.session is not None:
+        return schedule.session
+    if schedule.resume_session is None or schedule.resume_session == agent.session.is_shared:
+        return None
+    mode = SessionMode.PERSISTENT if schedule.resume_session else SessionMode.FRESH_PER_JOB
+    return replace(agent.session, mode=mode)
+
+
+def for_schedule(agent: Agent, name: str | None) -> Agent:
+    """The agent as a job of that schedule has it; as it is for a job of none, or of one that is gone."""
+    schedule = agent.schedules.get(name) if name is not None else None
+    if schedule is None:
+        return agent
+    terms = session_terms(agent, schedule) or agent.session
+    bounds = (agent.job_timeout, schedule.job_timeout, terms.job_timeout)
+    timeouts: list[timedelta] = [bound for bound in bounds if bound is not None]
+    own = schedule.session
+    return replace(
+        agent,
+        session=terms,
+        job_timeout=min(timeouts, default=None),
+        model=(own.model if own is not None else None) or agent.model,
+        max_turns=(own.max_turns if own is not None else None) or agent.max_turns,
+        limits=replace(schedule.limits.over(agent.limits), per_day=agent.limits.per_day),
+        hooks=(*agent.hooks, *schedule.hooks),
+    )
+
+
+def prompt_text(agent: Agent, schedule: Schedule, values: Mapping[str, str]) -> str:
+    """What a job of the schedule is asked, or `InvalidValueError` when nothing says what."""
+    template = schedule.prompt if schedule.prompt is not None else agent.default_prompt
+    if template is None or not template.strip():
+        raise InvalidValueError(
+            f"schedule {schedule.name!r} has no 'prompt', and its agent no 'default_prompt'"
+        )
+    return render(template, values)
+
+
+def find_schedule(agents: Mapping[str, Agent], reference: str) -> tuple[Agent, Schedule]:
+    """The schedule that `AGENT/NAME` means."""
+    agent_name, slash, name = reference.partition("/")
+    if not slash or not name:
+        raise InvalidValueError(
+            f"{reference!r} is no schedule; write AGENT/NAME", hint="nightherd schedule list"
+        )
+    agent = agents.get(agent_name)
+    schedule = agent.schedules.get(name) if agent is not None else None
+    if agent is None or schedule is None:
+        what = f"agent {agent_name!r}" if agent is None else f"schedule {reference!r}"
+        raise NotFoundError(f"the fleet has no {what}", hint="nightherd schedule list")
+    return agent, schedule
