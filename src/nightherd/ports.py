@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.change import Answer, Change
     from nightherd.model.checkpoint import Checkpoint
     from nightherd.model.event import Event
+    from nightherd.model.delivery import Delivery
     from nightherd.model.execution import Execution
     from nightherd.model.hook import HttpRequest, ShellCommand
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
@@ -119,6 +120,9 @@ class FleetReader(Protocol):
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         """The schedule's slots, newest due first."""
+
+    def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
+        """What came in by the endpoint, newest first."""
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
         """Whether a job of one of `agents` waits; cheap enough to ask all the time."""

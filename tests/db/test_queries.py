@@ -24,6 +24,8 @@ PARAMETERS = {
     "current_session": ("grazer", "persistent", "", ""),
     "last_job_number": (),
     "last_session_number": (),
+    "delivery_by_key": ("issues/1",),
+    "deliveries_of_endpoint": ("issues", 20),
     "outbox_span": (),
     "outbox_after": (3,),
     "outbox_clear": (3,),

@@ -12,6 +12,7 @@ from nightherd.model.agent_state import AGENT_LIFECYCLE, AgentState
 from nightherd.model.change import Answer, Applied, Change
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.decide import decide
+from nightherd.model.delivery import Delivery
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import JOB_LIFECYCLE, Job, JobStatus
@@ -43,7 +44,7 @@ FIRST: dict[type, Any] = {
     Worker: WorkerStatus.ALIVE,
 }
 """Where a new row begins; agents and schedules have no row before something happens to them."""
-WRITTEN_ONCE = (Slot, Checkpoint)
+WRITTEN_ONCE = (Slot, Checkpoint, Delivery)
 
 
 class DictRows:

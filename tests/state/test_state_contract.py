@@ -8,13 +8,16 @@ from types import ModuleType
 import anyio
 import pytest
 
-from nightherd.testing import fleet_contract, state_contract
+from nightherd.testing import delivery_contract, fleet_contract, state_contract
+from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from state.stores import STATES, StateFactory
 
 
-@pytest.mark.parametrize("check", [*CHECKS, *FLEET_CHECKS], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [*CHECKS, *FLEET_CHECKS, *DELIVERY_CHECKS], ids=lambda check: check.__name__
+)
 @pytest.mark.parametrize("factory", STATES.values(), ids=STATES.keys())
 def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path: Path) -> None:
     async def main() -> None:
@@ -25,7 +28,12 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("module", "checks"), [(state_contract, CHECKS), (fleet_contract, FLEET_CHECKS)]
+    ("module", "checks"),
+    [
+        (state_contract, CHECKS),
+        (fleet_contract, FLEET_CHECKS),
+        (delivery_contract, DELIVERY_CHECKS),
+    ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:
     written = {name for name in vars(module) if name.startswith("check_")}

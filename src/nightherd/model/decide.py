@@ -15,6 +15,7 @@ from nightherd.model import schedule_change
 from nightherd.model.change import Answer, Change
 from nightherd.model.decisions import (
     claims,
+    deliveries,
     jobs,
     records,
     schedules,
@@ -44,6 +45,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.EndWorker: workers.end,
     changes.ResetAgent: schedules.reset_agent,
     changes.FireSlot: schedules.fire,
+    changes.RecordDelivery: deliveries.record,
     schedule_change.PlanSchedule: schedules.plan,
     schedule_change.OverrideSchedule: schedules.override,
     changes.SaveCheckpoint: records.save_checkpoint,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
@@ -24,6 +25,7 @@ KINDS = (
     ScheduleState,
     ScheduleOverride,
     Slot,
+    Delivery,
 )
 
 TABLES: Mapping[type, str] = {kind: NAMES[kind.__name__] for kind in KINDS}

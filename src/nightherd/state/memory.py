@@ -10,6 +10,7 @@ from nightherd.model.agent_state import AgentState
 from nightherd.model.change import Answer, Applied, Change, Row
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.decide import decide
+from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
@@ -244,6 +245,10 @@ class MemoryReader:
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         mine = [row for row in self._rows.all(Slot) if row.schedule_id == schedule_id]
         return sorted(mine, key=lambda slot: slot.due_at, reverse=True)[:limit]
+
+    def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
+        mine = [row for row in self._rows.all(Delivery) if row.endpoint == endpoint]
+        return sorted(mine, key=lambda row: row.received_at, reverse=True)[:limit]
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
         return any(agent in agents for agent in self._rows.waiting_agents())

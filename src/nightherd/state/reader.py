@@ -7,6 +7,7 @@ from datetime import datetime
 
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job
@@ -102,6 +103,10 @@ class SqliteReader(SqliteJobReader):
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         rows = self._rows()
         return rows.list(Slot, "slots_of_schedule", (schedule_id, limit)) if rows else ()
+
+    def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
+        rows = self._rows()
+        return rows.list(Delivery, "deliveries_of_endpoint", (endpoint, limit)) if rows else ()
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
         rows = self._rows()

@@ -21,6 +21,7 @@ BY_KEY: Mapping[str, str] = {
     "ScheduleState": "schedule_by_key",
     "ScheduleOverride": "override_by_key",
     "Slot": "slot_by_key",
+    "Delivery": "delivery_by_key",
     "Checkpoint": "checkpoint_by_key",
 }
 """The query that finds one row of each kind, by its class's name (see `tables.NAMES`)."""

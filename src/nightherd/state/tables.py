@@ -31,6 +31,7 @@ NAMES: Mapping[str, str] = {
     "ScheduleState": "schedules",
     "ScheduleOverride": "schedule_overrides",
     "Slot": "slots",
+    "Delivery": "deliveries",
 }
 """The table of every kind of row, by its class's name: listing jobs must not load every kind.
 

@@ -1,0 +1,2 @@
+-- One delivery by its key.
+SELECT * FROM deliveries WHERE id = ?1;

@@ -1,0 +1,79 @@
+"""What every state store must do for deliveries; see `state_contract` for how to run checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from nightherd.model.change import Applied, RecordDelivery, Refused, Why
+from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
+from nightherd.model.job import JobQuery
+from nightherd.testing.state_contract import Check, OpenState
+from nightherd.testing.state_values import BEGINNING, job_id, submit
+
+
+def delivery(name: str, number: int | None, *, minute: int = 0) -> RecordDelivery:
+    """A delivery that asks for job `number`, or is about nothing."""
+    return RecordDelivery(
+        delivery=Delivery(
+            id=delivery_key("issues", name),
+            endpoint="issues",
+            delivery_id=name,
+            received_at=BEGINNING + timedelta(minutes=minute),
+            outcome=DeliveryOutcome.JOB if number is not None else DeliveryOutcome.IGNORED,
+            size=12,
+            reason=None if number is not None else "not an event of ours",
+        ),
+        job=submit(number) if number is not None else None,
+    )
+
+
+async def check_delivery_makes_one_job_however_often_it_is_sent(state: OpenState) -> None:
+    (first,) = await state.writer.apply([delivery("a", 1)])
+    (again,) = await state.writer.apply([delivery("a", 2, minute=1)])
+
+    assert isinstance(first, Applied)
+    assert isinstance(again, Refused)
+    assert again.why is Why.DUPLICATE
+    assert again.job is not None
+    assert again.job.id == job_id(1)
+    assert [job.id for job in state.reader.list_jobs(JobQuery())] == [job_id(1)]
+    (kept,) = state.reader.list_deliveries("issues", 10)
+    assert (kept.outcome, kept.job_id) == (DeliveryOutcome.JOB, job_id(1))
+
+
+async def check_delivery_about_nothing_is_kept_with_its_reason(state: OpenState) -> None:
+    asked = delivery("b", None)
+    await state.writer.apply([asked])
+    (again,) = await state.writer.apply([replace(asked, job=submit(1))])
+
+    assert isinstance(again, Refused)
+    assert (again.why, again.job) == (Why.DUPLICATE, None)
+    assert list(state.reader.list_jobs(JobQuery())) == []
+    assert list(state.reader.list_deliveries("issues", 10)) == [asked.delivery]
+
+
+async def check_delivery_whose_job_id_is_taken_is_not_kept(state: OpenState) -> None:
+    await state.writer.apply([submit(1)])
+    (refused,) = await state.writer.apply([delivery("c", 1)])
+
+    assert isinstance(refused, Refused)
+    assert refused.why is Why.ID_TAKEN
+    assert list(state.reader.list_deliveries("issues", 10)) == []
+
+
+async def check_deliveries_are_listed_newest_first(state: OpenState) -> None:
+    changes = [delivery(str(number), number, minute=number) for number in (1, 2, 3)]
+    await state.writer.apply(changes)
+
+    assert [row.delivery_id for row in state.reader.list_deliveries("issues", 2)] == ["3", "2"]
+    assert list(state.reader.list_deliveries("other", 2)) == []
+
+
+DELIVERY_CHECKS: tuple[Check, ...] = (
+    check_delivery_makes_one_job_however_often_it_is_sent,
+    check_delivery_about_nothing_is_kept_with_its_reason,
+    check_delivery_whose_job_id_is_taken_is_not_kept,
+    check_deliveries_are_listed_newest_first,
+)
+"""Every check of this part."""
