@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.run import exit_code_of
+from nightherd.cli.errand import exit_code_of
 from nightherd.model.ids import generate_job_id
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.trigger import TriggerType

@@ -27,14 +27,23 @@ from nightherd.cli.demo_stage import (
     lay_out,
     stage_environment,
 )
+from nightherd.cli.errand import (
+    Errand,
+    Finished,
+    exit_code_of,
+    launch,
+    perform,
+    result_line,
+    submitting,
+)
 from nightherd.cli.init import write_fleet
 from nightherd.cli.invocation import STATE_DIRECTORY, Invocation
 from nightherd.cli.job_text import job_table
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen, Style
-from nightherd.cli.run import Errand, Finished, exit_code_of, launch, perform, result_line
 from nightherd.cli.text import neutralise
 from nightherd.config.load import load_fleet
+from nightherd.engine.submit import SubmitRequest
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.event import ToolResultEvent
@@ -131,7 +140,14 @@ class Demo:
 
     def _errand(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> Errand:
         state = self.place / STATE_DIRECTORY
-        return Errand(fleet=fleet, state=state, environ=environ, agent=fleet.agents[agent])
+        found = fleet.agents[agent]
+        return Errand(
+            fleet=fleet,
+            state=state,
+            environ=environ,
+            agent=found,
+            make_job=submitting(SubmitRequest(agent=found)),
+        )
 
     def _survive_kill(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
         """A job nobody watches, its worker killed with SIGKILL, and the next worker going on with it."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import anyio
 import click
 
+from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import job_argument, json_option
-from nightherd.cli.run import find_agent
 from nightherd.engine.record import get_job
 from nightherd.engine.rescue import rescue
 from nightherd.engine.submit import SubmitRequest, submit

@@ -23,6 +23,8 @@ MOST = 1_000
         "list": Entry("nightherd.cli.jobs:list_jobs", "The newest jobs; also just `jobs`."),
         "show": Entry("nightherd.cli.job:show", "One job: prompt, result, cost, executions."),
         "cancel": Entry("nightherd.cli.job_actions:cancel", "End a job, wherever it runs."),
+        "resume": Entry("nightherd.cli.job_resume:resume", "Go on where a job left off."),
+        "fork": Entry("nightherd.cli.job_resume:fork", "Do it otherwise, from an earlier place."),
         "retry": Entry("nightherd.cli.job_actions:retry", "The same work once more, as a new job."),
         "tail": Entry("nightherd.cli.tail:tail", "A job's events; -f follows to its end."),
     },

@@ -1,0 +1,204 @@
+"""Errands: one piece of work recorded, then done and watched here, or left to a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from nightherd.cli.edge import INTERRUPTED
+from nightherd.cli.render import Screen, Style
+from nightherd.cli.text import length, neutralise, one_line
+from nightherd.cli.watch import stop_on_signals, watching
+from nightherd.engine.attend import attend
+from nightherd.engine.stopper import Stopper
+from nightherd.engine.submit import SubmitRequest, prompt_of, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import AgentNotFoundError
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
+from nightherd.model.money import format_usd
+from nightherd.views.jobs import result_document
+from nightherd.wiring import (
+    check_runtime,
+    open_workshop,
+    rescuer,
+    system_clock,
+)
+
+EXIT_OF_STATUS = {
+    JobStatus.COMPLETED: 0,
+    JobStatus.FAILED: 1,
+    JobStatus.CANCELLED: INTERRUPTED,
+    JobStatus.SUSPENDED: 8,
+    JobStatus.PENDING: 8,
+    JobStatus.RUNNING: 8,
+}
+TIMED_OUT = 124
+OUT_OF_BUDGET = 6
+
+
+MakeJob = Callable[[Workshop], Awaitable[Job]]
+"""Records the job; once it returns, nothing loses it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """One piece of work to be done, and where."""
+
+    fleet: Fleet
+    state: Path
+    environ: Mapping[str, str]
+    agent: Agent
+    make_job: MakeJob
+    wait_timeout: timedelta | None = None
+    """How long it is waited for; then it is left to a worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The job as it ended, with its long texts."""
+
+    job: Job
+    texts: JobTexts | None
+
+
+def submitting(request: SubmitRequest) -> MakeJob:
+    """A new job. A prompt that cannot be made is found out before there is anything to record it in."""
+    prompt_of(request)
+
+    async def make(workshop: Workshop) -> Job:
+        return (await submit(request, workshop)).job
+
+    return make
+
+
+def find_agent(fleet: Fleet, name: str) -> Agent:
+    """The agent called `name`, or `AgentNotFoundError` with the nearest names."""
+    agent = fleet.agents.get(name)
+    if agent is not None:
+        return agent
+    near = get_close_matches(name, fleet.agents, n=3) or list(fleet.agents)[:5]
+    message = f"the fleet has no agent {name!r}"
+    if near:
+        message += f"; it has {', '.join(repr(one) for one in near)}"
+    raise AgentNotFoundError(message, hint=f"nightherd run {near[0]}" if near else None)
+
+
+def perform(errand: Errand, screen: Screen, *, is_shown: bool) -> Finished:
+    """Submit the job, run it to its end and show it on the way. Ctrl-C cancels it."""
+    check_runtime(errand.agent.runtime)
+    try:
+        return anyio.run(_perform, errand, screen, is_shown)
+    except ExceptionGroup as group:
+        # Only the job itself can fail here; the group is the task group's wrapping.
+        raise group.exceptions[0] from None
+
+
+async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
+    with watching(screen, errand.agent.name, is_shown=is_shown) as watcher:
+        async with (
+            open_workshop(errand.state, errand.fleet, errand.environ) as workshop,
+            anyio.create_task_group() as tasks,
+        ):
+            stopper = Stopper()
+            await tasks.start(partial(stop_on_signals, stopper, watcher.say))
+            job_id = (await errand.make_job(workshop)).id
+            if errand.wait_timeout is not None:
+                tasks.start_soon(_give_up_waiting, stopper, errand.wait_timeout)
+            if is_shown:
+                watcher.say(f"{screen.err.dim('job')} {job_id}")
+            job = await attend(
+                job_id,
+                errand.agent,
+                workshop,
+                on_event=watcher,
+                on_wait=partial(tell_waiting, screen),
+                stopper=stopper,
+                rescue=rescuer(workshop, errand.fleet),
+            )
+            texts = workshop.reader.find_texts(job_id)
+            tell_notices(workshop, screen)
+            tasks.cancel_scope.cancel()
+    return Finished(job=job, texts=texts)
+
+
+async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
+    await anyio.sleep(after.total_seconds())
+    stopper.hand_over()
+
+
+def launch(errand: Errand) -> Job:
+    """Record the job for a worker to run; once this returns, nothing loses it."""
+    check_runtime(errand.agent.runtime)
+    return anyio.run(_launch, errand)
+
+
+async def _launch(errand: Errand) -> Job:
+    async with open_workshop(errand.state, errand.fleet, errand.environ) as workshop:
+        return await errand.make_job(workshop)
+
+
+def tell_launch(job: Job, screen: Screen) -> None:
+    """The one record of a job that is durable and waits."""
+    now = system_clock().now()
+    if screen.is_json:
+        screen.document("launch", result_document(job, None, now), now)
+        return
+    screen.show(job.id)
+    screen.flush()
+    screen.say("it waits for a worker: nightherd worker")
+
+
+def tell_notices(workshop: Workshop, screen: Screen) -> None:
+    """What the store met with on the way: a frozen process killed, changes put back."""
+    for notice in workshop.state.take_notices():
+        screen.say(f"notice: {notice}")
+
+
+def tell_waiting(screen: Screen, reason: str) -> None:
+    """Why the job has not begun yet."""
+    screen.say(f"waiting: {reason}")
+
+
+def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
+    """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
+    job, now = finished.job, system_clock().now()
+    if screen.is_json:
+        screen.document("run", result_document(job, finished.texts, now), now)
+        return
+    answer = (finished.texts.summary if finished.texts else None) or job.summary
+    if is_quiet and answer:
+        screen.show(neutralise(answer))
+        screen.flush()
+    if is_quiet and job.status is JobStatus.COMPLETED:
+        return
+    screen.say(f"{result_line(job, screen.err, now)}, nightherd jobs show {job.id}")
+    if job.error and is_quiet:
+        screen.say(f"  {one_line(job.error)}")
+
+
+def result_line(job: Job, style: Style, now: datetime) -> str:
+    """How the job ended, or why it waits, and what it took, on one line."""
+    why = job.exit_reason or job.suspend_reason
+    reason = f" ({why.value})" if why else ""
+    turns = f"{job.turns} turn{'' if job.turns == 1 else 's'}"
+    took, cost = length(job.duration(now)), format_usd(job.cost_microusd)
+    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {took}"
+
+
+def exit_code_of(job: Job) -> int:
+    """What the command ends with when the job stands so."""
+    if job.exit_reason is ExitReason.TIMEOUT:
+        return TIMED_OUT
+    if job.status is JobStatus.SUSPENDED and job.suspend_reason in (
+        SuspendReason.LIMIT,
+        SuspendReason.BUDGET,
+    ):
+        return OUT_OF_BUDGET
+    return EXIT_OF_STATUS[job.status]

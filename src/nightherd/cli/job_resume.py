@@ -1,0 +1,177 @@
+"""`nightherd jobs resume` and `nightherd jobs fork`: work that goes on where a job left off, or in a branch of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from nightherd.cli.edge import abandon_output
+from nightherd.cli.errand import (
+    Errand,
+    MakeJob,
+    exit_code_of,
+    find_agent,
+    launch,
+    perform,
+    tell_launch,
+    tell_result,
+)
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import job_argument, json_option
+from nightherd.cli.prompt import read_prompt
+from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.resuming import Wish, resume_job, run_fork
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import JobNotFoundError, RefusedError, UsageError
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.job import Job
+from nightherd.views.jobs import find_job_id
+from nightherd.wiring import open_reader, rescuer
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def working_options(command: Command) -> Command:
+    """How the work that goes on is asked for and watched."""
+    for option in (
+        json_option,
+        click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there."),
+        click.option("-d", "--detach", is_flag=True, help="Only record it; a worker runs it."),
+        click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is stdin."),
+        click.option("-p", "--prompt", metavar="TEXT", help="What it is told besides."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
+@job_argument
+@working_options
+@click.pass_context
+def resume(
+    ctx: click.Context,
+    job: str,
+    prompt: str | None,
+    file: str | None,
+    detach: bool,
+    quiet: bool,
+) -> None:
+    """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended."""
+    invocation, found, text = _asked(ctx, job, prompt, file)
+    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
+    agent = find_agent(fleet, found.agent)
+
+    async def go_on(workshop: Workshop) -> Job:
+        rescue = rescuer(workshop, fleet)
+        return await resume_job(found.id, agent, Wish(prompt=text), workshop, rescue=rescue)
+
+    see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
+
+
+@click.command(
+    "fork", epilog="Example: nightherd jobs fork @last --at-message 4 -p 'Try it otherwise'"
+)
+@job_argument
+@click.option("--at-message", type=click.IntRange(0), help="Keep messages 1 to N of its session.")
+@click.option(
+    "--at-seq", type=click.IntRange(0), help="Keep what had been said by this event of it."
+)
+@click.option("--at-checkpoint", type=click.IntRange(1), help="Keep what had been said by then.")
+@working_options
+@click.pass_context
+def fork(  # noqa: PLR0913 (an option each)
+    ctx: click.Context,
+    job: str,
+    at_message: int | None,
+    at_seq: int | None,
+    at_checkpoint: int | None,
+    prompt: str | None,
+    file: str | None,
+    detach: bool,
+    quiet: bool,
+) -> None:
+    """Do it otherwise: a new job in a branch of JOB's session, at its end or at an earlier place."""
+    invocation, found, text = _asked(ctx, job, prompt, file)
+    at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
+    if found.session_id is None:
+        raise RefusedError(f"job {found.id} has no session to branch from")
+    session_id = found.session_id
+    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
+    agent = find_agent(fleet, found.agent)
+
+    async def go_on(workshop: Workshop) -> Job:
+        return await run_fork(session_id, at, agent, Wish(prompt=text), workshop)
+
+    see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
+
+
+def fork_place(
+    job: Job, *, at_message: int | None, at_seq: int | None, at_checkpoint: int | None
+) -> ForkAt:
+    """The one place that was named, else where the job left its session."""
+    given = [value for value in (at_message, at_seq, at_checkpoint) if value is not None]
+    if len(given) > 1:
+        raise UsageError("--at-message, --at-seq and --at-checkpoint exclude each other")
+    if at_message is not None:
+        return AtMessage(number=at_message)
+    if at_checkpoint is not None:
+        return AtCheckpoint(number=at_checkpoint, job_id=job.id)
+    return AtEvent(seq=at_seq if at_seq is not None else job.last_seq, job_id=job.id)
+
+
+def see_to_it(
+    ctx: click.Context,
+    fleet: Fleet,
+    agent: Agent,
+    make_job: MakeJob,
+    *,
+    detach: bool,
+    quiet: bool,
+) -> None:
+    """Record the job and leave it to a worker, or do it here and end with its code."""
+    invocation = _invocation(ctx)
+    screen = invocation.screen
+    errand = Errand(
+        fleet=fleet,
+        state=invocation.state_directory(),
+        environ=invocation.environ,
+        agent=agent,
+        make_job=make_job,
+    )
+    if detach:
+        tell_launch(launch(errand), screen)
+        return
+    finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
+    try:
+        tell_result(finished, screen, is_quiet=quiet)
+    except BrokenPipeError:
+        abandon_output()
+    ctx.exit(exit_code_of(finished.job))
+
+
+def _asked(
+    ctx: click.Context, reference: str, prompt: str | None, file: str | None
+) -> tuple[Invocation, Job, str | None]:
+    """The job that is meant, and what is said besides."""
+    invocation = _invocation(ctx)
+    text = None
+    if prompt is not None or file is not None:
+        text = read_prompt(prompt, file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
+    reader = open_reader(invocation.state_directory())
+    try:
+        job = reader.find_job(find_job_id(reader, reference))
+    finally:
+        reader.close()
+    if job is None:
+        raise JobNotFoundError(f"there is no job {reference}")
+    return invocation, job, text
+
+
+def _invocation(ctx: click.Context) -> Invocation:
+    invocation = ctx.find_object(Invocation)
+    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    return invocation
