@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
-    from nightherd.model.ids import JobId
+    from nightherd.model.ids import JobId, RandomText
     from nightherd.ports import (
         ChangeFeed,
         Clock,
@@ -46,6 +46,10 @@ RUNTIMES = {
     "scripted": "nightherd.runtimes.scripted:ScriptedRuntime",
 }
 """Which class runs which runtime; a runtime that is not here is not available yet."""
+TRANSCRIBED = frozenset({"cli", "sdk"})
+"""Runtimes that keep transcripts of their own, of which copies are kept in the state directory."""
+EXTRAS = {"sdk": ("claude_agent_sdk", "claude")}
+"""What a runtime cannot do without, and the extra of this package that brings it."""
 
 
 def load(path: str) -> Any:
@@ -57,6 +61,11 @@ def load(path: str) -> Any:
 def system_clock() -> Clock:
     """The machine's clock."""
     return cast("Clock", load("nightherd.host.clock:SystemClock")())
+
+
+def random_text() -> RandomText:
+    """Where the letters of new ids come from."""
+    return cast("RandomText", load("nightherd.host.randomness:random_text"))
 
 
 def open_reader(state_dir: Path) -> StateReader:
@@ -85,11 +94,24 @@ def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
 
 def can_run(name: RuntimeName) -> bool:
     """Whether something here runs `name`."""
-    return name.value in RUNTIMES
+    return name.value in RUNTIMES and _missing_extra(name) is None
+
+
+def _missing_extra(name: RuntimeName) -> str | None:
+    package, extra = EXTRAS.get(name.value, (None, None))
+    if package is None or load("importlib.util:find_spec")(package) is not None:
+        return None
+    return extra
 
 
 def check_runtime(name: RuntimeName) -> None:
     """`RefusedError` when nothing here runs `name`."""
+    extra = _missing_extra(name)
+    if extra is not None:
+        raise RefusedError(
+            f"runtime {name.value!r} is not installed",
+            hint=f"pip install 'nightherd[{extra}]', or set `runtime: cli` to use your own `claude`",
+        )
     if not can_run(name):
         there = " and ".join(repr(known) for known in RUNTIMES)
         raise RefusedError(
@@ -98,10 +120,11 @@ def check_runtime(name: RuntimeName) -> None:
         )
 
 
-def runtime_for(name: RuntimeName, keepers: Keepers) -> Runtime:
+def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
-    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers))
+    more = {"transcripts": state_dir / "transcripts"} if name.value in TRANSCRIBED else {}
+    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers, **more))
 
 
 def open_feed(state_dir: Path) -> ChangeFeed:
@@ -183,7 +206,7 @@ async def open_workshop(
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
-            runtimes=partial(runtime_for, keepers=keepers),
+            runtimes=partial(runtime_for, keepers=keepers, state_dir=state_dir),
             can_run=can_run,
             clock=clock,
             random_text=random_text,

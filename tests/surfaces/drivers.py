@@ -28,6 +28,7 @@ fleet:
 agents:
   - name: hello
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: everybody
     script:
       - think: Somebody wants a greeting.
@@ -53,6 +54,7 @@ agents:
 
   - name: failing
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     script:
       - tool: Bash
@@ -70,6 +72,7 @@ agents:
 
   - name: slow
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     script:
       - say: working
@@ -79,6 +82,7 @@ agents:
 
   - name: stubborn
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     script:
       - tool: Bash
@@ -94,6 +98,7 @@ agents:
 
   - name: hostile
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     script:
       - tool: Bash
@@ -110,6 +115,7 @@ agents:
 
   - name: claude
     runtime: sdk
+    operation: autonomous
     default_prompt: go
 """
 

@@ -190,13 +190,14 @@ def test_unknown_agent_is_answered_with_the_nearest(cli: Cli, fleet: Path) -> No
     assert not (fleet / ".nightherd").exists()
 
 
-def test_runtime_that_is_not_there_yet_is_refused_before_anything_is_recorded(
+def test_runtime_that_is_not_installed_is_refused_before_anything_is_recorded(
     cli: Cli, fleet: Path
 ) -> None:
     result = cli("run", "claude")
 
     assert (result.code, result.out) == (5, "")
-    assert "runtime 'sdk' is not available yet; 'cli' and 'scripted' are" in result.err
+    assert "runtime 'sdk' is not installed" in result.err
+    assert "pip install 'nightherd[claude]'" in result.err
     assert not (fleet / ".nightherd").exists()
 
 

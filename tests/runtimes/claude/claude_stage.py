@@ -40,17 +40,26 @@ class ClaudeStage:
     def work(self) -> Path:
         return self.root / "work"
 
+    @property
+    def transcripts(self) -> Path:
+        return self.root / "transcripts"
+
+    @property
+    def claude_home(self) -> Path:
+        """Claude's own directory."""
+        return self.root / "home" / "claude"
+
     def make_runtime(self, **more: Any) -> ClaudeRuntime:
         """The runtime of this stage."""
         kind = ClaudeSdkRuntime if self.runtime == "sdk" else ClaudeCliRuntime
-        return kind(**{"grace": GRACE, **more})
+        return kind(**{"grace": GRACE, "transcripts": self.transcripts, **more})
 
     def environment(self, api: MessagesApi | None = None) -> dict[str, str]:
         """Nothing of this machine's own settings, and no way out of it."""
         return {
             "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.root / "home"),
-            "CLAUDE_CONFIG_DIR": str(self.root / "home" / "claude"),
+            "CLAUDE_CONFIG_DIR": str(self.claude_home),
             "TMPDIR": str(self.root / "tmp"),
             "ANTHROPIC_BASE_URL": api.url if api is not None else "http://127.0.0.1:9",
             "ANTHROPIC_API_KEY": "dummy-key-of-the-tests",

@@ -22,16 +22,15 @@ from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 
 FLEET = """\
+defaults: {{runtime: {runtime}}}
 lease: 20s
 heartbeat: 2s
 agents:
   - name: helper
-    runtime: cli
     permission_mode: bypassPermissions
     working_directory: work
   - name: keeper
-    runtime: cli
-    session: {mode: persistent}
+    session: {{mode: persistent}}
     working_directory: work
 """
 
@@ -42,7 +41,7 @@ class Herd:
     def __init__(self, stage: ClaudeStage, api: MessagesApi) -> None:
         self.stage = stage
         self._environment = stage.environment(api)
-        (stage.root / "nightherd.yaml").write_text(FLEET)
+        (stage.root / "nightherd.yaml").write_text(FLEET.format(runtime=stage.runtime))
 
     def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -103,7 +102,12 @@ def test_job_is_on_record_with_its_session_and_its_cost(stage: ClaudeStage) -> N
     assert job["runtime_session_id"]
     (result,) = lines_of(herd.journal(), "tool_result")
     assert result["result"].strip() == "[secret:ANTHROPIC_API_KEY]"
-    everything = [path for path in stage.root.glob(".nightherd/**/*") if path.is_file()]
+    # The raw copy of Claude's own transcript is the one stated exception.
+    everything = [
+        path
+        for path in stage.root.glob(".nightherd/**/*")
+        if path.is_file() and "transcripts" not in path.parts
+    ]
     assert not [path for path in everything if b"dummy-key-of-the-tests" in path.read_bytes()]
 
 

@@ -6,16 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import anyio
+from anyio import to_thread
 
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
 from nightherd.runtimes.claude.outcome import stalled
+from nightherd.runtimes.claude.transcripts.harvest import Harvest
 from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.keeper.keepers import Keepers
 
@@ -55,12 +58,15 @@ class ClaudeRuntime(ABC):
         idle_limit: timedelta = IDLE_LIMIT,
         linger: timedelta = LINGER,
         gives_partial: bool = False,
+        transcripts: Path | None = None,
     ) -> None:
+        """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere."""
         self._keepers = keepers if keepers is not None else Keepers()
         self._grace = grace
         self._idle_limit = idle_limit
         self._linger = linger
         self._gives_partial = gives_partial
+        self._transcripts = transcripts
 
     @abstractmethod
     def _converse(
@@ -97,7 +103,13 @@ class ClaudeRuntime(ABC):
     async def _run(
         self, request: RuntimeRequest, opening: Opening, keepers: Keepers
     ) -> AsyncGenerator[Event, None]:
-        """One conversation from its start to its end."""
+        """One conversation from its start to its end, with its transcript kept."""
+        harvest = Harvest(self._transcripts, request) if self._transcripts is not None else None
+        if harvest is not None:
+            prepared = await to_thread.run_sync(harvest.prepare, opening)
+            opening = prepared.opening
+            for event in prepared.events:
+                yield event
         if opening.is_continuation:
             yield SystemEvent(
                 subtype=SystemSubtype.USER_INPUT, content=opening.text, index=0, end=True
@@ -109,6 +121,28 @@ class ClaudeRuntime(ABC):
             gives_partial=self._gives_partial,
         )
         conversation = self._converse(request, opening, keepers)
+        last: Event | None = None
+        try:
+            async with aclosing(self._events(conversation, translator)) as events:
+                async for last in events:
+                    if is_terminal(last):
+                        break
+                    yield last
+                    if harvest is not None:
+                        for event in harvest.follow(translator.session):
+                            yield event
+        finally:
+            if harvest is not None:
+                finish = partial(harvest.finish, is_complete=isinstance(last, SystemEvent))
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(finish)
+        if last is not None and is_terminal(last):
+            yield last
+
+    async def _events(
+        self, conversation: Conversation, translator: Translator
+    ) -> AsyncGenerator[Event, None]:
+        """What is said, until it has ended or has been silent for too long; then how it came out."""
         failure: ErrorEvent | None = None
         async with aclosing(conversation.heard()) as heard:
             while True:
@@ -125,8 +159,6 @@ class ClaudeRuntime(ABC):
                     break
                 for event in translator.hear(said):
                     yield event
-                    if is_terminal(event):
-                        return
         for event in translator.finish():
             yield event
         if not translator.has_result:

@@ -12,15 +12,19 @@ from typing import Any
 
 import anyio
 import claude_agent_sdk
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, SessionStore
 
 from nightherd.model.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.launch import Option
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import launch_of, user_message
 from nightherd.runtimes.claude.outcome import not_answering
 from nightherd.runtimes.claude.process import ClaudeProcess
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
+from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY
+from nightherd.runtimes.claude.transcripts.place import config_directory
+from nightherd.runtimes.claude.transcripts.store import FileSessionStore
 from nightherd.runtimes.claude.transport import KeptTransport
 from nightherd.runtimes.keeper.keepers import Keepers
 
@@ -43,14 +47,22 @@ class ClaudeSdkRuntime(ClaudeRuntime):
     def _converse(
         self, request: RuntimeRequest, opening: Opening, keepers: Keepers
     ) -> Conversation:
-        return SdkConversation(request, opening, keepers, self._grace)
+        store = None
+        if self._transcripts is not None:
+            store = FileSessionStore(self._transcripts / SECOND_COPY)
+        return SdkConversation(request, opening, keepers, self._grace, store)
 
 
 class SdkConversation:
     """One client of the SDK, from its connection to its end."""
 
     def __init__(
-        self, request: RuntimeRequest, opening: Opening, keepers: Keepers, grace: timedelta
+        self,
+        request: RuntimeRequest,
+        opening: Opening,
+        keepers: Keepers,
+        grace: timedelta,
+        store: SessionStore | None = None,
     ) -> None:
         self._text = opening.text
         self._grace_s = grace.total_seconds()
@@ -58,11 +70,12 @@ class SdkConversation:
             request,
             opening,
             program=_program(request.environment),
+            more_options=() if store is None else (Option("session-mirror"),),
             more_environment=ENVIRONMENT,
         )
         self._process = ClaudeProcess(launch, keepers, grace)
         self._transport = KeptTransport(self._process, end_s=self._grace_s)
-        self._client = ClaudeSDKClient(sdk_options(request), transport=self._transport)
+        self._client = ClaudeSDKClient(sdk_options(request, store), transport=self._transport)
         self._is_over = False
         self._refusal: ErrorEvent | None = None
 
@@ -110,9 +123,16 @@ class SdkConversation:
             await self._transport.owes_nothing.wait()
 
 
-def sdk_options(request: RuntimeRequest) -> ClaudeAgentOptions:
+def sdk_options(request: RuntimeRequest, store: SessionStore | None) -> ClaudeAgentOptions:
     """What the SDK itself has to know; what `claude` has to know is in its launch."""
-    return ClaudeAgentOptions(cwd=request.agent.working_directory, env=dict(request.environment))
+    environment = request.environment
+    return ClaudeAgentOptions(
+        cwd=request.agent.working_directory,
+        env={**environment, "CLAUDE_CONFIG_DIR": str(config_directory(environment))},
+        session_store=store,
+        # What waits for the end of a turn is lost when the worker is killed in the middle of it.
+        session_store_flush="eager",
+    )
 
 
 def _program(environment: Mapping[str, str]) -> str | None:

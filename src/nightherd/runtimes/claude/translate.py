@@ -50,6 +50,11 @@ class Translator:
         self._open_tasks = 0
 
     @property
+    def session(self) -> str | None:
+        """Claude's id of the session, once it has said it."""
+        return self._init.runtime_session_id if self._init is not None else None
+
+    @property
     def has_result(self) -> bool:
         """Whether Claude has said how the run came out, and may go on only for what runs in the background."""
         return self._result is not None

@@ -1,0 +1,81 @@
+"""One run and its transcript: put in place before, copied while it goes on, complete after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nightherd.errors import NightherdError
+from nightherd.model.event import Event, describe
+from nightherd.model.session import SessionMode
+from nightherd.model.system import Warned
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.opening import Opening
+from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+from nightherd.runtimes.claude.transcripts.untold import untold_results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """How the run begins after all, and what is to be said about it."""
+
+    opening: Opening
+    events: tuple[Event, ...] = ()
+
+
+class Harvest:
+    """The transcripts of one run below `root`. Nothing that goes wrong with them stops the run."""
+
+    def __init__(self, root: Path, request: RuntimeRequest) -> None:
+        self._root = root
+        self._request = request
+        self._kept: KeptTranscript | None = None
+
+    def prepare(self, opening: Opening) -> Prepared:
+        """The session is where Claude looks for it, and the agent is told what its transcript lacks."""
+        if opening.resume is None:
+            return Prepared(opening=opening)
+        try:
+            kept = self._transcript(opening.resume)
+            was_put_back = kept.restore()
+            if opening.is_continuation:
+                untold = untold_results(self._request.history(), kept.lines())
+                if untold is not None:
+                    opening = replace(opening, text=f"{opening.text}\n\n{untold}")
+        except (OSError, NightherdError) as error:
+            text = f"our copy of the transcript of session {opening.resume} cannot be used: {error}"
+            return Prepared(opening=opening, events=(_warning("transcript_not_kept", text),))
+        if not was_put_back:
+            return Prepared(opening=opening)
+        text = f"claude had lost session {opening.resume}, or a part of it; our copy was put back"
+        return Prepared(opening=opening, events=(_warning("transcript_put_back", text),))
+
+    def follow(self, session: str | None) -> Iterator[Event]:
+        """The run has said something more, in this session; a warning when it cannot be copied."""
+        if session is None:
+            return
+        try:
+            if self._kept is None or self._kept.uuid != session:
+                self._kept = self._transcript(session)
+            self._kept.harvest()
+        except NightherdError as error:
+            yield _warning("transcript_not_kept", f"the transcript cannot be copied: {error}")
+
+    def finish(self, *, is_complete: bool) -> None:
+        """The run has ended. The transcript of a session that no other job goes on with is packed."""
+        if self._kept is not None:
+            mode = self._request.agent.session_mode
+            self._kept.finish(is_over=is_complete and mode is SessionMode.FRESH_PER_JOB)
+
+    def _transcript(self, session: str) -> KeptTranscript:
+        return KeptTranscript(
+            self._root,
+            session,
+            environment=self._request.environment,
+            directory=self._request.agent.working_directory,
+        )
+
+
+def _warning(code: str, text: str) -> Event:
+    return describe(Warned(code=code), text)

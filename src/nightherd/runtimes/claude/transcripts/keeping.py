@@ -1,0 +1,158 @@
+"""Keeping the transcript of a session: copied while a run goes on, and put back before it is gone on with.
+
+One keeper of transcripts for both runtimes, and for sessions that somebody goes on with by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from nightherd.files.atomic import atomic_write_file
+from nightherd.files.path_safety import safe_name
+from nightherd.runtimes.claude.transcripts.copy import PRIVATE_DIRECTORY, TranscriptCopy
+from nightherd.runtimes.claude.transcripts.place import transcript_path
+
+SECOND_COPY = "second"
+"""The folder of what the SDK handed over entry by entry, until the raw copy has it all."""
+
+
+UUIDS = re.compile(rb'"uuid":\s*"([^"]+)"')
+
+
+class KeptTranscript:
+    """The transcript of one session: Claude's own file, and our copy of it."""
+
+    def __init__(
+        self, root: Path, uuid: str, *, environment: Mapping[str, str], directory: str
+    ) -> None:
+        self.uuid = safe_name(uuid)
+        self._root = root
+        self._copy = TranscriptCopy(root, self.uuid)
+        self._environment = environment
+        self._directory = directory
+        self._source: Path | None = None
+
+    @property
+    def source(self) -> Path:
+        """Claude's own file, whether it exists or not."""
+        if self._source is None or not self._source.exists():
+            self._source = transcript_path(self._environment, self._directory, self.uuid)
+        return self._source
+
+    def harvest(self) -> None:
+        """Copy what is new. Cheap when nothing is, and never an obstacle to the run."""
+        with suppress(OSError):
+            self._copy.grow(self.source)
+
+    def restore(self) -> bool:
+        """Before the session is gone on with: Claude's file has everything we have; whether it had to be put back."""
+        self._copy.grow(self.source)
+        self._copy.add(self._second_lines(self._copy.read()))
+        ours = _whole_lines(self._copy.read())
+        if not ours or _size(self.source) >= len(ours):
+            _end_last_line(self.source)
+            return False
+        target = self.source
+        _put_aside_unless_part(target, ours)
+        target.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        atomic_write_file(target, ours)
+        self._put_companions_back(target.with_suffix(""))
+        return True
+
+    def finish(self, *, is_over: bool) -> None:
+        """After a run: everything is copied and on disk, and packed when the session is over."""
+        with suppress(OSError):
+            self._copy.grow(self.source)
+            self._copy_companions()
+            self._copy.sync()
+            if self._copy.size() and not self._second_lines(self._copy.read()):
+                for second in self._seconds():
+                    second.unlink()
+            if is_over:
+                self._copy.pack()
+
+    def lines(self) -> Iterator[bytes]:
+        """Every line of our copy."""
+        yield from self._copy.read().splitlines()
+
+    def _seconds(self) -> list[Path]:
+        return sorted((self._root / SECOND_COPY).glob(f"*/{self.uuid}.jsonl"))
+
+    def _second_lines(self, ours: bytes) -> bytes:
+        """What only the second copy has, in its order."""
+        seconds = self._seconds()
+        if not seconds:
+            return b""
+        known = set(UUIDS.findall(ours))
+        found = b"".join(
+            line
+            for second in seconds
+            for line in second.read_bytes().splitlines(keepends=True)
+            if line.endswith(b"\n") and _is_new(line, known)
+        )
+        return b"\n" + found if found and ours and not ours.endswith(b"\n") else found
+
+    def _copy_companions(self) -> None:
+        """What subagents and tools of the session wrote."""
+        beside = self.source.with_suffix("")
+        if beside.is_dir():
+            _copy_newer(beside, self._root / self.uuid)
+
+    def _put_companions_back(self, target: Path) -> None:
+        ours = self._root / self.uuid
+        if ours.is_dir():
+            _copy_newer(ours, target)
+
+
+def _copy_newer(source: Path, target: Path) -> None:
+    for path in sorted(source.rglob("*")):
+        copy = target / path.relative_to(source)
+        if path.is_symlink() or not path.is_file():
+            continue
+        if copy.exists() and copy.stat().st_size == path.stat().st_size:
+            continue
+        copy.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        copy.chmod(0o600)
+
+
+def _whole_lines(data: bytes) -> bytes:
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _end_last_line(path: Path) -> None:
+    """A line that a killed Claude did not finish must not swallow the next one."""
+    with suppress(OSError), path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+
+
+def _put_aside_unless_part(path: Path, ours: bytes) -> None:
+    with suppress(FileNotFoundError):
+        if not ours.startswith(path.read_bytes()):
+            path.rename(path.with_name(f"{path.name}.before-nightherd"))
+
+
+def _is_new(line: bytes, known: set[bytes]) -> bool:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return False
+    uuid = entry.get("uuid") if isinstance(entry, dict) else None
+    return isinstance(uuid, str) and uuid.encode() not in known

@@ -1,0 +1,198 @@
+"""Sessions of the real `claude`: kept while they run, gone on with although Claude lost them, forked, compacted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
+from nightherd.model.outcome import Tally
+from nightherd.model.session import SessionMode
+from nightherd.model.session_terms import SessionTerms
+from nightherd.model.system import CompactBoundary, Complete, Warned
+from nightherd.ports import RuntimeFork
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say
+from runtimes.claude.claude_stage import JOB, PATIENCE_S, ClaudeStage
+
+PERSISTENT = SessionTerms(mode=SessionMode.PERSISTENT)
+
+
+def session_of(events: list[Event]) -> str:
+    tally = Tally()
+    for event in events:
+        tally = tally.add(event)
+    assert tally.runtime_session_id is not None
+    return tally.runtime_session_id
+
+
+def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
+    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
+    return [payload for payload in found if isinstance(payload, kind)]
+
+
+def codes(events: list[Event]) -> list[str]:
+    return [warned.code for warned in payloads(events, Warned)]
+
+
+def said(texts: list[str], *wanted: str) -> list[str]:
+    return [text for text in texts if text in wanted]
+
+
+def transcript_of(stage: ClaudeStage, session: str) -> Path:
+    (path,) = stage.claude_home.glob(f"projects/*/{session}.jsonl")
+    return path
+
+
+def test_transcript_is_kept_and_packed_when_its_session_is_over(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue")) as api:
+        events = stage.run(api, "pick a colour")
+
+    session = session_of(events)
+    packed = stage.transcripts / f"{session}.jsonl.gz"
+    assert gzip.decompress(packed.read_bytes()) == transcript_of(stage, session).read_bytes()
+    assert packed.stat().st_mode & 0o777 == 0o600
+    assert codes(events) == []
+    assert [path.name for path in stage.transcripts.rglob("*") if path.is_file()] == [packed.name]
+
+
+def test_transcript_of_a_shared_session_stays_readable(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue")) as api:
+        session = session_of(stage.run(api, "pick a colour", session=PERSISTENT))
+
+    copy = stage.transcripts / f"{session}.jsonl"
+    assert copy.read_bytes() == transcript_of(stage, session).read_bytes()
+
+
+def test_transcript_is_copied_while_the_run_goes_on(stage: ClaudeStage) -> None:
+    gate = threading.Event()
+    found: list[bytes] = []
+
+    def look(api: MessagesApi) -> None:
+        if api.wait_until_asked(3, PATIENCE_S):
+            found.extend(path.read_bytes() for path in stage.transcripts.rglob("*.jsonl"))
+        gate.set()
+
+    ls = Say(text="first words", calls=(Call("Bash", {"command": "ls"}),))
+    with MessagesApi(ls, ls, Say(text="done", hold=gate)) as api:
+        watcher = threading.Thread(target=look, args=(api,))
+        watcher.start()
+        stage.run(api, "look around")
+        watcher.join()
+
+    assert any(b"look around" in one and b"first words" in one for one in found)
+
+
+def test_session_goes_on_although_claude_lost_everything(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="it was blue")) as api:
+        session = session_of(stage.run(api, "pick a colour"))
+        shutil.rmtree(stage.claude_home)
+        second = stage.run(api, "which one was it?", runtime_session_id=session)
+
+    assert session_of(second) == session
+    assert codes(second) == ["transcript_put_back"]
+    wanted = ("pick a colour", "blue", "which one was it?")
+    assert said(api.asked[1].texts, *wanted) == list(wanted)
+
+
+def test_what_the_transcript_lacks_is_told_when_the_job_goes_on(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="I begin"), Say(text="done")) as api:
+        session = session_of(stage.run(api, "do it all"))
+        call = ToolUseEvent(tool_name="Bash", tool_use_id="t-9", input={"command": "make it"})
+        result = ToolResultEvent(tool_use_id="t-9", result="it is made", success=True, uuid="u-9")
+        second = stage.run(
+            api,
+            "do it all",
+            execution=f"{JOB}.2",
+            runtime_session_id=session,
+            job_turns=1,
+            history=(call, result),
+        )
+
+    assert payloads(second, Complete)
+    assert any("make it" in text and "it is made" in text for text in api.asked[1].texts)
+
+
+def test_copy_that_cannot_be_made_is_a_warning_and_no_more(stage: ClaudeStage) -> None:
+    stage.transcripts.write_text("in the way")
+    with MessagesApi(Say(text="blue"), Say(text="it was blue")) as api:
+        first = stage.run(api, "pick a colour")
+        second = stage.run(api, "which one?", runtime_session_id=session_of(first))
+
+    assert payloads(first, Complete)
+    assert payloads(second, Complete)
+    assert "transcript_not_kept" in codes(second)
+
+
+def test_fork_knows_everything_and_leaves_the_original_alone(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="forked"), Say(text="on")) as api:
+        session = session_of(stage.run(api, "pick a colour"))
+        before = transcript_of(stage, session).read_bytes()
+        fork = stage.run(api, "and now?", fork=RuntimeFork(runtime_session_id=session))
+        again = stage.run(api, "go on", runtime_session_id=session_of(fork))
+
+    assert session_of(fork) != session
+    assert transcript_of(stage, session).read_bytes() == before
+    assert said(api.asked[1].texts, "pick a colour", "blue") == ["pick a colour", "blue"]
+    assert session_of(again) == session_of(fork)
+    assert said(api.asked[2].texts, "blue", "and now?", "forked") == ["blue", "and now?", "forked"]
+
+
+def test_fork_at_a_message_knows_nothing_after_it(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="green"), Say(text="forked")) as api:
+        first = stage.run(api, "pick a colour", session=PERSISTENT)
+        session = session_of(first)
+        stage.run(api, "pick another", runtime_session_id=session, session=PERSISTENT)
+        before = transcript_of(stage, session).read_bytes()
+        shutil.rmtree(stage.claude_home)
+        (answer,) = [event for event in first if getattr(event, "content", None) == "blue"]
+        fork = stage.run(
+            api,
+            "which ones?",
+            fork=RuntimeFork(runtime_session_id=session, at_uuid=answer.uuid),
+        )
+
+    assert payloads(fork, Complete)
+    assert session_of(fork) != session
+    wanted = ("pick a colour", "blue", "pick another", "green", "which ones?")
+    assert said(api.asked[2].texts, *wanted) == ["pick a colour", "blue", "which ones?"]
+    assert transcript_of(stage, session).read_bytes() == before
+
+
+def test_compacted_session_says_so(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="a summary"), Say(text="it was blue")) as api:
+        session = session_of(stage.run(api, "pick a colour", session=PERSISTENT))
+        compacted = stage.run(api, "/compact", runtime_session_id=session, session=PERSISTENT)
+        after = stage.run(api, "which one?", runtime_session_id=session, session=PERSISTENT)
+
+    (boundary,) = payloads(compacted, CompactBoundary)
+    assert boundary.trigger == "manual"
+    assert payloads(compacted, Complete)
+    assert payloads(after, Complete)
+    assert any("a summary" in text for text in api.asked[2].texts)
+
+
+def test_interrupted_answer_is_kept_by_the_sdk(sdk_stage: ClaudeStage) -> None:
+    gate = threading.Event()
+    seen: list[Event] = []
+
+    async def run_and_cancel(api: MessagesApi) -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(sdk_stage.follow, sdk_stage.request(api, "hello"), seen.append)
+                assert await anyio.to_thread.run_sync(api.wait_until_asked, 1)
+                tasks.cancel_scope.cancel()
+
+    with MessagesApi(Say(text="never heard", hold=gate), Say(text="fine")) as api:
+        anyio.run(run_and_cancel, api)
+        lines = transcript_of(sdk_stage, session_of(seen)).read_text().splitlines()
+
+    entries = [json.loads(line) for line in lines]
+    assert any("interrupted by user" in json.dumps(one.get("message", "")) for one in entries)
+    assert sdk_stage.processes() == {}
