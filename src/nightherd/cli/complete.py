@@ -13,7 +13,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.views.jobs import LAST, LAST_FAILED
-from nightherd.wiring import open_job_list
+from nightherd.wiring import open_job_list, open_reader
 
 MOST = 20
 
@@ -30,6 +30,23 @@ def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: s
         finally:
             reader.close()
     except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
+        return words
+
+
+def complete_sessions(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The newest session ids that begin so, and the one that needs no id."""
+    words = [word for word in (LAST,) if word.startswith(incomplete)]
+    if words and incomplete:
+        return words
+    try:
+        reader = open_reader(_invocation(ctx).state_directory())
+        try:
+            return [*reader.session_ids(incomplete or "sess-", MOST), *words]
+        finally:
+            reader.close()
+    except Exception:  # noqa: BLE001 (an edge, as above)
         return words
 
 

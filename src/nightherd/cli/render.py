@@ -18,6 +18,10 @@ GLYPHS = {
     "completed": ("✔", "32"),
     "failed": ("✗", "31"),
     "cancelled": ("⊘", "35"),
+    "created": ("○", "33"),
+    "active": ("●", "36"),
+    "paused": ("‖", "32"),
+    "expired": ("◌", "35"),
 }
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 

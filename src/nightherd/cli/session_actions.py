@@ -1,0 +1,114 @@
+"""`nightherd session use`, `rename` and `cleanup`: small changes to sessions that are there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.session_options import named_session, session_argument
+from nightherd.engine.session_care import Cleanup, clean_up
+from nightherd.errors import RefusedError, SessionNotFoundError
+from nightherd.model.change import Change, Refused, RenameSession, UseSession, Why
+from nightherd.model.duration import parse_duration
+from nightherd.model.ids import SessionId
+from nightherd.model.session import Session
+from nightherd.views.sessions import get_session, session_row
+from nightherd.wiring import open_record, refresh_mirror, system_clock
+
+NAME_LIMIT = 100
+
+
+@click.command("use", epilog="Example: nightherd session use sess-a1b2c3d4")
+@session_argument
+@json_option
+@click.pass_obj
+def use(invocation: Invocation, session: str) -> None:
+    """Let the next job of the agent (and channel) go on in this session: back to it, or forward."""
+    found = named_session(invocation, session)
+    used = _change(invocation, UseSession(session_id=found.id), found.id)
+    _tell(invocation, used, f"the next job of {used.agent} goes on in {used.id}")
+
+
+@click.command("rename", epilog="Example: nightherd session rename @last 'the parser'")
+@session_argument
+@click.argument("name", metavar="[NAME]", required=False)
+@json_option
+@click.pass_obj
+def rename(invocation: Invocation, session: str, name: str | None) -> None:
+    """Give a session a name; without one, take it away."""
+    called = " ".join((name or "").split())[:NAME_LIMIT] or None
+    found = named_session(invocation, session)
+    renamed = _change(invocation, RenameSession(session_id=found.id, name=called), found.id)
+    said = f"{renamed.id} is called {called!r}" if called else f"{renamed.id} has no name"
+    _tell(invocation, renamed, said)
+
+
+def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:
+    """The session after the change; what a refusal means is raised."""
+    return anyio.run(_apply, invocation.state_directory(), change, session_id)
+
+
+async def _apply(state: Path, change: Change, session_id: SessionId) -> Session:
+    async with open_record(state) as record:
+        (answer,) = await record.state.apply([change])
+        match answer:
+            case Refused(why=Why.MISSING, message=message):
+                raise SessionNotFoundError(message)
+            case Refused(message=message):
+                raise RefusedError(message, hint=f"nightherd session show {session_id}")
+            case _:
+                return get_session(record.reader, session_id)
+
+
+def _tell(invocation: Invocation, session: Session, said: str) -> None:
+    refresh_mirror(invocation.state_directory(), is_new=False)
+    screen = invocation.screen
+    if screen.is_json:
+        screen.document("session", session_row(session), system_clock().now())
+    else:
+        screen.show(said)
+
+
+@click.command("cleanup", epilog="Example: nightherd session cleanup --older-than 7d --dry-run")
+@click.option(
+    "--older-than",
+    metavar="DURATION",
+    help="Every session that is over and was not used for so long, completed ones included.",
+)
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be cleaned up.")
+@json_option
+@click.pass_obj
+def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> None:
+    """Clear away sessions that have expired. Their record stays; one that can go on is never touched."""
+    age = parse_duration(older_than) if older_than is not None else None
+    state = invocation.state_directory()
+    done = anyio.run(_clean_up, state, age, is_dry)
+    screen, now = invocation.screen, system_clock().now()
+    if not is_dry:
+        refresh_mirror(state, is_new=False)
+    if screen.is_json:
+        data = {
+            "is_dry_run": is_dry,
+            "removed": [one.id for one in done.removed],
+            "kept": [one.id for one in done.kept],
+        }
+        screen.document("session-cleanup", data, now)
+        return
+    for one in done.removed:
+        screen.show(one.id)
+    screen.flush()
+    count = len(done.removed)
+    verb = "would be cleaned up" if is_dry else "cleaned up"
+    screen.say(f"{count} session{'' if count == 1 else 's'} {verb}")
+    for one in done.kept:
+        screen.say(f"  {one.id} is in use and was kept")
+
+
+async def _clean_up(state: Path, age: timedelta | None, is_dry: bool) -> Cleanup:
+    async with open_record(state) as record:
+        return await clean_up(record, older_than=age, is_dry=is_dry)

@@ -1,0 +1,55 @@
+"""`nightherd session tree` and `nightherd session compare`: a session among its like."""
+
+from __future__ import annotations
+
+import click
+
+from nightherd.cli.complete import complete_sessions
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.session_options import reading, session_argument
+from nightherd.cli.session_text import comparison_text, tree_text
+from nightherd.views.session_family import (
+    branch_document,
+    comparison_document,
+    family_of,
+)
+from nightherd.views.session_family import compare as compare_sessions
+from nightherd.views.sessions import find_session
+from nightherd.wiring import open_journals, system_clock
+
+
+@click.command("tree", epilog="Example: nightherd session tree @last")
+@session_argument
+@json_option
+@click.pass_obj
+def tree(invocation: Invocation, session: str) -> None:
+    """The whole family of a session: what was forked from what, and where."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    with reading(invocation) as reader:
+        found = find_session(reader, session)
+        family = family_of(reader, journals, found, now)
+    if screen.is_json:
+        screen.document("session-tree", branch_document(family), now)
+    else:
+        screen.show(tree_text(family, found.id, screen.out))
+
+
+@click.command("compare", epilog="Example: nightherd session compare sess-a1b2c3d4 @last")
+@click.argument("one", metavar="SESSION", shell_complete=complete_sessions)
+@click.argument("other", metavar="SESSION", shell_complete=complete_sessions)
+@json_option
+@click.pass_obj
+def compare(invocation: Invocation, one: str, other: str) -> None:
+    """Where two sessions part, and what became of each since: messages, cost, outcome."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    with reading(invocation) as reader:
+        comparison = compare_sessions(
+            reader, journals, find_session(reader, one), find_session(reader, other), now
+        )
+    if screen.is_json:
+        screen.document("session-comparison", comparison_document(comparison), now)
+    else:
+        screen.show(comparison_text(comparison, screen))

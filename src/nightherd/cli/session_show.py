@@ -1,0 +1,66 @@
+"""`nightherd session show`: one session, and what was said in it."""
+
+from __future__ import annotations
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.session_options import reading, session_argument
+from nightherd.cli.session_text import message_text, session_card
+from nightherd.model.message import open_calls
+from nightherd.model.session import SessionStatus
+from nightherd.views.conversation import count_messages
+from nightherd.views.history import history_page
+from nightherd.views.sessions import (
+    find_session,
+    message_document,
+    session_document,
+    show_session,
+)
+from nightherd.wiring import open_journals, system_clock
+
+MOST = 10_000
+
+
+@click.command("show", epilog="Example: nightherd session show @last --history --limit 5")
+@session_argument
+@click.option("--history", is_flag=True, help="Also what was said: its last messages.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
+@click.option("--before", type=click.IntRange(1), metavar="N", help="Messages before number N.")
+@json_option
+@click.pass_obj
+def show(
+    invocation: Invocation, session: str, history: bool, limit: int, before: int | None
+) -> None:
+    """One session: where it stands, its jobs and forks, and with --history its messages, numbered from 1."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    with reading(invocation) as reader:
+        view = show_session(reader, journals, find_session(reader, session), now)
+    document = session_document(view) if screen.is_json else {}
+    if not history:
+        if screen.is_json:
+            screen.document("session", document, now)
+        else:
+            screen.show(session_card(view, screen, now))
+            screen.flush()
+            screen.say(f"messages: nightherd session show {view.session.id} --history")
+        return
+    page = history_page(journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json)
+    if screen.is_json:
+        document["history"] = [message_document(one) for one in page.messages]
+        screen.document("session", document, now, next_before=page.next_before)
+        return
+    screen.show(session_card(view, screen, now))
+    shown = page.messages
+    is_end = bool(shown) and shown[-1].number == count_messages(view.parts)
+    is_still = is_end and view.session.status is not SessionStatus.ACTIVE
+    unknown = open_calls(one.message for one in shown) if is_still else {}
+    for one in shown:
+        screen.show()
+        screen.show(message_text(one, screen.out, unknown=unknown))
+    if page.next_before is not None:
+        screen.flush()
+        again = f"nightherd session show {view.session.id} --history --before {page.next_before}"
+        screen.say(f"earlier: {again}")

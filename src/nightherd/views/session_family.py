@@ -1,0 +1,165 @@
+"""A session among its like: what was forked from what, and where two of them part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nightherd.model.ids import SessionId
+from nightherd.model.job import Job
+from nightherd.model.money import MicroUsd, to_usd
+from nightherd.model.session import Session
+from nightherd.ports import Journals, StateReader
+from nightherd.views.conversation import (
+    Place,
+    Segment,
+    count_messages,
+    place_of,
+    segments_of,
+)
+from nightherd.views.sessions import session_row, up_to_now
+
+DEEPEST = 1_000
+"""Forks of forks; beyond this somebody's rows go round in a circle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A session and those forked from it, first to last."""
+
+    session: Session
+    forks: tuple[Branch, ...] = ()
+
+
+def family_of(reader: StateReader, journals: Journals, session: Session, now: datetime) -> Branch:
+    """The whole family of a session, from the first of it; those cleaned up are in it too."""
+    known: set[SessionId] = set()
+    while session.parent_session_id is not None and len(known) < DEEPEST:
+        parent = reader.find_session(session.parent_session_id)
+        if parent is None or parent.id in known:
+            break
+        known.add(parent.id)
+        session = parent
+    return _branch(reader, journals, session, now, frozenset())
+
+
+def _branch(
+    reader: StateReader,
+    journals: Journals,
+    session: Session,
+    now: datetime,
+    above: frozenset[SessionId],
+) -> Branch:
+    above |= {session.id}
+    forks = [one for one in reader.sessions_of_parent(session.id) if one.id not in above]
+    return Branch(
+        session=up_to_now(reader, journals, session, now),
+        forks=tuple(_branch(reader, journals, one, now, above) for one in forks),
+    )
+
+
+def branch_document(branch: Branch) -> dict[str, Any]:
+    """The family as nested data."""
+    document = session_row(branch.session)
+    document["forks"] = [branch_document(one) for one in branch.forks]
+    return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two sessions, from where they part."""
+
+    session: Session
+    messages: int
+    """Said after they part."""
+    jobs: Sequence[Job]
+    """Those that had a part in it."""
+    cost_microusd: MicroUsd
+    """What these jobs cost."""
+
+    @property
+    def outcome(self) -> Job | None:
+        """The job that says how it came out."""
+        return self.jobs[-1] if self.jobs else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two conversations, side by side."""
+
+    common: int
+    """Messages that both begin with."""
+    place: Place | None
+    """Where the last of these ends; None when there is none."""
+    sides: tuple[Side, Side]
+
+
+def compare(
+    reader: StateReader, journals: Journals, one: Session, other: Session, now: datetime
+) -> Comparison:
+    """Where the two part, and what became of each since."""
+    left = segments_of(reader, journals, one)
+    right = segments_of(reader, journals, other)
+    common = _common(left, right)
+    return Comparison(
+        common=common,
+        place=place_of(journals, left, common) if common else None,
+        sides=(
+            _side(up_to_now(reader, journals, one, now, left), left, common),
+            _side(up_to_now(reader, journals, other, now, right), right, common),
+        ),
+    )
+
+
+def _common(left: Sequence[Segment], right: Sequence[Segment]) -> int:
+    """How many messages both have: as long as they are of the same jobs."""
+    common = 0
+    for mine, yours in zip(left, right, strict=False):
+        if mine.job.id != yours.job.id:
+            break
+        common = min(mine.last, yours.last)
+        if mine.last != yours.last:
+            break
+    return common
+
+
+def _side(session: Session, parts: Sequence[Segment], common: int) -> Side:
+    later = [part for part in parts if part.last > common or (part.first > common)]
+    return Side(
+        session=session,
+        messages=count_messages(parts) - common,
+        jobs=[part.job for part in later],
+        cost_microusd=MicroUsd(sum(part.job.cost_microusd for part in later)),
+    )
+
+
+def comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as plain data."""
+    place = comparison.place
+    return {
+        "common_messages": comparison.common,
+        "job_id": place.job_id if place is not None else None,
+        "seq": place.seq if place is not None else None,
+        "sessions": [_side_document(side) for side in comparison.sides],
+    }
+
+
+def _side_document(side: Side) -> dict[str, Any]:
+    job = side.outcome
+    return {
+        **session_row(side.session),
+        "messages_since": side.messages,
+        "cost_usd_since": to_usd(side.cost_microusd),
+        "jobs_since": [one.id for one in side.jobs],
+        "outcome": {
+            "job_id": job.id,
+            "status": job.status.value,
+            "exit_reason": job.exit_reason.value if job.exit_reason else None,
+            "summary": job.summary,
+            "error": job.error,
+        }
+        if job is not None
+        else None,
+    }

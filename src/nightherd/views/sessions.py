@@ -1,0 +1,251 @@
+"""Sessions as every surface shows them: found by reference, listed in pages, described as plain data.
+
+What is shown is true now: a session that waits beyond its time is expired whether or not somebody has noted
+that, and one in which a job runs has as many messages as have been said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from nightherd.errors import SessionNotFoundError
+from nightherd.model.event import AssistantEvent
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.job import Job
+from nightherd.model.money import to_usd
+from nightherd.model.session import (
+    Session,
+    SessionQuery,
+    SessionStatus,
+    expires_at,
+    is_expired,
+)
+from nightherd.model.usage import tokens_in
+from nightherd.ports import Journals, StateReader
+from nightherd.views.conversation import Segment, count_messages, find_session_id, segments_of
+from nightherd.views.history import Spoken
+from nightherd.views.jobs import LAST, timestamp
+
+PAGE = 200
+RECENT = 64
+"""Events of a running job that are looked at for how large the conversation is."""
+
+WAITING = (SessionStatus.CREATED, SessionStatus.PAUSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """One page of a list, and where the next begins; None when this is the last."""
+
+    sessions: Sequence[Session]
+    next_before: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """One session with everything around it."""
+
+    session: Session
+    jobs: Sequence[Job]
+    parts: Sequence[Segment]
+    """What its conversation is made of."""
+    forks: Sequence[Session]
+
+
+def find_session(reader: StateReader, reference: str) -> Session:
+    """The one session that `reference` means: our id or the runtime's, a unique prefix of one, or `@last`."""
+    if reference == LAST:
+        newest = reader.list_sessions(SessionQuery(limit=1))
+        if not newest:
+            raise SessionNotFoundError("there are no sessions yet", hint="nightherd run AGENT")
+        return newest[0]
+    return get_session(reader, find_session_id(reader, reference))
+
+
+def get_session(reader: StateReader, session_id: SessionId) -> Session:
+    """The session's row as it is now."""
+    session = reader.find_session(session_id)
+    if session is None:
+        raise SessionNotFoundError(
+            f"there is no session {session_id}", hint="nightherd session list"
+        )
+    return session
+
+
+def latest_of_agent(reader: StateReader, agent: str) -> Session:
+    """The session that the agent used last, of the newest so many; forks that nobody used do not count."""
+    newest = reader.list_sessions(SessionQuery(agent=agent, limit=PAGE))
+    used = [one for one in newest if one.job_count or one.parent_session_id is None]
+    if not used:
+        raise SessionNotFoundError(
+            f"agent {agent!r} has no session yet", hint=f"nightherd run {agent}"
+        )
+    return max(used, key=lambda session: (session.last_active_at, session.number))
+
+
+def status_at(session: Session, now: datetime) -> SessionStatus:
+    """Where it stands now, noted or not."""
+    return SessionStatus.EXPIRED if is_expired(session, now) else session.status
+
+
+def list_page(
+    reader: StateReader, journals: Journals, query: SessionQuery, now: datetime
+) -> SessionPage:
+    """One page of sessions, newest first, by where they stand now."""
+    found = list(islice(_matching(reader, query, now), query.limit + 1))
+    sessions = [up_to_now(reader, journals, one, now) for one in found[: query.limit]]
+    more = len(found) > query.limit
+    return SessionPage(sessions=sessions, next_before=sessions[-1].number if more else None)
+
+
+def _matching(reader: StateReader, query: SessionQuery, now: datetime) -> Iterator[Session]:
+    """The sessions the query is about, newest first."""
+    match query.status:
+        case None | SessionStatus.ACTIVE | SessionStatus.COMPLETED:
+            return _rows(reader, query)
+        case SessionStatus.EXPIRED:
+            late = (_rows(reader, replace(query, status=status)) for status in WAITING)
+            return merge(
+                _rows(reader, query),
+                *((one for one in rows if is_expired(one, now)) for rows in late),
+                key=lambda session: -session.number,
+            )
+        case _:
+            return (one for one in _rows(reader, query) if not is_expired(one, now))
+
+
+def _rows(reader: StateReader, query: SessionQuery) -> Iterator[Session]:
+    """Rows as they are, a page at a time."""
+    size = max(query.limit + 1, PAGE) if query.status in (*WAITING, SessionStatus.EXPIRED) else None
+    before = query.before
+    while True:
+        page = reader.list_sessions(replace(query, before=before, limit=size or query.limit + 1))
+        yield from page
+        if size is None or len(page) < size:
+            return
+        before = page[-1].number
+
+
+def show_session(
+    reader: StateReader, journals: Journals, session: Session, now: datetime
+) -> SessionView:
+    """The session and everything around it."""
+    parts = segments_of(reader, journals, session)
+    return SessionView(
+        session=up_to_now(reader, journals, session, now, parts),
+        jobs=reader.jobs_of_session(session.id),
+        parts=parts,
+        forks=reader.sessions_of_parent(session.id),
+    )
+
+
+def up_to_now(
+    reader: StateReader,
+    journals: Journals,
+    session: Session,
+    now: datetime,
+    parts: Sequence[Segment] | None = None,
+) -> Session:
+    """The session as it stands now; of one in use, what the running job has come to is counted too."""
+    session = replace(session, status=status_at(session, now))
+    if session.status is not SessionStatus.ACTIVE:
+        return session
+    parts = segments_of(reader, journals, session) if parts is None else parts
+    if not parts:
+        return session
+    turns, tokens, at = _latest(journals, parts[-1].job)
+    job = parts[-1].job
+    return replace(
+        session,
+        message_count=max(count_messages(parts), session.message_count),
+        token_estimate=tokens or session.token_estimate,
+        turn_count=session.turn_count + max(turns - job.turns, 0),
+        last_active_at=max(at, session.last_active_at)
+        if at is not None
+        else session.last_active_at,
+    )
+
+
+def _latest(journals: Journals, job: Job) -> tuple[int, int | None, datetime | None]:
+    """The last turn, the tokens last reported and the last sign of life of a running job."""
+    turns, tokens, at = 0, None, None
+    for event in journals.last(job.id, RECENT):
+        turns, at = max(turns, event.turn or 0), event.timestamp or at
+        if isinstance(event, AssistantEvent) and event.usage is not None:
+            tokens = tokens_in(event.usage) or tokens
+    return turns, tokens, at
+
+
+def session_row(session: Session) -> dict[str, Any]:
+    """A session as lists and `session show` give it."""
+    ends = expires_at(session) if session.status in WAITING else None
+    return {
+        "id": session.id,
+        "agent": session.agent,
+        "mode": session.mode.value,
+        "status": session.status.value,
+        "name": session.name,
+        "channel_id": session.channel_id,
+        "schedule": session.schedule,
+        "runtime_type": session.runtime_type,
+        "runtime_session_id": session.runtime_session_id,
+        "working_directory": session.working_directory,
+        "docker_enabled": session.docker_enabled,
+        "created_at": timestamp(session.created_at),
+        "last_active_at": timestamp(session.last_active_at),
+        "expires_at": timestamp(ends),
+        "removed_at": timestamp(session.removed_at),
+        "message_count": session.message_count,
+        "token_estimate": session.token_estimate,
+        "turn_count": session.turn_count,
+        "job_count": session.job_count,
+        "cost_usd": to_usd(session.cost_microusd),
+        "parent_session_id": session.parent_session_id,
+        "base_job_id": session.base_job_id,
+        "base_seq": session.base_seq,
+        "base_messages": session.base_messages,
+        "imported_from": session.imported_from,
+        "number": session.number,
+    }
+
+
+def session_document(view: SessionView) -> dict[str, Any]:
+    """Everything about one session but what was said in it."""
+    document = session_row(view.session)
+    document["jobs"] = [job.id for job in view.jobs]
+    document["forks"] = [fork.id for fork in view.forks]
+    return document
+
+
+def message_document(spoken: Spoken) -> dict[str, Any]:
+    """A message: who said what, and where it stands on record."""
+    message = spoken.message
+    at = message.last.timestamp
+    return {
+        "message": spoken.number,
+        "speaker": message.speaker.value,
+        "text": message.text,
+        "calls": [
+            {"id": call.tool_use_id, "tool": call.tool_name, "input": call.input}
+            for call in message.calls
+        ],
+        "results": [
+            {"id": one.tool_use_id, "success": one.success, "error": one.error}
+            for one in message.results
+        ],
+        "job_id": spoken.job_id,
+        "seq": message.seq,
+        "turn": message.turn,
+        "timestamp": timestamp(at),
+    }
+
+
+def last_job_of(reader: StateReader, session: Session) -> JobId | None:
+    """The job that last began in the session, or that it was forked from."""
+    jobs = reader.jobs_of_session(session.id)
+    return jobs[-1].id if jobs else session.base_job_id
