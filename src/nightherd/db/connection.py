@@ -40,6 +40,10 @@ class Database:
         except OverflowError as error:
             raise InvalidValueError("a number that is too large to be stored") from error
 
+    def data_version(self) -> int:
+        """A number that is another one whenever somebody else has written since the last call."""
+        return int(str(self.execute("PRAGMA data_version")[0][0]))
+
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open; some failures end it without being asked to."""
@@ -127,6 +131,8 @@ def _connect(path: Path, name: str, flags: int) -> Database:
     try:
         connection = apsw.Connection(name, flags=flags)
         connection.set_busy_timeout(PATIENCE_MS)
+        # Statements are compiled once, not again whenever a value is bound that a partial index could mind.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         # The first read is what finds out that a file is not a database.
         connection.execute("PRAGMA schema_version").fetchall()
     except apsw.Error as error:

@@ -1,8 +1,11 @@
-"""One group of changes: one transaction, one savepoint per change, then the ledger.
+"""One group of changes: one transaction, then the ledger.
 
 The caller holds `write.lock`. A change's row images go to the outbox in its own transaction; the ledger
-is written from the outbox after COMMIT. So whoever comes after a crash finishes what was begun, and does
+is written after COMMIT. So whoever comes after a crash finishes from the outbox what was begun, and does
 it once: the change's number says whether the ledger has it already.
+
+A change that raises is undone alone. That takes a savepoint per change, and hardly ever is there anything
+to undo: so a group is tried without them first, and done over with them when something was raised.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ from nightherd.errors import StateError, StateFileError
 from nightherd.model.change import Answer, Change
 from nightherd.ports import Probe
 
-OUTBOX_LIMIT = 256
+OUTBOX_LIMIT = 1_024
 """How many changes the outbox keeps before the ledger is synced and they may leave it."""
+
+ROWS_AT_ONCE = 32
+"""Rows that one statement adds to the outbox."""
 
 Outcome = Answer | Exception
 """What became of one change: its answer, or what its caller gets raised."""
@@ -39,6 +45,12 @@ class Tables(Protocol):
 
     def is_durable(self, change: Change) -> bool:
         """Whether the change must survive a power cut once it is acknowledged."""
+
+    def begin(self) -> None:
+        """A transaction has begun: what is remembered of rows that others have written since is forgotten."""
+
+    def forget(self) -> None:
+        """Something was undone: nothing that is remembered of any row counts."""
 
     def carry_out(self, change: Change) -> Done:
         """Decide the change and write its rows, inside the transaction that is open."""
@@ -81,22 +93,12 @@ class GroupCommit:
         self._check_still_there()
         durable = any(self._tables.is_durable(change) for batch in batches for change in batch)
         set_synchronous(self._database, is_durable=durable)
-        self._database.execute("BEGIN IMMEDIATE")
         try:
-            self._probe("db.begin")
-            last = self.catch_up()
-            outcomes = []
-            for batch in batches:
-                last, answers = self._run_batch(batch, last)
-                outcomes.append(answers)
-            self._probe("db.before_commit")
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise
+            outcomes, entries = self._commit(batches, self._carry_out)
+        except Exception:  # noqa: BLE001 - whatever it was, it comes again and is told to whom it belongs
+            outcomes, entries = self._commit(batches, self._carry_out_alone)
         self._probe("db.after_commit")
-        self._feed_ledger()
+        self._feed_ledger(entries)
         return outcomes
 
     def catch_up(self) -> int:
@@ -123,38 +125,80 @@ class GroupCommit:
             self._probe("outbox.cleared")
         return last
 
-    def _run_batch(self, batch: Sequence[Change], last: int) -> tuple[int, list[Outcome]]:
-        outcomes: list[Outcome] = []
-        for change in batch:
-            self._database.execute("SAVEPOINT change")
-            try:
-                done = self._tables.carry_out(change)
-                if done.rows is not None:
-                    entry = (last + 1, self._now(), type(change).__name__, done.rows)
-                    self._database.execute(self._queries["outbox_add"], entry)
-                self._database.execute("RELEASE change")
-            except Exception as error:  # noqa: BLE001 - it belongs to this change's caller alone
-                self._undo(error)
-                outcomes.append(error)
-                break
-            last += done.rows is not None
-            outcomes.append(done.answer)
-        return last, outcomes
+    def _commit(
+        self, batches: Sequence[Sequence[Change]], carry_out: Callable[[Change], Done | Exception]
+    ) -> tuple[list[list[Outcome]], list[Entry]]:
+        """One transaction: what became of each change, and what the outbox has of them now."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            self._probe("db.begin")
+            self._tables.begin()
+            last = self.catch_up()
+            outcomes: list[list[Outcome]] = []
+            entries: list[Entry] = []
+            for batch in batches:
+                outcomes.append([])
+                for change in batch:
+                    done = carry_out(change)
+                    if isinstance(done, Exception):
+                        outcomes[-1].append(done)
+                        break
+                    if done.rows is not None:
+                        entries.append(self._entry(last + len(entries) + 1, change, done.rows))
+                    outcomes[-1].append(done.answer)
+            self._add_to_outbox(entries)
+            self._probe("db.before_commit")
+            self._database.execute("COMMIT")
+        except BaseException:
+            self._tables.forget()
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+        return outcomes, entries
 
-    def _undo(self, error: Exception) -> None:
-        """Take back one change; a failure that ended the whole transaction ends the group."""
-        if not self._database.in_transaction:
-            raise error
-        self._database.execute("ROLLBACK TO change")
-        self._database.execute("RELEASE change")
+    def _carry_out(self, change: Change) -> Done:
+        """Carry out one change of a group that is undone as a whole when anything is raised."""
+        return self._tables.carry_out(change)
 
-    def _feed_ledger(self) -> None:
+    def _carry_out_alone(self, change: Change) -> Done | Exception:
+        """Carry out one change; what it raises belongs to its own caller, and takes nothing else with it."""
+        self._database.execute("SAVEPOINT change")
+        try:
+            done = self._tables.carry_out(change)
+            self._database.execute("RELEASE change")
+        except Exception as error:
+            self._tables.forget()
+            if not self._database.in_transaction:
+                raise  # the failure has ended the whole transaction, and the group with it
+            self._database.execute("ROLLBACK TO change")
+            self._database.execute("RELEASE change")
+            return error
+        return done
+
+    def _entry(self, number: int, change: Change, rows: str) -> Entry:
+        return Entry(change=number, at=self._now(), kind=type(change).__name__, rows=rows)
+
+    def _add_to_outbox(self, entries: Sequence[Entry]) -> None:
+        """Several rows in a statement, in as few kinds of statement as halving gives."""
+        place, count = 0, ROWS_AT_ONCE
+        while place < len(entries):
+            while count > len(entries) - place:
+                count //= 2
+            rows = entries[place : place + count]
+            statement = self._queries["outbox_add"].rstrip(";\n") + ", (?, ?, ?, ?)" * (count - 1)
+            self._database.execute(statement, [value for row in rows for value in row.values])
+            place += count
+
+    def _feed_ledger(self, entries: Sequence[Entry]) -> None:
         """Append what the ledger lacks. The changes are committed: a failure here takes nothing back."""
         try:
             recorded = self._ledger.last_change()
-            waiting = self._database.execute(self._queries["outbox_after"], (recorded,))
-            if waiting:
-                self._ledger.append([_entry(row) for row in waiting])
+            if not entries or entries[0].change != recorded + 1:
+                # Earlier ones did not get there, or there is nothing new: the outbox has what is missing.
+                waiting = self._database.execute(self._queries["outbox_after"], (recorded,))
+                entries = [_entry(row) for row in waiting]
+            if entries:
+                self._ledger.append(entries)
         except StateError as error:
             self._notice(f"the ledger waits, every change is safe in the database: {error.message}")
             return

@@ -65,6 +65,11 @@ class Entry:
     kind: str
     rows: str
 
+    @property
+    def values(self) -> tuple[int, str, str, str]:
+        """The row of the outbox, in the order of its columns."""
+        return self.change, self.at, self.kind, self.rows
+
     def decoded(self) -> LedgerLine:
         """The line as readers have it; `StateFileError` when it is none."""
         decoder = msgspec.json.Decoder(LedgerLine)

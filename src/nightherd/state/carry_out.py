@@ -23,7 +23,7 @@ from nightherd.model.decide import decide
 from nightherd.state.deciding_rows import DecidingRows
 from nightherd.state.images import encode_images
 from nightherd.state.kinds import TABLES
-from nightherd.state.tables import Image, Table, in_table_order
+from nightherd.state.tables import Table, in_table_order
 
 QUICK = frozenset({StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker})
 """Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
@@ -42,7 +42,6 @@ class StateTables:
         durability: Durability = Durability.CHECKPOINT,
     ) -> None:
         self._durability = durability
-        self._database = database
         self._rows = DecidingRows(database, queries)
 
     def is_durable(self, change: Change) -> bool:
@@ -54,18 +53,24 @@ class StateTables:
             case Durability.FSYNC:
                 return True
 
+    def begin(self) -> None:
+        self._rows.kept.begin()
+
+    def forget(self) -> None:
+        self._rows.kept.forget()
+
     def carry_out(self, change: Change) -> Done:
         answer = decide(change, self._rows)
         if not isinstance(answer, Applied) or not answer.rows:
             return Done(answer=answer, rows=None)
-        rows = in_table_order(answer.rows)
-        tables = [self._rows.table(type(row)) for row in rows]
-        images = [table.image(row) for table, row in zip(tables, rows, strict=True)]
-        named = list(zip(tables, images, strict=True))
+        kept = self._rows.kept
+        drafts = [
+            kept.draft(self._rows.table(type(row)), row) for row in in_table_order(answer.rows)
+        ]
         # Encoded before written: text that no file could hold is refused here, not by the driver.
-        text = encode_images([{"table": table.name, "row": image} for table, image in named])
-        for table, image in named:
-            self._write(table, image)
+        text = encode_images([{"table": one.table.name, "row": one.image} for one in drafts])
+        for draft in drafts:
+            kept.write(draft)
         return Done(answer=answer, rows=text)
 
     def restore(self, line: LedgerLine) -> None:
@@ -75,7 +80,7 @@ class StateTables:
                 table: Table[Any] = self._rows.table(kinds[image.table])
                 # Through the row and back: columns that an older line lacks get their defaults.
                 row = table.row(tuple(image.row), tuple(image.row.values()))
-                restored = table.image(row)
+                draft = self._rows.kept.draft(table, row)
             except (KeyError, TypeError, ValueError) as error:
                 raise StateFileError(
                     f"change {line.change} has a row of {image.table!r} that no row can be: {error}",
@@ -83,7 +88,4 @@ class StateTables:
                     code="LEDGER_DAMAGED",
                     hint="keep the ledger; nothing was changed",
                 ) from error
-            self._write(table, restored)
-
-    def _write(self, table: Table[Any], image: Image) -> None:
-        self._database.execute(table.upsert, tuple(image.values()))
+            self._rows.kept.write(draft)

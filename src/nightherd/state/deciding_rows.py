@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeVar
 
+from nightherd.db.connection import Database
+from nightherd.db.queries import Queries
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionKey, SessionMode
+from nightherd.state.kept_rows import KeptRows
 from nightherd.state.rows import SqliteRows
 from nightherd.state.tables import time_text
+
+RowT = TypeVar("RowT")
 
 
 class DecidingRows(SqliteRows):
     """Every row as of the open transaction, and what decisions need to know about them."""
+
+    def __init__(self, database: Database, queries: Queries) -> None:
+        super().__init__(database, queries)
+        self.kept = KeptRows(database)
+
+    def get(self, kind: type[RowT], key: str) -> RowT | None:
+        """The row of that kind with that key, from memory where it is known."""
+        row = self.kept.get(kind, key)
+        if row is None:
+            row = super().get(kind, key)
+            if row is not None:
+                self.kept.put(kind, key, row)
+        return row
 
     def job_with_dedupe_key(self, key: str) -> Job | None:
         return self.find(Job, "job_by_dedupe_key", key)
