@@ -36,6 +36,7 @@ fleet:
 agents:
   - name: counter
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: count
     instances: {{max_concurrent: {at_once}}}
     script:
@@ -54,6 +55,7 @@ agents:
 
   - name: tree
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     script:
       - tool: Bash

@@ -57,6 +57,7 @@ fleet:
 agents:
   - name: herder
     runtime: scripted
+    allowed_tools: [Bash]
     script:
       - say: mark ${inputs.tag} one
       - tool: Bash

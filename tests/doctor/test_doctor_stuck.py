@@ -25,6 +25,7 @@ FLEET = """\
 agents:
   - name: slow
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     script:
       - say: first
@@ -33,6 +34,7 @@ agents:
         input: {command: "touch started; sleep 60"}
   - name: keeper
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: go
     session: {mode: persistent}
     script:

@@ -21,6 +21,7 @@ version: 1
 agents:
   - name: bragdoc-coder
     runtime: scripted
+    allowed_tools: [Bash]
     session: {mode: persistent}
     script:
       - say: I look around.

@@ -45,7 +45,7 @@ class Case:
     def agent(self, place: Path) -> dict[str, Any]:
         """The rules as an agent's, with the directories of `place`."""
         added = [str(place / name) for name in self.rules.get("add_dirs", ())]
-        return {**self.rules, "add_dirs": tuple(added)}
+        return {"permission_mode": "acceptEdits", **self.rules, "add_dirs": tuple(added)}
 
 
 def prepare(place: Path) -> None:

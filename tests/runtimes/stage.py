@@ -34,6 +34,8 @@ class Stage:
     directory: Path
     environment: Mapping[str, str] = field(default_factory=lambda: {"PATH": os.environ["PATH"]})
     keepers: Keepers = field(default_factory=Keepers)
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """What the agent may do, where it is not everything."""
 
     def request(self, script: Script | None, prompt: str = "go", **more: Any) -> RuntimeRequest:
         agent = Agent(
@@ -41,6 +43,7 @@ class Stage:
             runtime=RuntimeName.SCRIPTED,
             working_directory=str(self.directory),
             script=script,
+            **{"permission_mode": "bypassPermissions", **self.rules},
         )
         return RuntimeRequest(
             job_id=JOB,

@@ -45,6 +45,7 @@ FIXER = """\
   - name: fixer
     description: Runs the tests, finds the fault, mends it, runs the tests again.
     runtime: scripted
+    allowed_tools: [Bash]
     working_directory: shop
     default_prompt: The tests fail. Mend the program, not the tests.
     script:
@@ -76,6 +77,7 @@ REVIEWER = """\
   - name: reviewer
     description: Looks at the change; its session would go on with its next job.
     runtime: scripted
+    allowed_tools: [Bash]
     working_directory: shop
     default_prompt: Review what changed.
     session: {mode: persistent}
@@ -98,6 +100,7 @@ INSPECTOR = f"""\
   - name: inspector
     description: Runs the tests again and again, and notes down each time.
     runtime: scripted
+    allowed_tools: [Bash]
     working_directory: shop
     default_prompt: Make sure that it stays mended.
     script:

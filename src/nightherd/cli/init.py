@@ -32,6 +32,7 @@ agents:
     description: Writes a greeting to a file and reads it back.
     # A scripted agent plays the steps below. Its tools are real; no model, no key, no network.
     runtime: scripted
+    allowed_tools: [Bash]
     default_prompt: the night shift
     script:
       - think: I am asked to greet ${{prompt}}.

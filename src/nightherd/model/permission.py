@@ -108,6 +108,14 @@ def decide(permissions: Permissions, tool: str, input: Mapping[str, Any]) -> Dec
     return _Question(permissions, tool, input).answer()
 
 
+def is_offered(permissions: Permissions, tool: str) -> bool:
+    """Whether some call of `tool` could ever be made."""
+    question = _Question(permissions, tool, {})
+    return question.exists() and not any(
+        rule.specifier is None and rule.concerns(tool) for rule in permissions.denied
+    )
+
+
 class _Question:
     """One call that somebody wants to make."""
 
@@ -123,9 +131,9 @@ class _Question:
 
     def answer(self) -> Decision:
         rules, tool = self._rules, self._tool
-        if rules.capabilities is not None and not covers_tool(rules.capabilities, tool):
+        if not self._is_capable():
             return Denied(f"{tool} is not among the capabilities of the agent ('required_caps')")
-        if not self._exists():
+        if not self._is_listed():
             return Denied(f"{tool} is not one of the agent's tools ('tools')")
         refusal = self._denied()
         if refusal is not None:
@@ -138,7 +146,15 @@ class _Question:
             case _:
                 return ALLOWED if self._is_approved() else self._unapproved()
 
-    def _exists(self) -> bool:
+    def exists(self) -> bool:
+        """Whether the agent has the tool at all."""
+        return self._is_capable() and self._is_listed()
+
+    def _is_capable(self) -> bool:
+        held_to = self._rules.capabilities
+        return held_to is None or covers_tool(held_to, self._tool)
+
+    def _is_listed(self) -> bool:
         tools = self._rules.tools
         return tools is None or self._tool in tools or split_tool_name(self._tool) is not None
 

@@ -22,7 +22,9 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.system import Complete, Init
+from nightherd.model.permission import Denied as Refused
+from nightherd.model.permission import decide, is_offered, permissions_of
+from nightherd.model.system import Complete, Denied, Init
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -73,7 +75,10 @@ class ScriptedRuntime:
                     yield turn.answer
                 if turn.call is not None:
                     yield turn.call
-                    yield await run.call(turn.call)
+                    refusal = run.refusal(turn.call)
+                    if refusal is not None:
+                        yield denial(turn.call, refusal)
+                    yield await run.call(turn.call, refusal)
                 if turn.failure is not None:
                     end = turn.failure
                     break
@@ -83,6 +88,12 @@ class ScriptedRuntime:
         finally:
             await run.stop_processes()
             self._keepers.discard(keepers)
+
+
+def denial(use: ToolUseEvent, reason: str) -> SystemEvent:
+    """The event that says that a call was not allowed, and why."""
+    denied = Denied(tool_name=use.tool_name, reason=reason, tool_use_id=use.tool_use_id)
+    return describe(denied, reason, turn=use.turn)
 
 
 class _Run:
@@ -105,6 +116,7 @@ class _Run:
             "NIGHTHERD_WORKER_PID": str(os.getpid()),
         }
         self._has_processes = False
+        self._permissions = permissions_of(request.agent, real_path=os.path.realpath)
 
     def begin(self) -> SystemEvent:
         """Who this is. A session that begins here is named after its job, also when the job is resumed."""
@@ -114,7 +126,7 @@ class _Run:
                 runtime=NAME,
                 runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
                 working_directory=request.agent.working_directory,
-                tools=list(self._tools),
+                tools=[name for name in self._tools if is_offered(self._permissions, name)],
             )
         )
 
@@ -140,9 +152,19 @@ class _Run:
             except InvalidValueError as error:
                 yield failing_turn(number, "template", error.message)
 
-    async def call(self, use: ToolUseEvent) -> ToolResultEvent:
-        """Make the call; the result of one that cannot be made says why."""
-        outcome = await self._run_tool(use)
+    def refusal(self, use: ToolUseEvent) -> str | None:
+        """Why the agent may not make the call; None when it may."""
+        if use.tool_name not in self._tools:
+            return None
+        match decide(self._permissions, use.tool_name, use.input or {}):
+            case Refused(reason):
+                return reason
+            case _:
+                return None
+
+    async def call(self, use: ToolUseEvent, refusal: str | None) -> ToolResultEvent:
+        """Make the call unless it is refused; the result of one that is not, or cannot be, made says why."""
+        outcome = await self._run_tool(use) if refusal is None else failed(refusal)
         return ToolResultEvent(
             tool_use_id=use.tool_use_id,
             result=outcome.result,
@@ -165,6 +187,8 @@ class _Run:
             environment=self._request.environment,
             grace=self._grace,
             keepers=self._keepers,
+            # Where its files are was part of the question whether the call may be made.
+            more_directories=(Path("/"),),
         )
         return await tool.run(use.input, context)
 

@@ -52,7 +52,7 @@ def _edit(context: ToolContext, name: str, old: bytes, new: bytes, everywhere: b
         raise InvalidValueError("Edit: 'old_string' is empty; use Write to give a file its content")
     if old == new:
         raise InvalidValueError("Edit: 'old_string' and 'new_string' are the same")
-    path = locate(context.working_directory, name)
+    path = locate(context.working_directory, name, context.more_directories)
     found = get_file(path, name)
     if found.st_size > EDIT_LIMIT_BYTES:
         raise InvalidValueError(f"{name} is too big to edit: {found.st_size:,} bytes")

@@ -1,4 +1,4 @@
-"""Which file a tool's path means: one inside the working directory, or a refusal.
+"""Which file a tool's path means: one inside the directories that are open to it, or a refusal.
 
 This keeps an agent's file tools where its work is. It is no sandbox: a command can reach what the
 person running it can reach.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError
 
 
-def locate(root: Path, text: str) -> Path:
-    """The real path of `text`, links followed; `InvalidValueError` unless it lies inside `root`."""
+def locate(root: Path, text: str, more: Sequence[Path] = ()) -> Path:
+    """The real path of `text`, links followed; `InvalidValueError` unless inside `root` or one of `more`."""
     if not text or "\0" in text:
         raise InvalidValueError(f"{text!r} is not a path")
     try:
@@ -22,7 +23,7 @@ def locate(root: Path, text: str) -> Path:
         path = (base / text).resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
         raise InvalidValueError(f"{text!r} is not a path that can be used: {error}") from error
-    if not path.is_relative_to(base):
+    if not any(path.is_relative_to(one) for one in (base, *(other.resolve() for other in more))):
         raise InvalidValueError(f"{text!r} is outside the working directory")
     return path
 

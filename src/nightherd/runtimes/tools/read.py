@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -36,7 +35,7 @@ class Read:
             offset = arguments.count("offset") or 1
             limit = arguments.count("limit")
             text = await to_thread.run_sync(
-                _read, context.working_directory, name, offset, limit, abandon_on_cancel=True
+                _read, context, name, offset, limit, abandon_on_cancel=True
             )
         except InvalidValueError as error:
             return failed(str(error))
@@ -45,8 +44,8 @@ class Read:
         return ToolOutcome(result=text)
 
 
-def _read(root: Path, name: str, offset: int, limit: int | None) -> str:
-    path = locate(root, name)
+def _read(context: ToolContext, name: str, offset: int, limit: int | None) -> str:
+    path = locate(context.working_directory, name, context.more_directories)
     size = get_file(path, name).st_size
     with path.open("rb") as file:
         if b"\0" in file.read(BINARY_PROBE_BYTES):

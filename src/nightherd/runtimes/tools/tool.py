@@ -17,6 +17,8 @@ class ToolContext:
 
     working_directory: Path
     tool_use_id: str
+    more_directories: tuple[Path, ...] = ()
+    """Where else files may be read and changed."""
     marks: Mapping[str, str] = field(default_factory=dict)
     """Variables every process of the run carries, by which its processes are found again."""
     environment: Mapping[str, str] = field(default_factory=dict)

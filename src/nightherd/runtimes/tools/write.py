@@ -39,7 +39,7 @@ class Write:
 
 
 def _write(context: ToolContext, name: str, content: bytes) -> None:
-    path = locate(context.working_directory, name)
+    path = locate(context.working_directory, name, context.more_directories)
     old = find_file(path, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content, old=old, call=context.tool_use_id)
