@@ -176,7 +176,7 @@ def test_rows_for_single_values_name_values_that_exist() -> None:
 def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
     folder.fleet("""\
-        web: {port: 80}
+        web: {open_browser: true}
         defaults: {docker: {enabled: true}}
         agents:
           - path: agent.yaml
@@ -187,7 +187,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
 
     assert folder.errors() == []
     assert folder.notices() == [
-        "nightherd.yaml:1:1 'web' is not active yet: the dashboard",
+        "nightherd.yaml:1:7 'web.open_browser' is not active yet: the dashboard",
         "nightherd.yaml:2:12 'docker' is not active yet: containers",
         "nightherd.yaml:7:26 'workspace.auto_clone' is not active yet: cloning of repositories",
         "agent.yaml:3:1 'chat' is not active yet: chat",

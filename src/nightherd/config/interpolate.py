@@ -26,7 +26,7 @@ VARIABLE = re.compile(
     r"(?P<escape>\$\$\{)"
     r"|\$\{(?:(?P<input>inputs\.[A-Za-z0-9_-]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^{}]*)?)\}"
 )
-TEMPLATE_KEYS = frozenset({"prompt", "default_prompt", "system_prompt", "script"})
+TEMPLATE_KEYS = frozenset({"prompt", "default_prompt", "system_prompt", "script", "channel"})
 """Below these keys a text may have places that the job fills in."""
 
 Path = tuple[str, ...]

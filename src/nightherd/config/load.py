@@ -13,7 +13,7 @@ from nightherd.config.discovery import FLEET_FILE_NAMES, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
 from nightherd.config.layers import Draft
-from nightherd.config.node import MappingNode, place_of, problem_at
+from nightherd.config.node import MappingNode, Node, place_of, problem_at
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, notices
 from nightherd.config.resolve import (
     FILE_VERSION,
@@ -24,7 +24,7 @@ from nightherd.config.resolve import (
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.validate import check
-from nightherd.config.wording import quote
+from nightherd.config.wording import did_you_mean, quote
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
 from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Problem, Severity
@@ -86,6 +86,8 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
     settings = check_settings(assembly, findings)
     agents = check_agents(assembly.drafts, findings)
     loaded = None
+    if settings is not None:
+        check_endpoints(settings, assembly.fleets[0][1], {one.name for one, _ in agents}, findings)
     if settings is not None and not findings.errors:
         own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
         resolved = [agent for agent, _ in agents]
@@ -96,6 +98,33 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
             agents={agent.name: section for agent, section in agents},
         )
     return CheckedFleet(file=file, problems=findings.errors + findings.notices, loaded=loaded)
+
+
+def check_endpoints(
+    settings: FleetSettings, node: MappingNode, agents: set[str], findings: Findings
+) -> None:
+    """Every webhook's agent is there, and what it is signed with has a name."""
+    webhooks = settings.webhooks
+    for name, endpoint in webhooks.endpoints.items() if webhooks is not None else ():
+        path = f"webhooks.endpoints.{name}"
+        if endpoint.agent not in agents:
+            message = f"the fleet has no agent {quote(endpoint.agent)}"
+            hint = did_you_mean(endpoint.agent, sorted(agents))
+            findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
+        if webhooks is not None and not (endpoint.secret_env or webhooks.secret_env):
+            message = "what comes in has to be signed: 'secret_env' is missing"
+            findings.add(problem_at(value_at(node, path), message, path=path))
+
+
+def value_at(node: MappingNode, path: str) -> Node:
+    """What stands at a dotted path of a checked document."""
+    found: Node = node
+    for step in path.split("."):
+        entry = found.entries.get(step) if isinstance(found, MappingNode) else None
+        if entry is None:
+            return found
+        found = entry.value
+    return found
 
 
 def locate(path: Path | str, cwd: Path) -> Path:

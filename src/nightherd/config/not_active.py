@@ -77,8 +77,10 @@ FLEET_KEYS = (
     Waiting("cancel_grace", DAEMON),
     Waiting("working_directory", "cloning of repositories"),
     Waiting("docker", CONTAINERS),
-    Waiting("webhooks", "webhooks"),
-    Waiting("web", "the dashboard"),
+    Waiting("web.session_expiry_hours", "the dashboard"),
+    Waiting("web.open_browser", "the dashboard"),
+    Waiting("web.tool_results", "the dashboard"),
+    Waiting("web.message_grouping", "the dashboard"),
 )
 
 

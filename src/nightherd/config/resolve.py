@@ -19,6 +19,7 @@ from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
 from nightherd.config.resolve_limits import limit_hooks, resolve_limits
 from nightherd.config.resolve_schedules import resolve_schedules
 from nightherd.config.resolve_session import resolve_session, shortest
+from nightherd.config.resolve_web import resolve_web, resolve_webhooks
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.schema.mcp import McpServer as McpServerSchema
@@ -85,6 +86,8 @@ def resolve_fleet(
         heartbeat=settings.heartbeat,
         max_restarts=settings.max_restarts,
         limits=resolve_limits(settings.limits),
+        web=resolve_web(settings.web),
+        webhooks=resolve_webhooks(settings.webhooks),
     )
 
 

@@ -17,6 +17,7 @@ from nightherd.model.script import Script
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
 from nightherd.model.subagent import Plugin, Subagent
+from nightherd.model.web import Web, Webhooks
 
 
 class RuntimeName(StrEnum):
@@ -123,3 +124,5 @@ class Fleet:
     limits: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
     max_restarts: int = 5
+    web: Web = field(default_factory=Web)
+    webhooks: Webhooks = field(default_factory=Webhooks)

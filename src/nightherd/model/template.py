@@ -1,7 +1,7 @@
 """Templates: run-time values put into prompts and scripts.
 
-`${prompt}`, `${turn}`, `${repo}` and `${inputs.NAME}` are filled in when a job runs. Everything else that
-looks like `${NAME}` is a matter of the configuration, which fills it in from the environment on loading.
+`${prompt}`, `${turn}`, `${repo}` and `${inputs.NAME}` are filled in when a job runs, `${payload.NAME}` when
+a webhook makes one. Everything else that looks like `${NAME}` is a matter of the configuration, which fills it in from the environment on loading.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from nightherd.errors import InvalidValueError
 
-RUN_TIME_NAMES = frozenset({"prompt", "turn", "repo"})
+RUN_TIME_NAMES = frozenset({"prompt", "turn", "repo", "payload"})
 """Names that mean a value of the job, in the texts that may use them; never environment variables there."""
 
-PLACE = re.compile(r"\$\{(prompt|turn|repo|inputs\.[A-Za-z0-9_-]+)\}")
+PLACE = re.compile(r"\$\{(prompt|turn|repo|inputs\.[A-Za-z0-9_-]+|payload(?:\.[A-Za-z0-9_-]+)*)\}")
 
 
 def render(template: str, values: Mapping[str, str]) -> str:

@@ -10,18 +10,8 @@ from pydantic import Field
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
 from nightherd.config.schema.docker import FleetDocker
 from nightherd.config.schema.limits import Limits
-from nightherd.config.schema.types import (
-    Count,
-    Filling,
-    Flag,
-    Hours,
-    Model,
-    Name,
-    Port,
-    Span,
-    Text,
-    Whole,
-)
+from nightherd.config.schema.types import Count, Filling, Flag, Model, Name, Span, Text, Whole
+from nightherd.config.schema.web import Web, Webhooks
 
 
 class FleetIdentity(Model):
@@ -49,28 +39,6 @@ class FleetReference(Model):
     )
     overrides: dict[str, Any] | None = Field(
         None, description="Fleet settings that win over those of its file."
-    )
-
-
-class Webhooks(Model):
-    """Requests from outside that make jobs."""
-
-    enabled: Flag = Field(False, description="Whether they are listened for.")
-    port: Port = Field(8081, description="Port to listen on.")
-    secret_env: Filling | None = Field(None, description="Variable that holds the shared secret.")
-
-
-class Web(Model):
-    """The dashboard."""
-
-    enabled: Flag = Field(False, description="Whether it is served.")
-    port: Port = Field(3232, description="Port to listen on.")
-    host: Filling = Field("localhost", description="Address to listen on.")
-    session_expiry_hours: Hours = Field(24, description="Hours after which a chat in it ends.")
-    open_browser: Flag = Field(False, description="Whether a browser is opened at the start.")
-    tool_results: Flag = Field(True, description="Whether results of tools are shown.")
-    message_grouping: Literal["separate", "grouped"] = Field(
-        "separate", description="Whether messages in a row are shown as one."
     )
 
 
@@ -105,7 +73,7 @@ class FleetSettings(Model):
     working_directory: Directory | None = Field(None, description="Where the fleet's work stands.")
     docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
     webhooks: Webhooks | None = Field(None, description="Requests from outside that make jobs.")
-    web: Web | None = Field(None, description="The dashboard.")
+    web: Web | None = Field(None, description="The API on a port, and the dashboard.")
 
 
 class FleetFile(FleetSettings):

@@ -1,0 +1,80 @@
+"""`web` and `webhooks`: being reached from outside."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from nightherd.config.schema.types import (
+    Filling,
+    Flag,
+    Hours,
+    Inputs,
+    Model,
+    Name,
+    Port,
+    Size,
+    Span,
+    Text,
+)
+from nightherd.model.web import BODY_LIMIT
+
+
+class WebhookEndpoint(Model):
+    """One address that messages come in by: /v1/hooks/NAME."""
+
+    agent: Filling = Field(description="Agent that gets the job.")
+    prompt: Text | None = Field(
+        None, description="What it is asked, with ${payload.a.b}; else its default_prompt."
+    )
+    inputs: Inputs = Field({}, description="Values for ${inputs.NAME}, with ${payload.a.b}.")
+    channel: Filling | None = Field(
+        None, description="Channel of the session, with ${payload.a.b}, for per_channel agents."
+    )
+    signature: Literal["github", "standard"] = Field(
+        "github", description="How the sender signs: as GitHub, or as Standard Webhooks."
+    )
+    secret_env: Filling | None = Field(
+        None, description="Variable that holds its secret; else the shared one."
+    )
+    events: tuple[Filling, ...] | None = Field(
+        None, description="Events it acts on, as in issues.opened; else all."
+    )
+
+
+class Webhooks(Model):
+    """Requests from outside that make jobs."""
+
+    enabled: Flag = Field(False, description="Whether a port of their own is listened on.")
+    host: Filling = Field("localhost", description="Address to listen on.")
+    port: Port = Field(8081, description="Port to listen on.")
+    secret_env: Filling | None = Field(None, description="Variable that holds the shared secret.")
+    body_limit: Size = Field(BODY_LIMIT, description="Largest body that is taken.")
+    replay_window: Span = Field(
+        timedelta(minutes=5), description="How far a signed time may be from now."
+    )
+    endpoints: dict[Name, WebhookEndpoint] = Field(
+        {}, description="What messages are taken, by name."
+    )
+
+
+class Web(Model):
+    """The API on a port, and the dashboard."""
+
+    enabled: Flag = Field(False, description="Whether it is served on a port.")
+    port: Port = Field(3232, description="Port to listen on.")
+    host: Filling = Field("localhost", description="Address to listen on.")
+    token_env: Filling = Field(
+        "NIGHTHERD_WEB_TOKEN", description="Variable that holds the token to show."
+    )
+    hosts: tuple[Filling, ...] = Field(
+        (), description="Names by which it may be addressed, besides its own."
+    )
+    session_expiry_hours: Hours = Field(24, description="Hours after which a chat in it ends.")
+    open_browser: Flag = Field(False, description="Whether a browser is opened at the start.")
+    tool_results: Flag = Field(True, description="Whether results of tools are shown.")
+    message_grouping: Literal["separate", "grouped"] = Field(
+        "separate", description="Whether messages in a row are shown as one."
+    )
