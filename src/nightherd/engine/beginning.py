@@ -9,6 +9,7 @@ from nightherd.engine.recorder import Recorder
 from nightherd.engine.submit import values_of
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent
+from nightherd.model.context_window import contextual
 from nightherd.model.event import AssistantEvent, Event, SystemEvent, ToolResultEvent, describe
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobTexts
@@ -155,7 +156,7 @@ def _history(session: Session | None, workshop: Workshop) -> Iterator[Event]:
     if session is None:
         return iter(())
     parts = segments_of(workshop.reader, workshop.journals, session)
-    return events_of(workshop.journals, parts)
+    return contextual(events_of(workshop.journals, parts))
 
 
 def _fork_of(session: Session, workshop: Workshop) -> RuntimeFork | None:

@@ -6,6 +6,7 @@ done, and a call that was cut off is answered, never repeated.
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 import anyio
 
 from nightherd.engine.beginning import close_open_calls
+from nightherd.engine.context_limit import keep_within_context
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.watch import Watch
@@ -51,15 +53,19 @@ class Running:
         """How it ended, or why it waits."""
         limit = self.make_request().agent.job_timeout
         scope, stopper = self.stopper.scope, self.stopper
-        if limit is not None:
-            scope.deadline = anyio.current_time() + limit.total_seconds()
+        timeout = math.inf if limit is None else limit.total_seconds()
+        left = self.watch.time_left()
+        scope.deadline = anyio.current_time() + min(timeout, math.inf if left is None else left)
         stop: Stop | None = None
         with scope:
-            stop = await self.watch.before_start() or await self._try_until_over()
+            refused = await self.watch.before_start()
+            stop = self._told(refused) if refused is not None else await self._try_until_over()
         if stopper.is_abandoned or (stopper.is_handed_over and scope.cancelled_caught):
             return SILENT_END  # nothing more is said about a job that is not ours
         if scope.cancelled_caught and stopper.reason is not None:
             return Outcome(exit_reason=stopper.reason)
+        if scope.cancelled_caught and left is not None and left <= timeout:
+            return self._told(self.watch.out_of_time())
         if scope.cancelled_caught and limit is not None:
             message = f"the job ran longer than its job_timeout of {format_duration(limit)}"
             return self._fail(ErrorEvent(message=message, code="timeout"))
@@ -67,6 +73,7 @@ class Running:
 
     async def _try_until_over(self) -> Stop:
         """Run, and run again as long as failures may pass."""
+        await keep_within_context(self.make_request(), self.job, self.recorder, self.workshop)
         failures = 0
         while True:
             turns = self.recorder.tally.turns
@@ -125,6 +132,7 @@ class Running:
                     stop = await self._take(event)
                     if stop is not None or is_terminal(event):
                         return stop
+            return self.watch.stopped
         except (FencedError, StateError):
             raise
         except Exception as error:  # noqa: BLE001 (an edge: whatever a runtime raises ends its job, never the worker)
