@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nightherd.errors import (
         AtomicWriteError,
+        JobTimeoutError,
+        MalformedResponseError,
         NightherdError,
+        RunnerError,
         SafeReadError,
+        SDKInitializationError,
+        SDKStreamingError,
         StateDirectoryCreateError,
         StateDirectoryValidationError,
         StateError,
@@ -29,8 +34,16 @@ if TYPE_CHECKING:
         safe_read_jsonl,
         safe_read_yaml,
     )
+    from nightherd.library.fleet import Cancel, OpenFleet, Order, open_fleet
+    from nightherd.library.messages import is_terminal_message
+    from nightherd.library.output import read_job_output
+    from nightherd.library.result import RunnerResult
     from nightherd.mirror.fleet_state import read_fleet_state
+    from nightherd.model.failure import RunnerErrorDetails, classify_error
     from nightherd.model.ids import generate_job_id, generate_session_id
+    from nightherd.model.job import JobQuery
+    from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef
+    from nightherd.model.session import SessionQuery
     from nightherd.state.directory import (
         StateDirectory,
         init_state_directory,
@@ -41,10 +54,24 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AtomicWriteError",
+    "Cancel",
+    "InjectedMcpServerDef",
+    "InjectedMcpToolDef",
+    "JobQuery",
+    "JobTimeoutError",
+    "MalformedResponseError",
     "NightherdError",
+    "OpenFleet",
+    "Order",
     "ReadFailed",
     "ReadOk",
+    "RunnerError",
+    "RunnerErrorDetails",
+    "RunnerResult",
+    "SDKInitializationError",
+    "SDKStreamingError",
     "SafeReadError",
+    "SessionQuery",
     "StateDirectory",
     "StateDirectoryCreateError",
     "StateDirectoryValidationError",
@@ -55,11 +82,15 @@ __all__ = [
     "atomic_write_file",
     "atomic_write_json",
     "atomic_write_yaml",
+    "classify_error",
     "generate_job_id",
     "generate_session_id",
     "init_state_directory",
+    "is_terminal_message",
+    "open_fleet",
     "permission_error_message",
     "read_fleet_state",
+    "read_job_output",
     "safe_read_json",
     "safe_read_jsonl",
     "safe_read_yaml",
@@ -68,10 +99,24 @@ __all__ = [
 
 _HOMES = {
     "AtomicWriteError": "nightherd.errors",
+    "Cancel": "nightherd.library.fleet",
+    "InjectedMcpServerDef": "nightherd.model.mcp",
+    "InjectedMcpToolDef": "nightherd.model.mcp",
+    "JobQuery": "nightherd.model.job",
+    "JobTimeoutError": "nightherd.errors",
+    "MalformedResponseError": "nightherd.errors",
     "NightherdError": "nightherd.errors",
+    "OpenFleet": "nightherd.library.fleet",
+    "Order": "nightherd.library.fleet",
     "ReadFailed": "nightherd.files.reading",
     "ReadOk": "nightherd.files.reading",
+    "RunnerError": "nightherd.errors",
+    "RunnerErrorDetails": "nightherd.model.failure",
+    "RunnerResult": "nightherd.library.result",
+    "SDKInitializationError": "nightherd.errors",
+    "SDKStreamingError": "nightherd.errors",
     "SafeReadError": "nightherd.errors",
+    "SessionQuery": "nightherd.model.session",
     "StateDirectory": "nightherd.state.directory",
     "StateDirectoryCreateError": "nightherd.errors",
     "StateDirectoryValidationError": "nightherd.errors",
@@ -81,11 +126,15 @@ _HOMES = {
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",
     "atomic_write_yaml": "nightherd.files.atomic",
+    "classify_error": "nightherd.model.failure",
     "generate_job_id": "nightherd.model.ids",
     "generate_session_id": "nightherd.model.ids",
     "init_state_directory": "nightherd.state.directory",
+    "is_terminal_message": "nightherd.library.messages",
+    "open_fleet": "nightherd.library.fleet",
     "permission_error_message": "nightherd.files.permission",
     "read_fleet_state": "nightherd.mirror.fleet_state",
+    "read_job_output": "nightherd.library.output",
     "safe_read_json": "nightherd.files.reading",
     "safe_read_jsonl": "nightherd.files.reading",
     "safe_read_yaml": "nightherd.files.reading",

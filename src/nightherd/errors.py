@@ -24,6 +24,10 @@ NightherdError                       1   an operation failed
 │   ├── SafeReadError
 │   ├── SchemaVersionError          78   written by a newer nightherd
 │   └── JournalError                     a journal line that cannot be read or written
+├── RunnerError                      1   a job failed while it ran
+│   ├── SDKInitializationError           the runtime could not begin: key, network, program, directory
+│   ├── SDKStreamingError                it failed on the way: limits, connection, provider
+│   └── MalformedResponseError           it answered what nobody can read
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
 ├── JobTimeoutError                124   the job ran longer than it may
 └── InterruptedRunError            130   a person pressed Ctrl-C
@@ -220,6 +224,70 @@ class JournalError(StateError):
     """The journal cannot be read or written."""
 
 
+class RunnerError(NightherdError):
+    """The job failed while it ran."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        job_id: str | None = None,
+        agent_name: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.code = code
+        self.job_id = job_id
+        self.agent_name = agent_name
+        super().__init__(message, hint=hint)
+
+
+class SDKInitializationError(RunnerError):
+    """The runtime could not begin."""
+
+    def is_missing_api_key(self) -> bool:
+        """Whether there are no credentials, or none that are accepted."""
+        return self.code in ("missing_api_key", "auth_failed")
+
+    def is_network_error(self) -> bool:
+        """Whether the provider could not be reached."""
+        return self.code == "network"
+
+
+class SDKStreamingError(RunnerError):
+    """The run failed on the way."""
+
+    def is_rate_limited(self) -> bool:
+        """Whether the provider wants fewer requests."""
+        return self.code in ("rate_limited", "overloaded")
+
+    def is_connection_error(self) -> bool:
+        """Whether the connection was lost."""
+        return self.code in ("network", "stalled", "killed")
+
+    def is_recoverable(self) -> bool:
+        """Whether the same may succeed later."""
+        return self.is_rate_limited() or self.is_connection_error() or self.code == "server_error"
+
+
+class MalformedResponseError(RunnerError):
+    """The runtime answered what nobody can read."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        raw_response: object = None,
+        expected: str | None = None,
+        code: str | None = None,
+        job_id: str | None = None,
+        agent_name: str | None = None,
+    ) -> None:
+        self.raw_response = raw_response
+        self.expected = expected
+        super().__init__(message, code=code, job_id=job_id, agent_name=agent_name)
+
+
 class JobTimeoutError(NightherdError):
     """The job ran longer than it may."""
 
@@ -232,3 +300,9 @@ class InterruptedRunError(NightherdError):
 
     exit_code = 130
     http_status = 499
+
+
+def code_of(error: NightherdError) -> str:
+    """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
+    words = type(error).__name__.removesuffix("Error")
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in words)[1:]

@@ -49,7 +49,7 @@ from nightherd.model.agent import Fleet
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.money import format_usd, to_usd
-from nightherd.views.jobs import result_document
+from nightherd.views.results import result_document
 from nightherd.wiring import open_journals, open_reader, system_clock
 
 PLOT = ("fixer", "reviewer")

@@ -23,7 +23,7 @@ from nightherd.errors import AgentNotFoundError
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
-from nightherd.views.jobs import result_document
+from nightherd.views.results import result_document
 from nightherd.wiring import (
     check_runtime,
     open_workshop,

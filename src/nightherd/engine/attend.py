@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
 
@@ -24,6 +24,7 @@ from nightherd.model.change import CancelJob
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.ports import Journals
 
 LOOK_AGAIN_S = 0.2
@@ -59,12 +60,14 @@ async def attend(
     on_wait: OnWait,
     stopper: Stopper,
     rescue: Rescue | None = None,
+    injected: Sequence[InjectedMcpServerDef] = (),
 ) -> Job:
     """Execute the job as soon as it may be, or follow it when another worker has it; the job as it ended.
 
     `on_wait` is told once why it has to wait; `rescue` is called now and then meanwhile, for the worker
     that is waited for may be gone. Stopped, the job is cancelled, whoever has it. A job that is suspended, or
-    is handed over because nobody waits for it any longer, is returned as it stands.
+    is handed over because nobody waits for it any longer, is returned as it stands. `injected` are tools for
+    the run here; another worker does not have them.
     """
     show = _Viewer(on_event)
     is_told = is_fenced = False
@@ -80,7 +83,9 @@ async def attend(
                 show.catch_up(job_id, workshop.journals)
                 return job
             if is_ours and workshop.lease.holds(workshop.clock.monotonic()):
-                return await _execute(job_id, agent, workshop, on_event=show, stopper=stopper)
+                return await _execute(
+                    job_id, agent, workshop, on_event=show, stopper=stopper, injected=injected
+                )
         except FencedError:
             is_fenced = True  # another worker has taken it over: it is followed from here on
         except RefusedError as error:  # it has to wait, or somebody was quicker
@@ -99,7 +104,13 @@ async def attend(
 
 
 async def _execute(
-    job_id: JobId, agent: Agent, workshop: Workshop, *, on_event: OnEvent, stopper: Stopper
+    job_id: JobId,
+    agent: Agent,
+    workshop: Workshop,
+    *,
+    on_event: OnEvent,
+    stopper: Stopper,
+    injected: Sequence[InjectedMcpServerDef],
 ) -> Job:
     """Execute the job, overseen: others may cancel it, and a lost lease ends it."""
     job: Job | None = None
@@ -107,7 +118,9 @@ async def _execute(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(oversee, {job_id: stopper}, workshop)
         try:
-            job = await execute(job_id, agent, workshop, on_event=on_event, stopper=stopper)
+            job = await execute(
+                job_id, agent, workshop, on_event=on_event, stopper=stopper, injected=injected
+            )
         except NightherdError as error:
             failure = error  # out of the task group as itself, not as a group
         tasks.cancel_scope.cancel()

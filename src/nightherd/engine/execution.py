@@ -42,6 +42,7 @@ from nightherd.model.change import (
 from nightherd.model.event import SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
 from nightherd.model.suspension import Suspension
@@ -55,6 +56,7 @@ async def execute(
     *,
     on_event: OnEvent,
     stopper: Stopper | None = None,
+    injected: Sequence[InjectedMcpServerDef] = (),
 ) -> Job:
     """Take the pending job `job_id`, run it and settle it; the job as it is then.
 
@@ -71,7 +73,9 @@ async def execute(
     )
     (answer,) = await workshop.state.apply([start])
     job = job_of(answer)
-    return await carry_on(job, agent, workshop, on_event=on_event, stopper=stopper)
+    return await carry_on(
+        job, agent, workshop, on_event=on_event, stopper=stopper, injected=injected
+    )
 
 
 async def carry_on(
@@ -81,6 +85,7 @@ async def carry_on(
     *,
     on_event: OnEvent,
     stopper: Stopper | None = None,
+    injected: Sequence[InjectedMcpServerDef] = (),
 ) -> Job:
     """Run a job that this worker has taken, and settle or suspend it; the job as it is then."""
     stopper = stopper or Stopper()
@@ -93,6 +98,7 @@ async def carry_on(
         on_event,
         is_ours=lambda: workshop.lease.holds(workshop.clock.monotonic()),
     )
+    watch = make_watch(job, agent, texts, recorder, workshop)
     before = recorder.tally
     closing: Sequence[Change] = ()
     failure: StateError | None = None
@@ -103,14 +109,16 @@ async def carry_on(
         with recorder.into(journal):
             begun = begin(recorder, job, texts, workshop)
             before = begun.before
-            watch = make_watch(job, agent, texts, recorder, workshop)
             running = Running(
                 job=job,
                 recorder=recorder,
                 workshop=workshop,
                 stopper=stopper,
                 watch=watch,
-                make_request=lambda: request_for(job, agent, texts, begun, recorder, workshop),
+                make_request=lambda: replace(
+                    request_for(job, agent, texts, begun, recorder, workshop),
+                    injected_servers=injected,
+                ),
                 note_session=partial(_note_runtime_session, job, workshop),
             )
             told = await go_on_ending(job, agent, recorder, workshop)
@@ -120,7 +128,7 @@ async def carry_on(
             if stopper.is_handed_over and stop is SILENT_END:
                 return await _hand_over(job, before, recorder, workshop)
             stop = await _after(job, agent, stop, recorder, workshop)
-            closing = watch.closing(stop)
+            closing = await watch.closing(stop)
             recorder.record(_last_word(stop))
             # In a thread: the disk takes its time, and serves many jobs that end together at once.
             await to_thread.run_sync(journal.sync)
@@ -133,6 +141,7 @@ async def carry_on(
     settled = await _settle(job, before, recorder, stop, closing, workshop)
     if failure is not None:
         raise failure
+    await watch.settled(settled)
     return settled
 
 

@@ -144,25 +144,6 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     return document
 
 
-def result_document(job: Job, texts: JobTexts | None, now: datetime) -> dict[str, Any]:
-    """What `run --json` ends with."""
-    duration = job.duration(now)
-    return {
-        "job_id": job.id,
-        "session_id": job.session_id,
-        "runtime_session_id": job.runtime_session_id,
-        "agent": job.agent,
-        "status": job.status.value,
-        "exit_reason": job.exit_reason.value if job.exit_reason else None,
-        "success": job.status is JobStatus.COMPLETED,
-        "summary": (texts.summary if texts else None) or job.summary,
-        "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
-        "usage": usage_of(job),
-        "cost_usd": to_usd(job.cost_microusd),
-        "error": error_of(job),
-    }
-
-
 def usage_of(job: Job) -> dict[str, int]:
     """The job's tokens and turns."""
     return {

@@ -1,0 +1,227 @@
+"""OpenFleet: a fleet at hand: submit and execute jobs, resume and fork sessions, ask what there is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nightherd.config.discovery import find_fleet_file
+from nightherd.config.load import load_fleet
+from nightherd.engine.attend import attend
+from nightherd.engine.forking import AtMessage
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.stopper import Stopper
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import (
+    AgentNotFoundError,
+    ConfigNotFoundError,
+    RefusedError,
+    SessionNotFoundError,
+    UsageError,
+)
+from nightherd.library.result import RunnerResult, result_of
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.change import Applied, CancelJob
+from nightherd.model.event import Event
+from nightherd.model.job import ExitReason, Job, JobQuery
+from nightherd.model.mcp import InjectedMcpServerDef
+from nightherd.model.session import Session, SessionQuery
+from nightherd.model.trigger import TriggerType
+from nightherd.views.conversation import find_session_id
+from nightherd.views.jobs import find_job_id
+from nightherd.wiring import check_runtime, open_workshop, rescuer
+
+
+class Cancel:
+    """Ends an `execute` from elsewhere in the same event loop, as cancelled."""
+
+    def __init__(self) -> None:
+        self._stopper = Stopper()
+
+    def __call__(self) -> None:
+        """Now."""
+        self._stopper.stop(ExitReason.CANCELLED)
+
+    @property
+    def stopper(self) -> Stopper:
+        """What the engine is given."""
+        return self._stopper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A piece of work asked of an agent, and in which session."""
+
+    agent: str
+    prompt: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    resume: str | None = None
+    """A session, ours or the runtime's, by a unique prefix: the work goes on in it."""
+    fork: str | None = None
+    """A session that the work begins with a branch of."""
+    at_message: int | None = None
+    """For `fork`: its last message that counts; None for all."""
+    channel: str | None = None
+    priority: int = 0
+    dedupe_key: str | None = None
+    trigger_type: TriggerType = TriggerType.MANUAL
+    trigger_id: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+class OpenFleet:
+    """What a program can do with a fleet while it is open. Made by `open_fleet`."""
+
+    def __init__(self, fleet: Fleet, state_dir: Path, workshop: Workshop) -> None:
+        self.fleet = fleet
+        self.state_dir = state_dir
+        self._workshop = workshop
+
+    async def submit(self, order: Order) -> Job:
+        """Record the job and return once nothing can lose it; some worker runs it."""
+        agent, workshop = self._agent(order.agent), self._workshop
+        wish = Wish(prompt=order.prompt, inputs=order.inputs, overrides=order.overrides)
+        if order.resume is not None and order.fork is not None:
+            raise UsageError("a job is resumed or forked, not both")
+        if order.fork is not None:
+            at = None if order.at_message is None else AtMessage(number=order.at_message)
+            session_id = find_session_id(workshop.reader, order.fork)
+            return await run_fork(session_id, at, agent, wish, workshop)
+        if order.resume is not None:
+            session_id = find_session_id(workshop.reader, order.resume)
+            return await go_on_in(session_id, agent, wish, workshop)
+        request = SubmitRequest(
+            agent=agent,
+            prompt=order.prompt,
+            inputs=order.inputs,
+            overrides=order.overrides,
+            channel_id=order.channel,
+            priority=order.priority,
+            dedupe_key=order.dedupe_key,
+            trigger_type=order.trigger_type,
+            trigger_id=order.trigger_id,
+        )
+        return (await submit(request, workshop)).job
+
+    async def execute(
+        self,
+        order: Order,
+        *,
+        injected_servers: Sequence[InjectedMcpServerDef] = (),
+        on_job_created: Callable[[Job], None] = lambda job: None,
+        on_message: Callable[[Event], None] = lambda event: None,
+        cancel: Cancel | None = None,
+    ) -> RunnerResult:
+        """Submit the job and see it done, here or by another worker; how it came out.
+
+        `on_job_created` is called once the job is durable and before it runs, `on_message` with each event
+        after it is on record.
+        """
+        agent = self._agent(order.agent)
+        check_runtime(agent.runtime)
+        job = await self.submit(order)
+        on_job_created(job)
+        return await self._see_to(job, agent, injected_servers, on_message, cancel or Cancel())
+
+    async def resume(
+        self,
+        job: str,
+        *,
+        prompt: str | None = None,
+        on_message: Callable[[Event], None] = lambda event: None,
+        cancel: Cancel | None = None,
+    ) -> RunnerResult:
+        """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
+        workshop = self._workshop
+        job_id = find_job_id(workshop.reader, job)
+        found = workshop.reader.find_job(job_id)
+        agent = self._agent(found.agent if found is not None else "")
+        rescue = rescuer(workshop, self.fleet)
+        going = await resume_job(job_id, agent, Wish(prompt=prompt), workshop, rescue=rescue)
+        return await self._see_to(going, agent, (), on_message, cancel or Cancel())
+
+    async def cancel(self, job: str) -> Job:
+        """End a job, wherever it runs; `RefusedError` when it has ended."""
+        job_id = find_job_id(self._workshop.reader, job)
+        change = CancelJob(job_id=job_id, at=self._workshop.clock.now())
+        (answer,) = await self._workshop.state.apply([change])
+        if not isinstance(answer, Applied) or answer.job is None:
+            raise RefusedError(f"job {job_id} has ended")
+        return answer.job
+
+    def job(self, reference: str) -> Job:
+        """One job, by its id, a unique prefix, `@last` or `@last-failed`."""
+        reader = self._workshop.reader
+        found = reader.find_job(find_job_id(reader, reference))
+        assert found is not None  # noqa: S101 (it was found a moment ago, and rows are never deleted)
+        return found
+
+    def jobs(self, query: JobQuery | None = None) -> Sequence[Job]:
+        """Jobs, newest first."""
+        return self._workshop.reader.list_jobs(query or JobQuery())
+
+    def session(self, reference: str) -> Session:
+        """One session, by our id or the runtime's, or a unique prefix."""
+        reader = self._workshop.reader
+        found = reader.find_session(find_session_id(reader, reference))
+        if found is None:
+            raise SessionNotFoundError(f"there is no session {reference}")
+        return found
+
+    def sessions(self, query: SessionQuery | None = None) -> Sequence[Session]:
+        """Sessions, newest first."""
+        return self._workshop.reader.list_sessions(query or SessionQuery())
+
+    async def _see_to(
+        self,
+        job: Job,
+        agent: Agent,
+        injected_servers: Sequence[InjectedMcpServerDef],
+        on_message: Callable[[Event], None],
+        cancel: Cancel,
+    ) -> RunnerResult:
+        ended = await attend(
+            job.id,
+            agent,
+            self._workshop,
+            on_event=on_message,
+            on_wait=lambda reason: None,
+            stopper=cancel.stopper,
+            rescue=rescuer(self._workshop, self.fleet),
+            injected=injected_servers,
+        )
+        return result_of(ended, self._workshop.reader, self._workshop.journals)
+
+    def _agent(self, name: str) -> Agent:
+        agent = self.fleet.agents.get(name)
+        if agent is None:
+            raise AgentNotFoundError(f"the fleet has no agent {name!r}")
+        return agent
+
+
+@asynccontextmanager
+async def open_fleet(
+    config: str | Path | None = None,
+    *,
+    state_dir: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+) -> AsyncIterator[OpenFleet]:
+    """The fleet of `config`, else of the fleet file found upward from `cwd`; everything is closed afterwards.
+
+    The state directory stands beside the fleet file unless `state_dir` says otherwise.
+    """
+    variables = dict(os.environ) if environ is None else environ
+    here = Path.cwd() if cwd is None else Path(cwd)
+    file = Path(config) if config is not None else find_fleet_file(here)
+    if file is None:
+        raise ConfigNotFoundError(f"there is no fleet file in {here} or above it")
+    fleet = load_fleet(file, environ=variables, cwd=here).fleet
+    state = Path(state_dir) if state_dir is not None else Path(fleet.file).parent / ".nightherd"
+    async with open_workshop(state, fleet, variables) as workshop:
+        yield OpenFleet(fleet, state, workshop)

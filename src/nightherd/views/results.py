@@ -1,0 +1,48 @@
+"""How a job came out, for whoever asked for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from nightherd.model.failure import details_of
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.money import to_usd
+from nightherd.views.jobs import error_of, timestamp, usage_of
+
+
+def result_document(job: Job, texts: JobTexts | None, now: datetime) -> dict[str, Any]:
+    """What `run --json` ends with."""
+    duration = job.duration(now)
+    return {
+        "job_id": job.id,
+        "session_id": job.session_id,
+        "session_note": texts.session_note if texts else None,
+        "runtime_session_id": job.runtime_session_id,
+        "agent": job.agent,
+        "status": job.status.value,
+        "exit_reason": job.exit_reason.value if job.exit_reason else None,
+        "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
+        "resumes_at": timestamp(job.not_before),
+        "success": job.status is JobStatus.COMPLETED,
+        "summary": (texts.summary if texts else None) or job.summary,
+        "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
+        "usage": usage_of(job),
+        "cost_usd": to_usd(job.cost_microusd),
+        "error": error_of(job),
+        "error_details": details_document(job),
+    }
+
+
+def details_document(job: Job) -> dict[str, Any] | None:
+    """Why the job did not succeed, in the words programs go by; None when it did."""
+    found = details_of(job)
+    if found is None:
+        return None
+    return {
+        "message": found.message,
+        "type": found.type.value,
+        "code": found.code,
+        "recoverable": found.recoverable,
+        "messages_received": found.messages_received,
+    }

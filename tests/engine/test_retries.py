@@ -1,0 +1,237 @@
+"""Runs that fail in passing: how often they are tried again, how long is waited, and when the job waits instead."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from engine.bench import Bench
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+    payload_of,
+)
+from nightherd.model.job import ExitReason, JobStatus, SuspendReason
+from nightherd.model.retry import Failure, RetryPolicy, TryAgain, next_step
+from nightherd.model.suspension import Suspension
+from nightherd.model.system import Complete, Init, Resumed, SystemSubtype, Warned
+from nightherd.model.usage import Usage
+from nightherd.ports import RuntimeRequest
+from nightherd.testing.runtime import ANSWER, PlayedRuntime
+from nightherd.testing.state_values import BEGINNING
+
+AT_ONCE = RetryPolicy(attempts=3, base=timedelta(0), cap=timedelta(0))
+LIMITED = ErrorEvent(message="Slow down", code="rate_limited", extra={"recoverable": True})
+BROKEN = ErrorEvent(message="No such model", code="model_not_found")
+
+
+class RunsInTurn(PlayedRuntime):
+    """A runtime that plays another piece each time it is run."""
+
+    def __init__(self, *runs: Sequence[Event]) -> None:
+        super().__init__()
+        self.runs = runs
+        self.asked: list[RuntimeRequest] = []
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        self.asked.append(request)
+        for event in self.runs[min(len(self.asked), len(self.runs)) - 1]:
+            await anyio.lowlevel.checkpoint()
+            yield event
+
+
+def bench_for(*runs: Sequence[Event], policy: RetryPolicy = AT_ONCE) -> tuple[Bench, RunsInTurn]:
+    runtime = RunsInTurn(*runs)
+    bench = Bench(runtime)
+    bench.workshop = replace(bench.workshop, retry=policy)
+    return bench, runtime
+
+
+def subtypes(events: list[Event]) -> list[str]:
+    return [event.subtype.value for event in events if isinstance(event, SystemEvent)]
+
+
+def test_run_that_fails_in_passing_is_tried_again_and_the_job_succeeds() -> None:
+    bench, runtime = bench_for([LIMITED], [LIMITED], ANSWER)
+
+    job = bench.run()
+
+    assert (job.status, job.exit_reason, job.error) == (
+        JobStatus.COMPLETED,
+        ExitReason.SUCCESS,
+        None,
+    )
+    assert [request.is_continued for request in runtime.asked] == [False, True, True]
+    warned = [
+        event.content
+        for event in bench.journal(job.id)
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.WARNING
+    ]
+    assert warned == ["tried again in 0.0 s, 2 of 3", "tried again in 0.0 s, 3 of 3"]
+
+
+def test_failures_that_do_not_pass_suspend_the_job_and_it_can_be_resumed() -> None:
+    bench, runtime = bench_for([LIMITED])
+
+    job = bench.run()
+
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.ERROR)
+    assert (job.error, job.error_code) == ("Slow down (3 tries)", "rate_limited")
+    assert (job.not_before, job.finished_at) == (None, None)
+    assert len(runtime.asked) == 3
+    assert subtypes(bench.journal(job.id))[-1] == "suspended"
+
+
+def test_failure_that_cannot_pass_ends_the_job_at_the_first_try() -> None:
+    bench, runtime = bench_for([BROKEN])
+
+    job = bench.run()
+
+    assert (job.status, job.error_code, len(runtime.asked)) == (
+        JobStatus.FAILED,
+        "model_not_found",
+        1,
+    )
+
+
+def test_turn_that_was_finished_begins_the_count_anew() -> None:
+    def turn(number: int) -> AssistantEvent:
+        return AssistantEvent(content=f"turn {number}", turn=number, index=0, end=True)
+
+    bench, runtime = bench_for(
+        [LIMITED], [LIMITED], [turn(1), LIMITED], [LIMITED], [turn(2), LIMITED], ANSWER
+    )
+
+    assert bench.run().status is JobStatus.COMPLETED
+    assert len(runtime.asked) == 6
+
+
+def test_call_that_was_cut_off_is_answered_and_not_left_open_for_the_next_try() -> None:
+    use = ToolUseEvent(tool_name="Bash", tool_use_id="t1", turn=1, index=0, end=True)
+    bench, _ = bench_for([use, LIMITED], ANSWER)
+
+    job = bench.run()
+
+    (result,) = (event for event in bench.journal(job.id) if isinstance(event, ToolResultEvent))
+    assert (result.tool_use_id, result.success) == ("t1", False)
+    assert job.status is JobStatus.COMPLETED
+
+
+def test_every_try_counts_what_it_used_once() -> None:
+    used = {"usage": {"input_tokens": 10, "output_tokens": 1}, "recoverable": True}
+    failing = ErrorEvent(message="Slow down", code="rate_limited", extra=used)
+    done = describe(Complete(usage=Usage(input_tokens=5, output_tokens=2)))
+    bench, _ = bench_for([failing], [failing], [done])
+
+    job = bench.run()
+
+    assert (job.input_tokens, job.output_tokens) == (25, 4)
+
+
+def test_time_that_is_too_long_to_sit_out_frees_the_worker_until_then() -> None:
+    later = ErrorEvent(
+        message="Come back later",
+        code="rate_limited",
+        extra={"recoverable": True, "retry_after_s": 3600},
+    )
+    bench, runtime = bench_for([later])
+
+    job = bench.run()
+
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.RATE_LIMIT)
+    assert job.not_before is not None
+    assert timedelta(minutes=59) < job.not_before - job.created_at <= timedelta(minutes=61)
+    assert len(runtime.asked) == 1
+
+
+def test_wait_for_the_next_try_can_be_cancelled() -> None:
+    bench, runtime = bench_for(
+        [LIMITED], policy=RetryPolicy(base=timedelta(hours=1), cap=timedelta(hours=1))
+    )
+    job_id = bench.submit().job.id
+
+    def is_waiting(event: Event | None) -> bool:
+        return isinstance(event, SystemEvent) and isinstance(payload_of(event), Warned)
+
+    job = bench.execute(job_id, stop_when=is_waiting)
+
+    assert (job.status, len(runtime.asked)) == (JobStatus.CANCELLED, 1)
+
+
+def test_session_the_runtime_named_is_gone_on_with() -> None:
+    init = describe(Init(runtime="scripted", runtime_session_id="abc"))
+    bench, runtime = bench_for([init, LIMITED], ANSWER)
+
+    bench.run()
+
+    assert [request.runtime_session_id for request in runtime.asked] == [None, "abc"]
+
+
+def test_try_that_begins_says_why_on_record() -> None:
+    bench, _ = bench_for([LIMITED], ANSWER)
+
+    job = bench.run()
+
+    resumed = [
+        payload_of(event)
+        for event in bench.journal(job.id)
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.RESUMED
+    ]
+    assert [one.reason for one in resumed if isinstance(one, Resumed)] == ["retry"]
+
+
+@pytest.mark.parametrize(
+    ("failures", "spread", "delay"),
+    [(1, 0.0, 1), (1, 1.0, 2), (2, 1.0, 4), (3, 0.0, 4), (4, 1.0, 16)],
+)
+def test_waits_grow_and_are_spread(failures: int, spread: float, delay: int) -> None:
+    step = next_step(
+        RetryPolicy(),
+        Failure(code="network", message="gone", is_recoverable=True),
+        failures=failures,
+        at=BEGINNING,
+        spread=spread,
+    )
+
+    assert step == TryAgain(delay=timedelta(seconds=delay), attempt=failures + 1, attempts=5)
+
+
+def test_wait_never_exceeds_its_cap_and_never_cuts_the_provider_short() -> None:
+    policy = RetryPolicy(attempts=50)
+    gone = Failure(code="network", message="gone", is_recoverable=True)
+    named = replace(gone, retry_after=timedelta(seconds=90))
+
+    capped = next_step(policy, gone, failures=30, at=BEGINNING, spread=1.0)
+    told = next_step(policy, named, failures=1, at=BEGINNING, spread=0.0)
+
+    assert isinstance(capped, TryAgain)
+    assert isinstance(told, TryAgain)
+    assert (capped.delay, told.delay) == (timedelta(minutes=1), timedelta(seconds=90))
+
+
+def test_expired_token_is_tried_once_more_and_then_it_fails() -> None:
+    expired = Failure(code="token_expired", message="expired")
+
+    first = next_step(RetryPolicy(), expired, failures=1, at=BEGINNING, spread=0.5)
+    second = next_step(RetryPolicy(), expired, failures=2, at=BEGINNING, spread=0.5)
+
+    assert isinstance(first, TryAgain)
+    assert (first.delay, second) == (timedelta(0), None)
+
+
+def test_tries_that_are_used_up_suspend() -> None:
+    gone = Failure(code="network", message="gone", is_recoverable=True)
+
+    step = next_step(RetryPolicy(attempts=2), gone, failures=2, at=BEGINNING, spread=0.5)
+
+    assert isinstance(step, Suspension)
+    assert (step.reason, step.until) == (SuspendReason.ERROR, None)
