@@ -18,11 +18,13 @@ from nightherd.model.event import (
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
-    is_message,
 )
 from nightherd.model.system import SystemSubtype
 from nightherd.runtimes.native.constants import INSTRUCTIONS
 from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
+
+TOLD_CUT_OFF = "partial_cognition"
+"""In `extra` of a prompt that tells the model what had arrived of an answer that never ended."""
 
 
 def decode(
@@ -54,28 +56,62 @@ class Reader:
 
     def __init__(self, constants: Mapping[str, Any] | None = None) -> None:
         self.dumps: list[Dump] = []
-        self.unended: list[AssistantEvent | ToolUseEvent] = []
-        """Lines of an answer that has not ended yet, or never will."""
         self.constants = dict(constants or {})
+        self._places: list[int] = []
+        """Which message of its job each of `dumps` ends with; 0 for those of earlier jobs."""
         self._names: dict[str, str] = {}
+        self._unended: list[AssistantEvent | ToolUseEvent] = []
+        self._streamed: list[str] = []
+
+    @property
+    def cut_off(self) -> str | None:
+        """What had arrived of an answer that never ended, and has not been told to the model since."""
+        whole = [line.content for line in self._unended if isinstance(line, AssistantEvent)]
+        return "".join(filter(None, whole)) or "".join(self._streamed) or None
 
     def add(self, event: Event) -> None:
         """Take the next event."""
         match event:
+            case AssistantEvent(partial=True, content=piece):
+                self._streamed.append(piece or "")
+            case AssistantEvent() | ToolUseEvent():
+                self._add_answer_line(event)
+            case (
+                SystemEvent(subtype=SystemSubtype.USER_INPUT, end=True) | ToolResultEvent(end=True)
+            ):
+                self._add_request_line(event)
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
                 self.constants[name] = rest.get("body")
-            case AssistantEvent() | ToolUseEvent() if is_message(event):
-                self.unended.append(event)
-                if event.end:
-                    self._end_answer()
-            case SystemEvent() | ToolResultEvent() if is_message(event) and event.end:
-                self.unended.clear()
-                self._add_request_line(event)
+            case SystemEvent(subtype=SystemSubtype.SUMMARY, extra={"covers_message": int(last)}):
+                self._summarise(last, event.content or "")
+            case SystemEvent(subtype=SystemSubtype.HEADER):
+                self._places = [0] * len(self.dumps)
             case _:
                 pass
 
+    def _add_answer_line(self, event: AssistantEvent | ToolUseEvent) -> None:
+        if not event.index:
+            self._unended.clear()
+        self._unended.append(event)
+        if event.end:
+            self._end_answer()
+            self._forget_cut_off()
+
+    def _forget_cut_off(self) -> None:
+        self._unended, self._streamed = [], []
+
+    def _summarise(self, last: int, text: str) -> None:
+        """From here on the summary stands for everything up to message `last` of this job."""
+        kept = [number for number, place in enumerate(self._places) if place > last]
+        part = {"content": text, "part_kind": "compaction"}
+        self.dumps = [
+            {"parts": [part], "kind": "request"},
+            *(self.dumps[number] for number in kept),
+        ]
+        self._places = [last, *(self._places[number] for number in kept)]
+
     def _end_answer(self) -> None:
-        lines, self.unended = self.unended, []
+        lines = self._unended
         head = dict(unpack((lines[0].extra or {}).get("response", {})))
         head.setdefault("timestamp", _stamp(lines[0]))
         parts = [part for line in lines for part in _answer_parts(line)]
@@ -87,12 +123,17 @@ class Reader:
             }
         )
         self.dumps.append({**head, "parts": parts, "kind": "response"})
+        self._places.append(lines[-1].message or 0)
 
     def _add_request_line(self, event: SystemEvent | ToolResultEvent) -> None:
         extra = event.extra or {}
+        if TOLD_CUT_OFF in extra:
+            self._forget_cut_off()
         if "request" in extra or not self.dumps or self.dumps[-1]["kind"] != "request":
             head = self._head(unpack(extra.get("request", {})))
             self.dumps.append({**head, "parts": [], "kind": "request"})
+            self._places.append(0)
+        self._places[-1] = event.message or 0
         own = [] if "before" in extra and "part" not in extra else [self._part_of(event)]
         before, after = unpack(extra.get("before", [])), unpack(extra.get("after", []))
         self.dumps[-1]["parts"] += [*before, *own, *after]

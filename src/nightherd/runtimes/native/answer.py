@@ -1,0 +1,115 @@
+"""Asking a model for one answer: streamed, never waited for without end, and looked at before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeVar
+
+import anyio
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
+
+from nightherd.runtimes.native.failure import AnswerError
+
+_T = TypeVar("_T")
+
+PIECE_S = 2.0
+"""How often what has arrived of a long answer is put on record: a kill costs no more than that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What is asked, and how long the model may be silent."""
+
+    model: Model
+    messages: Sequence[ModelMessage]
+    settings: ModelSettings
+    parameters: ModelRequestParameters
+    patience: timedelta
+
+
+@dataclass(slots=True)
+class Question:
+    """One request. Iterating over `pieces` asks it; after that `answer` is there, or it has raised."""
+
+    asking: Asking
+    answer: ModelResponse | None = None
+    usage: RequestUsage = field(default_factory=RequestUsage)
+    """What is known to have been used, also when the answer was cut off."""
+
+    async def pieces(self) -> AsyncGenerator[str, None]:
+        """Texts of a long answer as they arrive, every now and then; a short one has none."""
+        asking = self.asking
+        messages = asking.model.prepare_messages(list(asking.messages), asking.parameters)
+        async with AsyncExitStack() as opened:
+            stream = await self._patiently(
+                opened.enter_async_context(
+                    asking.model.request_stream(messages, asking.settings, asking.parameters)
+                )
+            )
+            events = aiter(stream)
+            buffer, due = "", anyio.current_time() + PIECE_S
+            while (event := await self._next(events, stream)) is not None:
+                buffer += _text_in(event)
+                if buffer and anyio.current_time() >= due:
+                    yield buffer
+                    buffer, due = "", anyio.current_time() + PIECE_S
+            self.answer = stream.get()
+
+    async def _next(
+        self, events: AsyncIterator[ModelResponseStreamEvent], stream: StreamedResponse
+    ) -> ModelResponseStreamEvent | None:
+        try:
+            return await self._patiently(anext(events, None))
+        finally:
+            self.usage = stream.usage
+
+    async def _patiently(self, work: Awaitable[_T]) -> _T:
+        limit = self.asking.patience.total_seconds()
+        with anyio.move_on_after(limit):
+            return await work
+        raise AnswerError(
+            "stalled", f"the model said nothing for {limit:g} s and was given up", recoverable=True
+        )
+
+
+def check(answer: ModelResponse) -> AnswerError | None:
+    """Why the answer is of no use; None when it can be gone on with."""
+    match answer.finish_reason:
+        case "content_filter":
+            return AnswerError("refused", "the provider refused to answer this conversation")
+        case "error":
+            return AnswerError("server_error", "the provider broke off", recoverable=True)
+        case _:
+            pass
+    if any(isinstance(part, ToolCallPart) for part in answer.parts):
+        return None
+    if answer.finish_reason == "length":
+        return AnswerError("output_limit", "the answer was cut off where it had become too long")
+    if not any(isinstance(part, TextPart) for part in answer.parts) and not answer.files:
+        return AnswerError("empty_answer", "the model answered with nothing", recoverable=True)
+    return None
+
+
+def _text_in(event: ModelResponseStreamEvent) -> str:
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""

@@ -1,0 +1,139 @@
+"""Conversation: what the next request to the model holds. It is always what the record says, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+
+from nightherd.model.event import Event, SystemEvent
+from nightherd.model.secret import Secrets
+from nightherd.model.system import SystemSubtype
+from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode, load
+from nightherd.runtimes.native.dump import Dump
+from nightherd.runtimes.native.encode import MessageEvent
+
+UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """The messages so far; `take` adds to them what has been recorded since."""
+
+    secrets: Secrets
+    messages: list[ModelMessage] = field(default_factory=list)
+    written: set[str] = field(default_factory=set)
+    """The constants that are on record in this job, by hash."""
+    cut_off: str | None = None
+    """What had arrived of an answer that never ended, and has not been told to the model."""
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether it is the model's turn."""
+        return bool(self.messages) and isinstance(self.messages[-1], ModelRequest)
+
+    @property
+    def last_answer(self) -> ModelResponse | None:
+        """The model's last answer."""
+        answers = (one for one in reversed(self.messages) if isinstance(one, ModelResponse))
+        return next(answers, None)
+
+    def mask(self, event: MessageEvent) -> MessageEvent:
+        """The event as it will stand on record: the model is sent nothing else."""
+        return cast("MessageEvent", self.secrets.mask_event(event))
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Add what these recorded lines say; results go with those right before them."""
+        for message in decode(events):
+            last = self.messages[-1] if self.messages else None
+            if isinstance(last, ModelRequest) and isinstance(message, ModelRequest):
+                last.parts = [*last.parts, *message.parts]
+            else:
+                self.messages.append(message)
+
+
+def recall(events: Iterable[Event], secrets: Secrets) -> Conversation:
+    """The conversation that the events of a session come to, ready to go on."""
+    reader, written = Reader(), set[str]()
+    for event in events:
+        reader.add(event)
+        match event:
+            case SystemEvent(subtype=SystemSubtype.HEADER):
+                written.clear()
+            case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name)}):
+                written.add(name)
+            case _:
+                pass
+    return Conversation(
+        secrets=secrets,
+        messages=load(_answered(reader.dumps)),
+        written=written,
+        cut_off=reader.cut_off,
+    )
+
+
+def ask(prompt: str) -> ModelRequest:
+    """A conversation's beginning, where the record has none."""
+    return ModelRequest([UserPromptPart(prompt)])
+
+
+def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
+    """The line that tells the model what had arrived of its answer before it was cut off."""
+    return SystemEvent(
+        subtype=SystemSubtype.USER_INPUT,
+        content=(
+            "Your last answer was cut off before it ended. This much of it had arrived:\n\n"
+            f"<partial_cognition>\n{text}\n</partial_cognition>\n\n"
+            "Go on from there. Nothing that it announced has been done."
+        ),
+        extra={TOLD_CUT_OFF: True, "part": {"timestamp": at.isoformat()}},
+        turn=turn,
+        index=0,
+        end=True,
+    )
+
+
+def _answered(dumps: Iterable[Dump]) -> Iterator[Dump]:
+    """The messages with exactly one result for each call: providers refuse anything else.
+
+    A result whose call is not in the record belonged to an answer that never ended. A call without a result
+    is the last thing before a cut (a fork made right there).
+    """
+    unanswered: dict[str, str] = {}
+    for dump in dumps:
+        if dump["kind"] == "request":
+            parts = [part for part in dump["parts"] if _belongs(part, unanswered)]
+            if parts:
+                yield {**dump, "parts": [*_unknown(unanswered), *parts]}
+                unanswered = {}
+            continue
+        if unanswered:
+            yield {"parts": list(_unknown(unanswered)), "kind": "request"}
+        yield dump
+        unanswered = {
+            part["tool_call_id"]: part["tool_name"]
+            for part in dump["parts"]
+            if part["part_kind"] == "tool-call"
+        }
+    if unanswered:
+        yield {"parts": list(_unknown(unanswered)), "kind": "request"}
+
+
+def _belongs(part: Dump, unanswered: dict[str, str]) -> bool:
+    if part["part_kind"] != "tool-return":
+        return True
+    return unanswered.pop(part["tool_call_id"], None) is not None
+
+
+def _unknown(unanswered: dict[str, str]) -> Iterator[Dump]:
+    for call, name in unanswered.items():
+        yield {
+            "tool_name": name,
+            "content": UNKNOWN_OUTCOME,
+            "tool_call_id": call,
+            "outcome": "interrupted",
+            "part_kind": "tool-return",
+        }

@@ -1,0 +1,130 @@
+"""Every way in which asking a model fails, and what it is called: one table, the first row that fits.
+
+pydantic-ai sorts what providers say into classes of its own; a row names one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pydantic_ai import exceptions as pa
+
+from nightherd.errors import InvalidValueError, UsageError
+from nightherd.model.event import ErrorEvent
+from nightherd.model.usage import Usage
+from nightherd.runtimes.native.script_model import ScriptedFailure
+
+TEXT_SHOWN = 2_000
+"""Characters of what a provider says that an error's text holds."""
+
+
+class AnswerError(Exception):
+    """The model answered, and the answer is of no use."""
+
+    def __init__(self, code: str, message: str, *, recoverable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.recoverable = recoverable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A row: which errors it is about, what they are called, and whether trying again later can help."""
+
+    kind: type[BaseException]
+    code: str
+    recoverable: bool = False
+    statuses: frozenset[int] | None = None
+    text: str | None = None
+
+    def fits(self, error: BaseException) -> bool:
+        """Whether the row is about `error`."""
+        return (
+            isinstance(error, self.kind)
+            and (self.statuses is None or getattr(error, "status_code", None) in self.statuses)
+            and (self.text is None or self.text in str(error))
+        )
+
+
+FAILURES = (
+    Failure(kind=pa.ModelContextWindowExceededError, code="prompt_too_long"),
+    Failure(kind=pa.ModelHTTPError, code="prompt_too_long", statuses=frozenset({413})),
+    Failure(kind=pa.ModelQuotaExceededError, code="billing"),
+    Failure(kind=pa.ModelAuthenticationError, code="auth_failed"),
+    Failure(kind=pa.ModelNotFoundError, code="model_not_found"),
+    Failure(kind=pa.ModelRateLimitError, code="rate_limited", recoverable=True),
+    Failure(kind=pa.ModelOverloadedError, code="overloaded", recoverable=True),
+    Failure(kind=pa.ModelUnavailableError, code="server_error", recoverable=True),
+    Failure(kind=pa.ModelServerError, code="server_error", recoverable=True),
+    Failure(kind=pa.ModelRequestTimeout, code="network", recoverable=True),
+    Failure(kind=pa.ModelConnectionError, code="network", recoverable=True),
+    Failure(kind=pa.ModelRequestRejectedError, code="invalid_request"),
+    Failure(kind=pa.ModelAPIError, code="server_error", recoverable=True),
+    Failure(kind=pa.ContentFilterError, code="refused"),
+    Failure(kind=pa.UsageLimitExceeded, code="limit"),
+    Failure(kind=pa.UnexpectedModelBehavior, code="malformed_answer", recoverable=True),
+    Failure(kind=pa.UserError, code="missing_api_key", text="API_KEY"),
+    Failure(kind=pa.UserError, code="model_not_found", text="Unknown model"),
+    Failure(kind=pa.UserError, code="invalid_request"),
+    Failure(kind=UsageError, code="no_model"),
+    Failure(kind=InvalidValueError, code="template"),
+    Failure(kind=ImportError, code="missing_provider"),
+    Failure(kind=ValueError, code="malformed_answer", recoverable=True),
+)
+"""What is raised, from the most telling to the least."""
+
+OTHERWISE = Failure(kind=BaseException, code="model_failed")
+"""What no row says."""
+
+
+MODEL_ERRORS = (
+    pa.AgentRunError,
+    pa.UserError,
+    pa.FallbackExceptionGroup,
+    ScriptedFailure,
+    AnswerError,
+    UsageError,
+    ImportError,
+    ValueError,
+)
+"""What asking a model may raise; anything else is a mistake of ours."""
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The row that fits."""
+    return next((row for row in FAILURES if row.fits(error)), OTHERWISE)
+
+
+def error_event(error: BaseException, *, turn: int, used: Usage | None = None) -> ErrorEvent:
+    """The event that ends a run with `error`; `used` is what the whole run had used by then."""
+    if isinstance(error, BaseExceptionGroup):  # every model of a fallback failed; the last says why
+        return error_event(error.exceptions[-1], turn=turn, used=used)
+    match error:
+        case ScriptedFailure(code=code):
+            facts: dict[str, Any] = {}
+        case AnswerError(code=code, recoverable=recoverable):
+            facts = {"recoverable": recoverable}
+        case _:
+            row = failure_of(error)
+            code, facts = row.code, {"recoverable": row.recoverable}
+    facts |= {
+        "status": getattr(error, "status_code", None),
+        "retry_after_s": getattr(error, "retry_after", None),
+        "usage": msgspec.to_builtins(used) if used is not None else None,
+    }
+    return ErrorEvent(
+        message=_text_of(error),
+        code=code,
+        turn=turn,
+        extra={name: fact for name, fact in facts.items() if fact} or None,
+    )
+
+
+def _text_of(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    hint = getattr(error, "hint", None)
+    if isinstance(error, UsageError) and hint:
+        text = f"{text}; {hint}"
+    return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]} ..."

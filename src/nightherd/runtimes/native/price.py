@@ -1,0 +1,124 @@
+"""Price: what an answer cost, who says so, and the most that the next one can cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.models import Model
+from pydantic_ai.usage import RequestUsage
+
+from nightherd.model.money import FREE, MicroUsd, parse_usd
+from nightherd.model.usage import Usage
+from nightherd.runtimes.native.provider import members
+from nightherd.runtimes.native.script_model import NAME as SCRIPTED
+from nightherd.runtimes.native.script_model import ScriptModel
+
+BYTES_PER_TOKEN = 2
+"""Of what has not been counted by a provider yet: few texts come to more tokens than that."""
+FRAME_TOKENS = 1_000
+"""What a provider adds of its own to a request."""
+
+
+class CostSource(StrEnum):
+    """Who says what an answer cost."""
+
+    SCRIPT = "script"
+    PROVIDER = "provider"
+    PRICES = "genai-prices"
+    UNKNOWN = "unknown"
+    """Nobody knows the model's prices: the cost is counted as nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """An amount and its source."""
+
+    amount: MicroUsd
+    source: CostSource
+
+
+def cost_of(answer: ModelResponse, model_name: str | None = None) -> Cost:
+    """What the answer cost. `model_name` is what was asked for, should the name it gives itself be unknown."""
+    reported = answer.usage.cost
+    if reported is not None:
+        source = CostSource.SCRIPT if answer.provider_name == SCRIPTED else CostSource.PROVIDER
+        return Cost(amount=parse_usd(reported), source=source)
+    for name in filter(None, (answer.model_name, model_name)):
+        try:
+            price = replace(answer, model_name=name).cost().total_price
+            return Cost(amount=parse_usd(price), source=CostSource.PRICES)
+        except (LookupError, ValueError):
+            continue
+    return Cost(amount=FREE, source=CostSource.UNKNOWN)
+
+
+def usage_of(answer: ModelResponse, cost: Cost) -> Usage:
+    """What the answer used, counted as the API does: tokens from the cache are not among the input's."""
+    used = answer.usage
+    cached = used.cache_read_tokens + used.cache_write_tokens
+    return Usage(
+        input_tokens=max(used.input_tokens - cached, 0),
+        output_tokens=used.output_tokens,
+        cache_creation_input_tokens=used.cache_write_tokens,
+        cache_read_input_tokens=used.cache_read_tokens,
+        cost_microusd=cost.amount,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase:
+    """The most that a request can come to."""
+
+    cost: MicroUsd
+    tokens: int
+
+
+def worst_case(
+    model: Model, messages: Sequence[ModelMessage], *, constants_bytes: int, max_output: int
+) -> WorstCase:
+    """The most that asking `model` to answer `messages` can cost.
+
+    What was counted by the provider for the last answer is taken as it is, and everything since by its size.
+    """
+    if isinstance(model, ScriptModel):
+        used = model.next_usage
+        tokens = used.input_tokens + used.output_tokens
+        return WorstCase(cost=used.cost_microusd, tokens=tokens)
+    known, since = _counted(messages)
+    size = len(ModelMessagesTypeAdapter.dump_json(since)) + (0 if known else constants_bytes)
+    asked = known + size // BYTES_PER_TOKEN + FRAME_TOKENS
+    worst = max(_most(one, asked, max_output) for one in members(model))
+    return WorstCase(cost=MicroUsd(worst), tokens=asked + max_output)
+
+
+def _most(model: Model, asked: int, answered: int) -> int:
+    """What so many tokens can cost. Filling a cache is dearer than not; nobody knows before whether it will be."""
+    guesses = (
+        RequestUsage(input_tokens=asked, output_tokens=answered),
+        RequestUsage(input_tokens=asked, cache_write_tokens=asked, output_tokens=answered),
+    )
+    return max(cost_of(answer_of(model, usage)).amount for usage in guesses)
+
+
+def answer_of(model: Model, usage: RequestUsage) -> ModelResponse:
+    """An answer of `model` that says nothing, to ask the price of."""
+    first = members(model)[0]
+    return ModelResponse(
+        [],
+        usage=usage,
+        model_name=first.model_name,
+        provider_name=first.system,
+        provider_url=first.base_url,
+    )
+
+
+def _counted(messages: Sequence[ModelMessage]) -> tuple[int, list[ModelMessage]]:
+    """The tokens that the last answer says the conversation had come to, and what was said since."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if isinstance(message, ModelResponse) and message.usage.input_tokens:
+            return message.usage.total_tokens, list(messages[place + 1 :])
+    return 0, list(messages)

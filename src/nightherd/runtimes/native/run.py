@@ -1,0 +1,255 @@
+"""Run: one execution of the turn loop, from what is on record to an answer that needs nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import msgspec
+from anyio import to_thread
+from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+
+from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.secret import find_secrets
+from nightherd.model.system import Complete, Denied, Init, Warned
+from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.ports import Clock, RuntimeRequest
+from nightherd.runtimes.native.answer import Asking, Question, check
+from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
+from nightherd.runtimes.native.encode import encode
+from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
+from nightherd.runtimes.native.price import CostSource, answer_of, cost_of, usage_of, worst_case
+from nightherd.runtimes.native.processes import Processes
+from nightherd.runtimes.native.provider import members, settings_of
+from nightherd.runtimes.native.result import result_line
+from nightherd.runtimes.native.script_model import ScriptModel
+from nightherd.runtimes.native.setup import Setup, setup_of
+from nightherd.runtimes.native.toolset import Toolset, context_of
+
+NAME = "native"
+
+STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
+"""What an end is called in the words of the record."""
+SCRIPT_FINISHED = "script_finished"
+"""Stop reason when the session had come to the end of the script before this job began."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One execution. Its events are given out in order, each before what it announces is done."""
+
+    request: RuntimeRequest
+    model: Model
+    toolset: Toolset
+    processes: Processes
+    clock: Clock
+    patience: timedelta
+    used: Usage = NOTHING_USED
+    _turns: int = 0
+    _asked_ms: int = 0
+    _conversation: Conversation = field(init=False)
+    _setup: Setup = field(init=False)
+    _settings: ModelSettings = field(init=False)
+    _warned: bool = False
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Everything; the last is `system/complete` or an error."""
+        try:
+            self._settings = settings_of(self.request.agent, self.model)
+            self._setup = setup_of(self.request.agent, self.model, self.toolset, self._settings)
+            yield self._init()
+            secrets = find_secrets(self.request.environment)
+            self._conversation = await to_thread.run_sync(recall, self.request.history(), secrets)
+            for event in self._opening():
+                yield event
+            async with aclosing(self._turns_to_the_end()) as turns:
+                async for event in turns:
+                    yield event
+        except MODEL_ERRORS as error:
+            yield error_event(error, turn=self._turn, used=self.used)
+
+    @property
+    def _turn(self) -> int:
+        """The number of the turn that is next, or under way."""
+        return self.request.job_turns + self._turns + 1
+
+    def _init(self) -> SystemEvent:
+        """Who this is. A session that begins here is named after its job, also when the job is resumed."""
+        request = self.request
+        return describe(
+            Init(
+                runtime=NAME,
+                runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
+                model=self.model.model_name,
+                working_directory=request.agent.working_directory,
+                tools=self.toolset.names,
+            )
+        )
+
+    def _opening(self) -> Iterator[Event]:
+        """What is said before the first turn: constants that the job has not on record yet, and a loose end."""
+        conversation, request = self._conversation, self.request
+        for constant in self._setup.constants:
+            if constant.hash not in conversation.written:
+                yield describe(constant)
+        if not conversation.messages:
+            conversation.messages.append(ask(conversation.secrets.mask(request.prompt)))
+        if conversation.cut_off is not None:
+            note = tell_cut_off(conversation.cut_off, turn=self._turn, at=self.clock.now())
+            yield note
+            conversation.take([note])
+
+    async def _turns_to_the_end(self) -> AsyncGenerator[Event, None]:
+        while not self._is_over():
+            stop = await self._may_go_on()
+            if stop:
+                for event in stop:
+                    yield event
+                return
+            async with aclosing(self._ask()) as pieces:
+                async for event in pieces:
+                    yield event
+            await self.request.at(TriggerPoint.POST_LLM)
+            calls = self._calls()
+            if calls:
+                async with aclosing(self._make(calls)) as results:
+                    async for event in results:
+                        yield event
+                await self.request.at(TriggerPoint.POST_TOOLS)
+            self._turns += 1
+        yield self._complete()
+
+    def _is_over(self) -> bool:
+        """Whether there is nothing left to ask: also when an earlier run was killed right before saying so."""
+        if isinstance(self.model, ScriptModel):
+            return not self.model.has_more
+        return not self._conversation.awaits_answer
+
+    async def _may_go_on(self) -> Sequence[Event]:
+        """Nothing when the next turn may begin; else what is said instead of it."""
+        request, turn = self.request, self._turn
+        limit = request.agent.max_turns
+        if limit is not None and turn > limit:
+            message = f"the job has taken its {limit} turns"
+            return [ErrorEvent(message=message, code="max_turns", turn=turn)]
+        await request.at(TriggerPoint.PRE_TURN)
+        worst = worst_case(
+            self.model,
+            self._conversation.messages,
+            constants_bytes=self._setup.size_bytes,
+            max_output=self._settings.get("max_tokens", 0),
+        )
+        stop = await request.may_spend(worst.cost, worst.tokens)
+        if stop is None:
+            return []
+        await request.at(TriggerPoint.ON_SUSPEND)
+        # Whoever said no stops the run at the first of these; the second is for those who do not.
+        return [
+            describe(Warned(code="limit"), stop.message, turn=turn),
+            ErrorEvent(message=stop.message, code="limit", turn=turn),
+        ]
+
+    async def _ask(self) -> AsyncGenerator[Event, None]:
+        """Ask the model; its answer is part of the conversation when this has ended."""
+        turn = self._turn
+        asking = Asking(
+            model=self.model,
+            messages=self._conversation.messages,
+            settings=self._settings,
+            parameters=ModelRequestParameters(
+                function_tools=self.toolset.definitions,
+                instruction_parts=[InstructionPart(self._setup.instructions)],
+            ),
+            patience=self.patience,
+        )
+        question, begun = Question(asking), self.clock.monotonic()
+        try:
+            async with aclosing(question.pieces()) as pieces:
+                async for piece in pieces:
+                    yield AssistantEvent(content=piece, partial=True, turn=turn)
+        except MODEL_ERRORS:
+            self.used += self._spent_on_nothing(question)
+            raise
+        finally:
+            self._asked_ms += round((self.clock.monotonic() - begun) * 1_000)
+        if question.answer is not None:
+            for event in self._take_answer(question.answer, turn):
+                yield event
+
+    def _take_answer(self, answer: ModelResponse, turn: int) -> Iterator[Event]:
+        """The answer's lines; one that is of no use is paid for all the same, and then raised about."""
+        conversation = self._conversation
+        cost = cost_of(answer, members(self.model)[0].model_name)
+        usage = usage_of(answer, cost)
+        self.used += usage
+        if cost.source is CostSource.UNKNOWN and not self._warned:
+            self._warned = True
+            text = f"nobody knows the prices of {answer.model_name}: its cost is counted as nothing"
+            yield describe(Warned(code="price_unknown"), text, turn=turn)
+        problem = check(answer) if not isinstance(self.model, ScriptModel) else None
+        if problem is not None and problem.code != "output_limit":
+            yield AssistantEvent(usage=usage, turn=turn, index=0)
+            raise problem
+        first, *rest = map(conversation.mask, encode(answer, turn=turn, usage=usage).lines)
+        extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
+        lines = [msgspec.structs.replace(first, extra=extra), *rest]
+        yield from lines
+        conversation.take(lines)
+        if problem is not None:
+            raise problem
+
+    def _spent_on_nothing(self, question: Question) -> Usage:
+        """What an answer that was cut off has used, as far as the provider had said."""
+        cut = answer_of(self.model, question.usage)
+        return usage_of(cut, cost_of(cut)) if question.usage.has_values() else NOTHING_USED
+
+    def _calls(self) -> list[ToolCallPart]:
+        answer = self._conversation.last_answer
+        return [] if answer is None else answer.tool_calls
+
+    async def _make(self, calls: Sequence[ToolCallPart]) -> AsyncGenerator[Event, None]:
+        """The calls one after the other, each result on record before the next call is made."""
+        turn, processes = self._turn, self.processes
+        for number, call in enumerate(calls):
+            context = context_of(
+                self.request,
+                call,
+                processes.marks,
+                grace=processes.grace,
+                keepers=processes.keepers,
+            )
+            processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
+            answered = await self.toolset.answer(call, context)
+            if answered.denied is not None:
+                denied = Denied(
+                    tool_name=call.tool_name,
+                    reason=answered.denied,
+                    tool_use_id=call.tool_call_id,
+                )
+                yield describe(denied, answered.denied, turn=turn)
+            line = self._conversation.mask(
+                result_line(
+                    call, answered, turn=turn, at=self.clock.now(), begins_request=number == 0
+                )
+            )
+            yield line
+            self._conversation.take([line])
+
+    def _complete(self) -> SystemEvent:
+        answer = self._conversation.last_answer
+        if isinstance(self.model, ScriptModel):
+            stop_reason = "end_turn" if self._turns else SCRIPT_FINISHED
+        else:
+            stop_reason = STOP_REASONS.get((answer and answer.finish_reason) or "stop", "end_turn")
+        return describe(
+            Complete(
+                usage=self.used,
+                stop_reason=stop_reason,
+                api_duration_ms=self._asked_ms or None,
+            )
+        )

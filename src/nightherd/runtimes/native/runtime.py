@@ -1,0 +1,112 @@
+"""The `native` runtime: our own turn loop, for any model that pydantic-ai knows.
+
+A turn is one answer and its calls. Everything is on record before it has an effect, and the loop says where
+it is (`RuntimeRequest.at`) and asks before it spends (`RuntimeRequest.may_spend`). Calls are made one after the
+other: the result of one is on record before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from datetime import timedelta
+
+import anyio
+from pydantic_ai.models import Model
+
+from nightherd.host.clock import SystemClock
+from nightherd.model.event import ErrorEvent, Event, is_terminal
+from nightherd.model.trigger_point import TriggerPoint
+from nightherd.ports import Clock, RuntimeRequest
+from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
+from nightherd.runtimes.native.processes import Processes
+from nightherd.runtimes.native.provider import model_of
+from nightherd.runtimes.native.run import Run
+from nightherd.runtimes.native.script_model import ScriptModel
+from nightherd.runtimes.native.toolset import Toolset, offer
+from nightherd.runtimes.tools.tool import Tool
+from nightherd.runtimes.tools.toolbox import standard_tools
+
+GRACE = timedelta(seconds=2)
+PATIENCE = timedelta(minutes=10)
+"""How long a model may say nothing."""
+
+
+class NativeRuntime:
+    """Implements the `Runtime` port.
+
+    Nothing is done ahead of the reader: a call is made when the event after it is asked for. Before the last
+    event is given out, and when the iteration is closed or cancelled, every process of the run has ended.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model | None = None,
+        tools: Iterable[Tool] | None = None,
+        keepers: Keepers | None = None,
+        clock: Clock | None = None,
+        grace: timedelta = GRACE,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self._model = model
+        self._tools = tuple(standard_tools() if tools is None else tools)
+        self._keepers = keepers if keepers is not None else Keepers()
+        self._clock: Clock = clock if clock is not None else SystemClock()
+        self._grace = grace
+        self._patience = patience
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        """The events of the run; the last is `system/complete` or an error."""
+        keepers = self._keepers.branch()
+        processes = Processes(request, keepers, self._grace)
+        try:
+            async with aclosing(self._run(request, processes)) as events:
+                async for event in events:
+                    if isinstance(event, ErrorEvent):
+                        await request.at(TriggerPoint.ON_ERROR)
+                    if is_terminal(event):
+                        await processes.stop()
+                    yield event
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await request.at(TriggerPoint.ON_CANCEL)
+            raise
+        finally:
+            await processes.stop()
+            self._keepers.discard(keepers)
+
+    async def _run(
+        self, request: RuntimeRequest, processes: Processes
+    ) -> AsyncGenerator[Event, None]:
+        turn = request.job_turns + 1
+        directory = request.agent.working_directory
+        if not await anyio.Path(directory).is_dir():
+            message = f"there is no directory {directory} to work in"
+            yield ErrorEvent(message=message, code="working_directory", turn=turn)
+            return
+        try:
+            model = self._model_for(request)
+        except MODEL_ERRORS as error:
+            yield error_event(error, turn=turn)
+            return
+        async with model:
+            run = Run(
+                request=request,
+                model=model,
+                toolset=Toolset(request, offer(self._tools)),
+                processes=processes,
+                clock=self._clock,
+                patience=self._patience,
+            )
+            async with aclosing(run.events()) as events:
+                async for event in events:
+                    yield event
+
+    def _model_for(self, request: RuntimeRequest) -> Model:
+        if self._model is not None:
+            return self._model
+        if request.agent.script is not None:
+            return ScriptModel(request.agent.script, request)
+        return model_of(request.agent, request.environment)

@@ -1,0 +1,60 @@
+"""Setup: what every request of a run is made with. It is on record once, and every answer names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import msgspec
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+
+from nightherd.model.agent import Agent
+from nightherd.model.system import Context
+from nightherd.runtimes.native.constants import INSTRUCTIONS, SETUP, TOOLS, constant
+from nightherd.runtimes.native.toolset import Toolset
+
+LIBRARY = "pydantic-ai-slim"
+
+UNATTENDED = """\
+You are an agent that works by itself: nobody is there to answer questions or to approve anything.
+Your working directory is {directory}. Use your tools to look and to act; do not guess what you can find out.
+A call that is denied stays denied: go on in another way, or say why you cannot.
+When the work is done, end with a short account of what you did and of what is left."""
+"""What an agent without a `system_prompt` is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The instructions, and the constants that are put on record."""
+
+    instructions: str
+    constants: tuple[Context, ...]
+
+    @property
+    def hash(self) -> str:
+        """The name of the whole: the last of the constants, which names the others."""
+        return self.constants[-1].hash
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of a request it takes up, about."""
+        return sum(len(msgspec.json.encode(one.body)) for one in self.constants)
+
+
+def setup_of(agent: Agent, model: Model, toolset: Toolset, settings: ModelSettings) -> Setup:
+    """What requests to `model` are made with."""
+    instructions = agent.system_prompt or UNATTENDED.format(directory=agent.working_directory)
+    told = constant(INSTRUCTIONS, instructions)
+    tools = constant(TOOLS, toolset.described)
+    whole = constant(
+        SETUP,
+        {
+            "model": model.model_id,
+            "settings": dict(settings),
+            INSTRUCTIONS: told.hash,
+            TOOLS: tools.hash,
+            LIBRARY: version(LIBRARY),
+        },
+    )
+    return Setup(instructions=instructions, constants=(told, tools, whole))

@@ -1,0 +1,133 @@
+"""Toolset: what one run may call. Every call is decided on before it is made, and answered whatever happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.tools import ToolDefinition
+
+from nightherd.model.permission import Denied, Permissions, decide, is_offered, permissions_of
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.tools.described import STANDARD
+from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
+
+Work = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutcome]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedTool:
+    """One tool as the model is offered it, and what does its work."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    work: Work
+    starts_processes: bool = False
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """As pydantic-ai takes it."""
+        return ToolDefinition(
+            name=self.name,
+            description=self.description,
+            parameters_json_schema=dict(self.input_schema),
+        )
+
+
+def offer(tools: Iterable[Tool]) -> list[OfferedTool]:
+    """The tools that models have been told about."""
+    return [
+        OfferedTool(
+            name=tool.name,
+            description=STANDARD[tool.name].description,
+            input_schema=STANDARD[tool.name].input_schema,
+            work=tool.run,
+            starts_processes=tool.starts_processes,
+        )
+        for tool in tools
+        if tool.name in STANDARD
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a call came to; `denied` says why it was not made."""
+
+    outcome: ToolOutcome
+    denied: str | None = None
+
+
+class Toolset:
+    """The tools that an agent may call in one run, in the order in which they are offered."""
+
+    def __init__(self, request: RuntimeRequest, tools: Sequence[OfferedTool]) -> None:
+        self._permissions: Permissions = permissions_of(
+            request.agent,
+            injected=tuple(request.injected_servers),
+            real_path=os.path.realpath,
+        )
+        self._tools = {
+            tool.name: tool for tool in tools if is_offered(self._permissions, tool.name)
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """What they are called."""
+        return list(self._tools)
+
+    @property
+    def definitions(self) -> list[ToolDefinition]:
+        """What the model is told about them."""
+        return [tool.definition for tool in self._tools.values()]
+
+    @property
+    def described(self) -> list[dict[str, Any]]:
+        """The same as plain values, for the record."""
+        return [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": dict(tool.input_schema),
+            }
+            for tool in self._tools.values()
+        ]
+
+    def starts_processes(self, call: ToolCallPart) -> bool:
+        """Whether the call may leave something running."""
+        tool = self._tools.get(call.tool_name)
+        return tool is not None and tool.starts_processes
+
+    async def answer(self, call: ToolCallPart, context: ToolContext) -> Answered:
+        """Make the call if it can and may be made; in any case there is an answer."""
+        tool = self._tools.get(call.tool_name)
+        if tool is None:
+            there = ", ".join(self._tools) or "no tools at all"
+            return Answered(outcome=failed(f"there is no tool {call.tool_name}; there are {there}"))
+        try:
+            input = call.args_as_dict(raise_if_invalid=True)
+        except (ValueError, AssertionError):
+            return Answered(outcome=failed(f"the input of {tool.name} is not a JSON object"))
+        decision = decide(self._permissions, tool.name, input)
+        if isinstance(decision, Denied):
+            return Answered(outcome=failed(decision.reason), denied=decision.reason)
+        return Answered(outcome=await tool.work(input, context))
+
+
+def context_of(
+    request: RuntimeRequest, call: ToolCallPart, marks: Mapping[str, str], **more: Any
+) -> ToolContext:
+    """Where and for whom the call runs."""
+    return ToolContext(
+        working_directory=Path(request.agent.working_directory),
+        tool_use_id=call.tool_call_id,
+        marks=marks,
+        environment=request.environment,
+        # Where its files are was part of the question whether the call may be made.
+        more_directories=(Path("/"),),
+        **more,
+    )

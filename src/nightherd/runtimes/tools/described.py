@@ -1,0 +1,90 @@
+"""What models are told about the tools: what each is for, and what it takes, as JSON schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """One tool as a model sees it."""
+
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+def _takes(required: tuple[str, ...], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _text(description: str) -> Mapping[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _count(description: str) -> Mapping[str, Any]:
+    return {"type": "integer", "minimum": 1, "description": description}
+
+
+def _flag(description: str) -> Mapping[str, Any]:
+    return {"type": "boolean", "description": description}
+
+
+FILE_PATH = _text("The file, absolute or relative to the working directory.")
+
+STANDARD: Mapping[str, Described] = {
+    "Bash": Described(
+        description=(
+            "Run a command in the working directory. Returns what it prints, standard output and error as "
+            "one text. A process left in the background goes on until the job ends."
+        ),
+        input_schema=_takes(
+            ("command",),
+            command=_text("The command, for bash."),
+            timeout={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 600_000,
+                "description": "Milliseconds after which it is stopped; 120000 when absent.",
+            },
+            description=_text("What it does, in a few words, for those who read the record."),
+        ),
+    ),
+    "Read": Described(
+        description="Read a text file, or some of its lines. The text comes as it stands in the file.",
+        input_schema=_takes(
+            ("file_path",),
+            file_path=FILE_PATH,
+            offset=_count("The first line to read, counted from 1."),
+            limit=_count("How many lines to read."),
+        ),
+    ),
+    "Write": Described(
+        description="Give a file its whole content. Missing directories are made, an old file is replaced.",
+        input_schema=_takes(
+            ("file_path", "content"), file_path=FILE_PATH, content=_text("All that it will hold.")
+        ),
+    ),
+    "Edit": Described(
+        description=(
+            "Replace a text in a file. The text has to stand there exactly, and once, unless every "
+            "occurrence is to be replaced."
+        ),
+        input_schema=_takes(
+            ("file_path", "old_string", "new_string"),
+            file_path=FILE_PATH,
+            old_string=_text(
+                "The text to replace, with enough of its surroundings to be found once."
+            ),
+            new_string=_text("The text to put there."),
+            replace_all=_flag("Whether every occurrence is replaced."),
+        ),
+    ),
+}
+"""By name, the tools of `toolbox.py`."""
