@@ -42,13 +42,14 @@ if TYPE_CHECKING:
 
 RUNTIMES = {
     "cli": "nightherd.runtimes.claude.cli:ClaudeCliRuntime",
+    "native": "nightherd.runtimes.native.runtime:NativeRuntime",
     "sdk": "nightherd.runtimes.claude.sdk:ClaudeSdkRuntime",
     "scripted": "nightherd.runtimes.scripted:ScriptedRuntime",
 }
 """Which class runs which runtime; a runtime that is not here is not available yet."""
 TRANSCRIBED = frozenset({"cli", "sdk"})
 """Runtimes that keep transcripts of their own, of which copies are kept in the state directory."""
-EXTRAS = {"sdk": ("claude_agent_sdk", "claude")}
+EXTRAS = {"native": ("pydantic_ai", "native"), "sdk": ("claude_agent_sdk", "claude")}
 """What a runtime cannot do without, and the extra of this package that brings it."""
 
 
@@ -216,6 +217,8 @@ async def open_workshop(
             secrets=load("nightherd.model.secret:find_secrets")(environment),
             version=__version__,
             fleet_limit=fleet.max_concurrent,
+            budget=fleet.limits,
+            persistence=load("nightherd.config.persistence:load_persistence")(state_dir),
             hooks=load("nightherd.engine.hooks:JobHooks")(
                 agents=fleet.agents,
                 carrier=load("nightherd.runtimes.hooks.carrier:LocalHookCarrier")(

@@ -7,74 +7,160 @@ checkpoints are made is no matter of the execution's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Protocol
 
+from nightherd.engine.checkpoints import Bookmarks, end_point, point_of
+from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Agent
+from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.event import Event
 from nightherd.model.job import Job, JobTexts
-from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.limits import Hit, suspension_of
+from nightherd.model.outcome import Tally
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger_point import TriggerPoint
 
 
 class Watch(Protocol):
-    """Looks at one execution. What it returns stops the run: the job waits, or fails when `ends_job` says so."""
+    """Looks at one execution. What it returns stops the run: the job waits, or fails where a limit says so."""
 
-    async def before_start(self) -> Suspension | None:
+    @property
+    def stopped(self) -> Stop | None:
+        """What it last said, also where only the runtime heard it (`may_spend`)."""
+
+    async def before_start(self) -> Stop | None:
         """Asked once, when the journal is open and before the runtime runs."""
 
     def time_left(self) -> float | None:
         """Seconds after which the run is to be stopped, asked once before it starts; None for no end."""
 
-    def out_of_time(self) -> Suspension:
+    def out_of_time(self) -> Stop:
         """What the job comes to when that time has passed."""
 
     async def at(self, point: TriggerPoint) -> None:
         """Told by the runtime where it is (`RuntimeRequest.at`)."""
 
-    async def after(self, event: Event, tally: Tally) -> Suspension | None:
+    async def after(self, event: Event, tally: Tally) -> Stop | None:
         """Asked after every recorded event; `tally` is what the whole record comes to with it."""
 
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         """Asked by the runtime before it asks a model, with the worst case (`RuntimeRequest.may_spend`)."""
 
-    def closing(self, end: Suspension | Outcome) -> Sequence[Change]:
+    async def closing(self, end: Stop) -> Sequence[Change]:
         """Asked once, after the run and before the journal's last line.
 
         What it returns belongs before the change that suspends or settles, in the same `apply`.
         """
 
+    async def settled(self, job: Job) -> None:
+        """Told once the job stands so."""
 
-class NoWatch:
-    """Nothing is watched: nothing happens, and it costs nothing."""
 
-    async def before_start(self) -> Suspension | None:
+class QuietWatch:
+    """Nothing is limited and nobody wants bookmarks on the way: only an end that is no success has one."""
+
+    stopped: Stop | None = None
+
+    def __init__(self, bookmarks: Bookmarks, workshop: Workshop) -> None:
+        self._bookmarks = bookmarks
+        self._clock = workshop.clock
+        self._begun = workshop.clock.monotonic()
+
+    async def before_start(self) -> Stop | None:
         return None
 
     def time_left(self) -> float | None:
         return None
 
-    def out_of_time(self) -> Suspension:
-        raise AssertionError("there is no end to what is not watched")
+    def out_of_time(self) -> Stop:
+        raise AssertionError("there is no end to what is not limited")
 
     async def at(self, point: TriggerPoint) -> None:
         return None
 
-    async def after(self, event: Event, tally: Tally) -> Suspension | None:
+    async def after(self, event: Event, tally: Tally) -> Stop | None:
         return None
 
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         return None
 
-    def closing(self, end: Suspension | Outcome) -> Sequence[Change]:
+    async def closing(self, end: Stop) -> Sequence[Change]:
+        point = end_point(end)
+        if point is not None:
+            running = timedelta(seconds=self._clock.monotonic() - self._begun)
+            await self._bookmarks.close(point, end, running)
         return ()
+
+    async def settled(self, job: Job) -> None:
+        return None
+
+
+class CloseWatch:
+    """Keeps the job to its limits and puts bookmarks on the way."""
+
+    def __init__(self, guard: Guard, bookmarks: Bookmarks, *, asks: bool) -> None:
+        self.stopped: Stop | None = None
+        self._guard = guard
+        self._bookmarks = bookmarks
+        self._asks = asks
+
+    async def before_start(self) -> Stop | None:
+        return self._stop(self._guard.before_start())
+
+    def time_left(self) -> float | None:
+        left = self._guard.time_left()
+        return None if left is None else left.total_seconds()
+
+    def out_of_time(self) -> Stop:
+        return stop_of(self._guard.out_of_time())
+
+    async def at(self, point: TriggerPoint) -> None:
+        await self._bookmarks.at(point, self._guard.running)
+
+    async def after(self, event: Event, tally: Tally) -> Stop | None:
+        hit = self._guard.after(event, tally)
+        if not self._asks:
+            point = point_of(event, tally)
+            if point is not None:
+                await self._bookmarks.at(point, self._guard.running)
+        return self._stop(hit)
+
+    async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
+        hit = self._guard.before_turn(microusd, tokens)
+        self._stop(hit)
+        return None if hit is None else suspension_of(hit)
+
+    async def closing(self, end: Stop) -> Sequence[Change]:
+        point = end_point(end)
+        if point is not None:
+            await self._bookmarks.close(point, end, self._guard.running)
+        return ()
+
+    async def settled(self, job: Job) -> None:
+        return None
+
+    def _stop(self, hit: Hit | None) -> Stop | None:
+        if hit is not None:
+            self.stopped = stop_of(hit)
+            return self.stopped
+        return None
 
 
 def make_watch(
     job: Job, agent: Agent, texts: JobTexts, recorder: Recorder, workshop: Workshop
 ) -> Watch:
-    """The watch of one execution of `job`, which this worker has taken."""
-    return NoWatch()
+    """The watch of one execution of `job`, which this worker has taken.
+
+    Bookmarks on the way are put for native agents, for agents with limits, and wherever the project has
+    its own `state_persistence.yaml`; every other run costs nothing to watch.
+    """
+    limits = job_limits(agent, texts.overrides)
+    bookmarks = Bookmarks(job, agent, limits, recorder, workshop)
+    is_native = agent.runtime is RuntimeName.NATIVE
+    if limits.is_empty and not is_native and not workshop.persistence.is_project:
+        return QuietWatch(bookmarks, workshop)
+    guard = Guard(job, agent, limits, recorder, workshop)
+    return CloseWatch(guard, bookmarks, asks=agent.runtime in ASKING)

@@ -11,7 +11,10 @@ from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import Event
 from nightherd.model.ids import RandomText, WorkerId
 from nightherd.model.job import Job
+from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.outcome import Outcome
+from nightherd.model.persistence import DEFAULT as DEFAULT_PERSISTENCE
+from nightherd.model.persistence import Persistence
 from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.secret import Secrets
 from nightherd.ports import Clock, Journals, Runtime, StateReader, StateWriter
@@ -69,6 +72,10 @@ class Workshop:
     version: str
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
+    budget: Limits = NO_LIMITS
+    """What all jobs together may use, ever and in a day."""
+    persistence: Persistence = DEFAULT_PERSISTENCE
+    """When bookmarks are put, and how state is written for others to read."""
     retry: RetryPolicy = PATIENT
     """What is done about failures that may pass."""
     hooks: AfterJob = field(default_factory=NothingAfter)

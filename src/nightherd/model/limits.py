@@ -232,7 +232,7 @@ OWNERS = {
 
 
 def suspension_of(hit: Hit) -> Suspension:
-    """What a job that meets the limit comes to: it waits, or fails where the limit says so."""
+    """Why a job that meets the limit waits."""
     day = " a day" if hit.is_day else ""
     used, maximum = shown(hit.name, hit.current), shown(hit.name, hit.maximum)
     over = hit.current - hit.maximum
@@ -243,7 +243,6 @@ def suspension_of(hit: Hit) -> Suspension:
         message=f"{hit.name.value}: {used} of {OWNERS[hit.scope]} of {maximum}{day}{beyond}",
         current_value=float(number(hit.name, hit.current)),
         current_max=float(number(hit.name, hit.maximum)),
-        ends_job=hit.outcome is OnLimit.FAIL,
     )
 
 

@@ -35,6 +35,12 @@ EXIT_OF_CODE = {
     "cancelled": ExitReason.CANCELLED,
     "max_turns": ExitReason.MAX_TURNS,
     "limit": ExitReason.LIMIT,
+    "spend_exceeded": ExitReason.LIMIT,
+    "turns_exceeded": ExitReason.MAX_TURNS,
+    "tokens_exceeded": ExitReason.LIMIT,
+    "spawns_exceeded": ExitReason.LIMIT,
+    "depth_exceeded": ExitReason.LIMIT,
+    "duration_exceeded": ExitReason.LIMIT,
 }
 """Error codes that mean another exit reason than `error`."""
 

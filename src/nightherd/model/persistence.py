@@ -121,3 +121,21 @@ class Persistence:
         """How much a checkpoint there counts."""
         trigger = self.triggers.get(point)
         return 0 if trigger is None else trigger.priority
+
+
+DEFAULT = Persistence(
+    schema_version="1.1.0",
+    required=("thread_id", "directive", "version", "saved_at"),
+    schema={},
+    triggers={
+        TriggerPoint.PRE_TURN: Trigger(priority=1),
+        TriggerPoint.POST_LLM: Trigger(priority=2),
+        TriggerPoint.POST_TOOLS: Trigger(priority=3),
+        TriggerPoint.ON_SUSPEND: Trigger(priority=MUST_SAVE),
+        TriggerPoint.ON_ERROR: Trigger(priority=MUST_SAVE),
+        TriggerPoint.ON_CANCEL: Trigger(priority=MUST_SAVE),
+    },
+    performance=Performance(),
+    retention=Retention(),
+)
+"""What is shipped, for those who have no file at hand: everything but what a `state.json` looks like."""

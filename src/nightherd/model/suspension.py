@@ -20,5 +20,3 @@ class Suspension:
     current_max: float | None = None
     until: datetime | None = None
     """When it goes on by itself; None when somebody has to say so."""
-    ends_job: bool = False
-    """Whether the job is not to wait but fails: the limit that was met says so."""

@@ -302,7 +302,7 @@ async def check_checkpoints_are_numbered_fenced_and_bounded(state: OpenState) ->
     await _applied(state, submit(1), submit(2), start(1))
     header = {"limits": {"turns": 7, "spend": None}, "hooks": ["a", "ä"]}
 
-    await _applied(state, checkpoint(1, header=header), checkpoint(1))
+    await _applied(state, checkpoint(1), checkpoint(1, header=header), checkpoint(1, seq=5))
     fenced = await _refused(state, replace(checkpoint(1), epoch=9))
     waiting = await _refused(state, replace(checkpoint(2), epoch=0))
     large = await _refused(state, checkpoint(1, header={"x": "y" * HEADER_LIMIT}))

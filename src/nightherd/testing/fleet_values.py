@@ -70,7 +70,9 @@ def fire(number: int | None, *, minute: int, reason: str | None = None) -> FireS
     )
 
 
-def checkpoint(number: int, *, header: Mapping[str, object] | None = None) -> SaveCheckpoint:
+def checkpoint(
+    number: int, *, seq: int = 4, header: Mapping[str, object] | None = None
+) -> SaveCheckpoint:
     """A bookmark of job `number`, in its first execution."""
     return SaveCheckpoint(
         epoch=1,
@@ -79,8 +81,8 @@ def checkpoint(number: int, *, header: Mapping[str, object] | None = None) -> Sa
             job_id=job_id(number),
             number=0,
             epoch=1,
-            seq=4,
-            trigger="after_turn",
+            seq=seq,
+            trigger="post_llm",
             status="running",
             created_at=BEGINNING,
             header=header or {},

@@ -16,7 +16,7 @@ from nightherd.model.change import (
     SaveCheckpoint,
     Why,
 )
-from nightherd.model.checkpoint import HEADER_LIMIT, checkpoint_id
+from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint, checkpoint_id
 from nightherd.model.decisions.around import owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
@@ -34,6 +34,9 @@ def save_checkpoint(change: SaveCheckpoint, rows: Rows) -> Answer:
         found = f"a checkpoint header of {size} bytes; at most {HEADER_LIMIT} are allowed"
         return Refused(why=Why.TOO_LARGE, message=found, job=job)
     number = rows.next_checkpoint_number(job.id)
+    last = rows.get(Checkpoint, checkpoint_id(job.id, number - 1))
+    if last is not None and (last.seq, last.epoch) == (checkpoint.seq, job.epoch):
+        number = last.number  # the same line: the later word counts
     saved = replace(checkpoint, id=checkpoint_id(job.id, number), number=number, epoch=job.epoch)
     return Applied(rows=(saved,), job=job)
 

@@ -1,0 +1,180 @@
+"""Checkpoints: bookmarks in a job's record, put at the places of a run that the project wants them at.
+
+A bookmark is a small row and one line of the journal, whatever the length of the conversation. Two that
+would fall on the same line are one, named by the higher priority.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, StateError
+from nightherd.model.agent import Agent
+from nightherd.model.change import Applied, Refused, SaveCheckpoint, Why
+from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint, checkpoint_id
+from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent, describe
+from nightherd.model.hook import AgentSubmission, HookPoint
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import Limits, limits_document
+from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.suspension import Suspension
+from nightherd.model.system import CheckpointSaved
+from nightherd.model.trigger_point import TriggerPoint
+
+LONGEST_SYSTEM_PROMPT = 2_000
+
+
+class Bookmarks:
+    """Puts the bookmarks of one execution."""
+
+    def __init__(
+        self, job: Job, agent: Agent, limits: Limits, recorder: Recorder, workshop: Workshop
+    ) -> None:
+        self._job = job
+        self._recorder = recorder
+        self._workshop = workshop
+        self._header = header_of(agent, limits)
+        self._number = 0
+        self._seq = 0
+        self._behind = 0
+        """The line after which nothing has been said since the last bookmark."""
+        self._priority = 0
+
+    async def at(self, point: TriggerPoint, running: timedelta) -> None:
+        """Put one at `point`, unless it is switched off or the line has one that counts more."""
+        if self._is_due(point):
+            checkpoint = self._checkpoint(point, self._recorder.tally, running)
+            self._note(point, await self._save(checkpoint), checkpoint.seq)
+
+    async def close(
+        self, point: TriggerPoint, end: Suspension | Outcome, running: timedelta
+    ) -> None:
+        """Put the last one, which says how the run ended. It has no line: the end itself is the next."""
+        if not self._is_due(point):
+            return
+        checkpoint = self._checkpoint(point, self._recorder.tally, running)
+        if isinstance(end, Suspension):
+            checkpoint = replace(
+                checkpoint,
+                status=JobStatus.SUSPENDED.value,
+                suspend_reason=end.reason.value,
+                header={**checkpoint.header, "suspension": suspension_document(end)},
+            )
+        else:
+            checkpoint = replace(checkpoint, status=end.status.value)
+        await self._save(checkpoint)
+
+    async def _save(self, checkpoint: Checkpoint) -> int:
+        change = SaveCheckpoint(epoch=self._job.epoch, checkpoint=checkpoint)
+        (answer,) = await self._workshop.state.apply([change])
+        return number_in(answer)
+
+    def _note(self, point: TriggerPoint, number: int, seq: int) -> None:
+        self._number, self._seq = number, seq
+        self._recorder.record(describe(CheckpointSaved(number=self._number, trigger=point.value)))
+        self._behind = self._recorder.last_seq
+        self._priority = self._workshop.persistence.priority(point)
+
+    def _is_due(self, point: TriggerPoint) -> bool:
+        persistence = self._workshop.persistence
+        if not persistence.is_enabled(point):
+            return False
+        is_same_line = self._number > 0 and self._recorder.last_seq == self._behind
+        return not is_same_line or persistence.priority(point) > self._priority
+
+    def _checkpoint(self, point: TriggerPoint, tally: Tally, running: timedelta) -> Checkpoint:
+        is_same_line = self._number > 0 and self._recorder.last_seq == self._behind
+        usage = tally.usage
+        return Checkpoint(
+            id=checkpoint_id(self._job.id, 0),
+            job_id=self._job.id,
+            number=0,
+            epoch=self._job.epoch,
+            seq=self._seq if is_same_line else self._recorder.last_seq,
+            trigger=point.value,
+            status=JobStatus.RUNNING.value,
+            created_at=self._workshop.clock.now(),
+            turn=tally.turns,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost_microusd=usage.cost_microusd,
+            duration_ms=running // timedelta(milliseconds=1),
+            header=self._header,
+        )
+
+
+def number_in(answer: Applied | Refused) -> int:
+    """The number a bookmark was given, or what its refusal means as an error."""
+    if isinstance(answer, Refused):
+        if answer.why in (Why.FENCED, Why.STATUS):
+            raise FencedError(answer.message)
+        raise StateError(answer.message)
+    return next(row.number for row in answer.rows if isinstance(row, Checkpoint))
+
+
+def end_point(end: Suspension | Outcome) -> TriggerPoint | None:
+    """Which place of a run its end is; None for one that succeeds."""
+    if isinstance(end, Suspension):
+        return TriggerPoint.ON_SUSPEND
+    match end.status:
+        case JobStatus.CANCELLED:
+            return TriggerPoint.ON_CANCEL
+        case JobStatus.FAILED:
+            return TriggerPoint.ON_ERROR
+        case _:
+            return None
+
+
+def point_of(event: Event, tally: Tally) -> TriggerPoint | None:
+    """Which place of a run an event shows, for runtimes that do not say so themselves."""
+    match event:
+        case ToolResultEvent() if not tally.open_calls:
+            return TriggerPoint.POST_TOOLS
+        case ToolUseEvent(end=True) | AssistantEvent(end=True, partial=None | False):
+            return TriggerPoint.POST_LLM
+        case _:
+            return None
+
+
+def suspension_document(why: Suspension) -> dict[str, Any]:
+    """Why the job waits, as a header has it."""
+    return {
+        "code": why.code,
+        "current_value": why.current_value,
+        "current_max": why.current_max,
+        "until": None if why.until is None else why.until.isoformat(),
+    }
+
+
+def header_of(agent: Agent, limits: Limits) -> dict[str, Any]:
+    """What a bookmark says besides where and how much, bounded; what does not fit is named and left out."""
+    header: dict[str, Any] = {"limits": limits_document(limits)}
+    optional: dict[str, Any] = {
+        "required_caps": list(agent.required_caps) if agent.required_caps is not None else None,
+        "hooks": hook_documents(agent) or None,
+        "system_prompt": agent.system_prompt,
+    }
+    for name, value in optional.items():
+        if value is None:
+            continue
+        is_long = name == "system_prompt" and len(value) > LONGEST_SYSTEM_PROMPT
+        if is_long or len(json.dumps({**header, name: value}).encode()) > HEADER_LIMIT // 2:
+            header.setdefault("left_out", []).append(name)
+        else:
+            header[name] = value
+    return header
+
+
+def hook_documents(agent: Agent) -> list[dict[str, Any]]:
+    """The agents that are submitted when something happens to the job."""
+    return [
+        {"event": event, "directive": hook.action.agent, "inputs": dict(hook.action.inputs)}
+        for hook in agent.hooks
+        if hook.point is HookPoint.LIMITS and isinstance(hook.action, AgentSubmission)
+        for event in sorted(hook.on)
+    ]

@@ -1,0 +1,157 @@
+"""Keeping a job to its limits: asked before it starts, before each model call, and after every event.
+
+Runtimes that ask before they call a model are refused before anything is spent. The others are stopped
+at the first event that shows more than there may be, before the next tool, so that they go beyond by one
+turn at most; what they are told says by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.job import ExitReason, Job
+from nightherd.model.limits import (
+    Hit,
+    LimitName,
+    Limits,
+    OnLimit,
+    Scope,
+    Used,
+    decide,
+    limits_of_document,
+    suspension_of,
+)
+from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.suspension import Suspension
+
+Stop = Suspension | Outcome
+KEPT = "limits"
+"""Where a job's own limits are kept among what it has other than its agent."""
+ASKING = frozenset({RuntimeName.NATIVE, RuntimeName.SCRIPTED})
+"""Runtimes that ask before every turn."""
+
+
+def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
+    """What one job of the agent may use: what it was given itself, else what the agent has."""
+    own = agent.limits
+    failing: dict[LimitName, OnLimit] = {}
+    if agent.max_turns is not None:
+        own = replace(own, turns=agent.max_turns)
+        failing[LimitName.TURNS] = OnLimit.FAIL
+    if agent.max_budget_microusd is not None:
+        own = replace(own, spend=agent.max_budget_microusd)
+        failing[LimitName.SPEND] = OnLimit.FAIL
+    if failing:
+        own = replace(own, outcomes={**own.outcomes, **failing})
+    given = kept.get(KEPT)
+    if not isinstance(given, Mapping):
+        return own
+    mine = limits_of_document(given, own.outcomes)
+    return replace(mine.over(own), per_day=own.per_day)
+
+
+def used_by(tally: Tally, running: timedelta) -> Used:
+    """What a job's record comes to."""
+    usage = tally.usage
+    return Used(
+        spend=usage.cost_microusd,
+        turns=tally.turns,
+        tokens=usage.input_tokens + usage.output_tokens,
+        duration=running // timedelta(milliseconds=1),
+    )
+
+
+def stop_of(hit: Hit) -> Stop:
+    """What becomes of a job that meets a limit."""
+    why = suspension_of(hit)
+    if hit.outcome is not OnLimit.FAIL:
+        return why
+    is_turns = hit.name is LimitName.TURNS
+    return Outcome(
+        exit_reason=ExitReason.MAX_TURNS if is_turns else ExitReason.LIMIT,
+        error=why.message,
+        error_code=hit.code,
+    )
+
+
+class Guard:
+    """Keeps one execution to the limits of its job."""
+
+    def __init__(
+        self, job: Job, agent: Agent, limits: Limits, recorder: Recorder, workshop: Workshop
+    ) -> None:
+        self._limits = limits
+        self._clock = workshop.clock
+        self._begun = workshop.clock.monotonic()
+        self._earlier = earlier_running(job, workshop)
+        self._asks = agent.runtime in ASKING
+        self._recorder = recorder
+
+    @property
+    def running(self) -> timedelta:
+        """How long the job has run, earlier executions included."""
+        return self._earlier + timedelta(seconds=self._clock.monotonic() - self._begun)
+
+    @property
+    def used(self) -> Used:
+        """What the job has used so far."""
+        return used_by(self._recorder.tally, self.running)
+
+    def before_start(self) -> Hit | None:
+        """The limit that leaves nothing to begin with."""
+        return decide(self.used, self._limits, has_more=True)
+
+    def after(self, event: Event, tally: Tally) -> Hit | None:
+        """The limit that the record has met with `event`, when there is more to come."""
+        match event:
+            case ToolResultEvent():
+                is_boundary = not tally.open_calls and not self._asks
+                return decide(self.used, self._limits, has_more=is_boundary)
+            case ToolUseEvent() | AssistantEvent(partial=None | False, end=False):
+                return decide(self.used, self._limits, has_more=False)
+            case _:
+                return None  # what comes next may be the end, which is never taken from a job
+
+    def before_turn(self, microusd: int, tokens: int) -> Hit | None:
+        """The limit that a further turn may go beyond, when it costs so much at most."""
+        used = self.used
+        hit = decide(used, replace(self._limits, spend=None, tokens=None), has_more=True)
+        if hit is not None:
+            return hit
+        asked = Used(spend=microusd, tokens=tokens)
+        limits = replace(self._limits, turns=None, duration=None)
+        return decide(used, limits, has_more=True) or decide(used + asked, limits, has_more=False)
+
+    def time_left(self) -> timedelta | None:
+        """How long it may still run."""
+        limit = self._limits.duration
+        return None if limit is None else max(timedelta(), limit - self.running)
+
+    def out_of_time(self) -> Hit:
+        """The limit of time, met."""
+        maximum = self._limits.maximum(LimitName.DURATION) or 0
+        current = max(maximum, self.used.duration)
+        return Hit(
+            name=LimitName.DURATION,
+            scope=Scope.JOB,
+            current=current,
+            maximum=maximum,
+            outcome=self._limits.outcome(LimitName.DURATION),
+        )
+
+
+def earlier_running(job: Job, workshop: Workshop) -> timedelta:
+    """How long earlier executions of the job ran."""
+    if job.epoch <= 1:
+        return timedelta()
+    executions = workshop.reader.list_executions(job.id)
+    return timedelta(
+        milliseconds=sum(one.duration_ms or 0 for one in executions if one.epoch < job.epoch)
+    )

@@ -1,0 +1,216 @@
+"""`state.json`: a job at a checkpoint as one document, for people and other tools; made from rows and events.
+
+Exact resuming reads the journal; this says the same in the format's own words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.limits import LimitName, number
+from nightherd.model.money import to_usd
+from nightherd.model.persistence import Persistence
+from nightherd.model.state_schema import mistakes, with_defaults
+from nightherd.model.system import SystemSubtype
+
+VERSION = "1.1.0"
+"""The version of the documents made here."""
+STATUS_WORDS = {
+    JobStatus.PENDING.value: "running",
+    JobStatus.RUNNING.value: "running",
+    JobStatus.SUSPENDED.value: "suspended",
+    JobStatus.COMPLETED.value: "completed",
+    JobStatus.FAILED.value: "error",
+    JobStatus.CANCELLED.value: "cancelled",
+}
+LONGEST_ANSWER_TOKENS = 4_096
+"""What a cut-off answer is measured by: nobody knows how long it would have become."""
+
+
+def state_document(
+    checkpoint: Checkpoint,
+    job: Job,
+    texts: JobTexts | None,
+    events: Iterable[Event],
+    *,
+    saved_at: datetime,
+) -> dict[str, Any]:
+    """The document of a job at `checkpoint`; `events` are the job's, from the first to anywhere behind it."""
+    header = checkpoint.header
+    messages, partial = conversation(events, until=checkpoint.seq)
+    system = header.get("system_prompt")
+    if system is not None:
+        messages.insert(0, {"role": "system", "content": str(system)})
+    suspension = header.get("suspension")
+    return {
+        "thread_id": job.id,
+        "directive": job.agent,
+        "version": VERSION,
+        "saved_at": _instant(saved_at),
+        "parent_thread_id": job.parent_job_id,
+        "inputs": dict(texts.inputs) if texts is not None else {},
+        "turn_number": checkpoint.turn,
+        "cost": {
+            "turns": checkpoint.turn,
+            "tokens": {
+                "input_tokens": checkpoint.input_tokens,
+                "output_tokens": checkpoint.output_tokens,
+            },
+            "spend": to_usd(checkpoint.cost_microusd),
+            "duration_seconds": checkpoint.duration_ms / 1_000,
+        },
+        "limits": _limits(header.get("limits") or {}),
+        "status": STATUS_WORDS[checkpoint.status],
+        "suspend_reason": checkpoint.suspend_reason,
+        "suspend_metadata": _metadata(suspension),
+        "hooks": list(header.get("hooks") or ()),
+        "required_caps": list(header.get("required_caps") or ()),
+        "messages": messages,
+        "partial_cognition": partial,
+    }
+
+
+def _instant(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _limits(kept: Mapping[str, Any]) -> dict[str, float | int | None]:
+    return {
+        name.value: None if kept.get(name.value) is None else number(name, int(kept[name.value]))
+        for name in LimitName
+    }
+
+
+def _metadata(suspension: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The limit that was met; a job that waits for something else has none."""
+    if suspension is None or suspension.get("current_max") is None:
+        return None
+    return {
+        "limit_code": suspension.get("code"),
+        "current_value": suspension.get("current_value"),
+        "current_max": suspension.get("current_max"),
+    }
+
+
+def conversation(
+    events: Iterable[Event], *, until: int
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """What was said up to a line, message by message, and what was cut off at its end."""
+    messages: list[dict[str, Any]] = []
+    open_texts: list[str] = []
+    open_parts: list[dict[str, Any]] = []
+    for event in events:
+        if event.seq > until:
+            break
+        part = _part(event)
+        if part is None:
+            if isinstance(event, AssistantEvent) and event.partial:
+                open_texts.append(event.content or "")
+            elif _begins_anew(event):
+                open_texts, open_parts = [], []
+            continue
+        open_parts.append(part)
+        if getattr(event, "end", False):
+            messages.extend(_whole(open_parts))
+            open_texts, open_parts = [], []
+    said = "".join(open_texts) or "\n".join(str(one["content"]) for one in open_parts)
+    return messages, _partial(said) if said else None
+
+
+def _begins_anew(event: Event) -> bool:
+    """Whether what was cut off before belongs to an execution that is over."""
+    return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.EXECUTION_STARTED
+
+
+def _whole(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for part in parts if part["content"]]
+
+
+def _part(event: Event) -> dict[str, Any] | None:
+    """What the event adds to the conversation."""
+    match event:
+        case SystemEvent(subtype=SystemSubtype.USER_INPUT, content=content):
+            return _message("user", content or "", event)
+        case AssistantEvent(partial=None | False, content=content):
+            return _message("assistant", content or "", event)
+        case ToolUseEvent(tool_name=name, tool_use_id=call, input=given):
+            return _message(
+                "assistant", _json({"tool_use": name, "id": call, "input": given}), event
+            )
+        case ToolResultEvent(tool_use_id=call, result=result, success=success, error=error):
+            found = {"tool_result": call, "success": success, "result": result, "error": error}
+            return _message("user", _json(found), event)
+        case _:
+            return None
+
+
+def _message(role: str, content: str, event: Event) -> dict[str, Any]:
+    return {"role": role, "content": content, "event_seq": event.seq}
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _partial(text: str) -> dict[str, Any]:
+    tokens = len(text.encode()) // 4
+    return {
+        "text": text,
+        "is_partial": True,
+        "completion_percentage": min(99, 100 * tokens // LONGEST_ANSWER_TOKENS),
+    }
+
+
+def check_state(document: Any, persistence: Persistence) -> None:
+    """`InvalidValueError` with every mistake when a document is not what the schema says."""
+    schema = dict(persistence.schema)
+    schema["required"] = sorted({*persistence.required, *(schema.get("required") or ())})
+    found = list(mistakes(document, schema))
+    if found:
+        raise InvalidValueError("not a state.json: " + "; ".join(found))
+
+
+def migrated(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of an older version as one of this version; `InvalidValueError` for one from the future."""
+    version = document.get("version")
+    if version == VERSION:
+        return dict(document)
+    if version == "1.0.0":
+        limits = dict(document.get("limits") or {})
+        for name in ("depth", "duration"):
+            limits.setdefault(name, None)
+        return {**document, "version": VERSION, "limits": limits}
+    raise InvalidValueError(f"a state.json of version {version!r}; this nightherd reads {VERSION}")
+
+
+def read_state(
+    text: bytes | str, persistence: Persistence, *, job_id: str | None = None
+) -> dict[str, Any]:
+    """The document in `text`, brought to this version, complete and checked.
+
+    `InvalidValueError` says what is wrong: cut off, edited beyond the schema, of another job, from the future.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValueError(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidValueError("not a state.json: expected a mapping")
+    document = with_defaults(migrated(found), persistence.schema)
+    check_state(document, persistence)
+    if job_id is not None and document["thread_id"] != job_id:
+        raise InvalidValueError(f"the state of {document['thread_id']}, not of {job_id}")
+    return document
