@@ -95,7 +95,7 @@ def _invocation(ctx: click.Context) -> Invocation:
 def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
     """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
     invocation = _invocation(ctx)
-    screen, state, fleet = invocation.screen, invocation.state_directory(), _fleet(invocation)
+    screen, state, fleet = invocation.screen, invocation.state_directory(), fleet_if_any(invocation)
 
     async def work() -> None:
         with progress(screen, total) as on_progress:
@@ -110,7 +110,7 @@ def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is
     ctx.exit(1 if report.is_useless else 0)
 
 
-def _fleet(invocation: Invocation) -> Fleet | None:
+def fleet_if_any(invocation: Invocation) -> Fleet | None:
     """The fleet, whose secrets have to stay out of what is recorded; with `--state-dir` there need be none."""
     try:
         file = invocation.fleet_file()

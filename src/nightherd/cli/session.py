@@ -30,6 +30,8 @@ MOST = 1_000
         "compare": Entry("nightherd.cli.session_family:compare", "Where two sessions part."),
         "rename": Entry("nightherd.cli.session_actions:rename", "Give a session a name."),
         "cleanup": Entry("nightherd.cli.session_actions:cleanup", "Clear away what has expired."),
+        "export": Entry("nightherd.cli.session_export:export", "A session as a file."),
+        "import": Entry("nightherd.cli.session_import:import_session", "A session from a file."),
     },
     default="list",
     epilog="Example: nightherd session fork @last --at-message 5",

@@ -209,6 +209,7 @@ def session_row(session: Session) -> dict[str, Any]:
         "base_job_id": session.base_job_id,
         "base_seq": session.base_seq,
         "base_messages": session.base_messages,
+        "base_turns": session.base_turns,
         "imported_from": session.imported_from,
         "number": session.number,
     }

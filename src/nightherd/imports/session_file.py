@@ -1,0 +1,163 @@
+"""Exported sessions, read back (docs/formats/session-export.md). What does not fit is refused as a whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nightherd.engine.adopt_session import SessionFile
+from nightherd.errors import InvalidValueError, NotFoundError, StateFileError
+from nightherd.imports.lines import shown
+from nightherd.model.event import Event
+from nightherd.model.ids import JobId, SessionId, parse_job_id, parse_session_id
+from nightherd.model.money import MicroUsd, parse_usd
+from nightherd.model.session import Session, SessionMode, SessionStatus
+
+SCHEMA = "nightherd/v1/session-export"
+VERSION = 1
+LARGEST = 1024 * 1024 * 1024
+"""Bytes; a file beyond this is no session that anybody had."""
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as an export says it."""
+
+    id: str
+    agent: str
+    mode: SessionMode
+    status: SessionStatus
+    runtime_type: str
+    working_directory: str
+    created_at: datetime
+    last_active_at: datetime
+    name: str | None = None
+    channel_id: str | None = None
+    schedule: str | None = None
+    runtime_session_id: str | None = None
+    docker_enabled: bool = False
+    message_count: int = 0
+    token_estimate: int = 0
+    turn_count: int = 0
+    job_count: int = 0
+    cost_usd: float = 0.0
+    parent_session_id: str | None = None
+    base_job_id: str | None = None
+    base_seq: int | None = None
+    base_messages: int = 0
+    base_turns: int = 0
+
+
+class JobPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One job's part of the conversation."""
+
+    job: dict[str, Any]
+    events: list[Event]
+
+
+class Data(msgspec.Struct, frozen=True, kw_only=True):
+    """What the document holds."""
+
+    version: int
+    session: SessionRow
+    ancestors: list[SessionRow] = []
+    jobs: list[JobPart] = []
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole file."""
+
+    schema: str
+    data: Data
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """As much of a file as it takes to know what it is."""
+
+    schema: str = ""
+
+
+def is_session_file(path: Path) -> bool:
+    """Whether the file says that it is an exported session."""
+    try:
+        return msgspec.json.decode(_read(path), type=Envelope).schema == SCHEMA
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def read_session_file(path: Path) -> SessionFile:
+    """The exported session in a file. `StateFileError` says what does not fit, and where."""
+    try:
+        document = msgspec.json.decode(_read(path), type=Document)
+        if document.data.version != VERSION:
+            raise InvalidValueError(
+                f"it is of version {document.data.version}, and {VERSION} is understood here"
+            )
+        return _session_file(document.data, shown(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidValueError) as error:
+        raise StateFileError(
+            f"{shown(path)} is no exported session: {error}",
+            path=str(path),
+            hint="nightherd session export SESSION -o FILE",
+        ) from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise StateFileError(f"{shown(path)} is too large for a session", path=str(path))
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no file {shown(path)}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StateFileError(f"cannot read {shown(path)}: {reason}", path=str(path)) from error
+
+
+def _session_file(data: Data, source: str) -> SessionFile:
+    events = {}
+    for part in data.jobs:
+        job_id = parse_job_id(str(part.job.get("id")))
+        numbers = [event.seq for event in part.events]
+        if not numbers or numbers != sorted(set(numbers)) or numbers[0] < 1:
+            raise InvalidValueError(f"the events of {job_id} are not in order")
+        events[job_id] = part.events
+    return SessionFile(
+        source=source,
+        session=_session(data.session),
+        ancestors=[_session(one) for one in data.ancestors],
+        events=events,
+    )
+
+
+def _session(row: SessionRow) -> Session:
+    if row.created_at.tzinfo is None or row.last_active_at.tzinfo is None:
+        raise InvalidValueError(f"the times of session {row.id} have no time zone")
+    parent = row.parent_session_id
+    return Session(
+        id=parse_session_id(row.id),
+        agent=row.agent,
+        mode=row.mode,
+        status=row.status,
+        runtime_type=row.runtime_type,
+        working_directory=row.working_directory,
+        created_at=row.created_at,
+        last_active_at=row.last_active_at,
+        name=row.name,
+        channel_id=row.channel_id,
+        schedule=row.schedule,
+        runtime_session_id=row.runtime_session_id,
+        docker_enabled=row.docker_enabled,
+        message_count=row.message_count,
+        token_estimate=row.token_estimate,
+        turn_count=row.turn_count,
+        job_count=row.job_count,
+        cost_microusd=MicroUsd(parse_usd(row.cost_usd)),
+        parent_session_id=SessionId(parent) if parent is not None else None,
+        base_job_id=JobId(row.base_job_id) if row.base_job_id is not None else None,
+        base_seq=row.base_seq,
+        base_messages=row.base_messages,
+        base_turns=row.base_turns,
+    )

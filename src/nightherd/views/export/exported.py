@@ -1,0 +1,71 @@
+"""What every export is made from, and the names of its formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from nightherd.model.session import Session
+from nightherd.ports import Journals, StateReader
+from nightherd.views.conversation import DEEPEST, Segment, segments_of
+from nightherd.views.history import Spoken, all_messages
+from nightherd.views.sessions import up_to_now
+
+
+class ExportFormat(StrEnum):
+    """What a session can be exported as."""
+
+    JSON = "json"
+    CLAUDE = "claude"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A session to be exported, as it stands."""
+
+    session: Session
+    ancestors: Sequence[Session]
+    """What it was forked from, the first of them first."""
+    parts: Sequence[Segment]
+    journals: Journals
+    at: datetime
+    version: str
+
+    def messages(self) -> Iterator[Spoken]:
+        """What was said, first to last."""
+        return all_messages(self.journals, self.parts)
+
+
+Export = Callable[[Exported], Iterator[str]]
+"""Gives the file, a piece at a time."""
+
+
+def to_export(
+    reader: StateReader, journals: Journals, session: Session, *, at: datetime, version: str
+) -> Exported:
+    """The session with all that an export says of it."""
+    parts = segments_of(reader, journals, session)
+    return Exported(
+        session=up_to_now(reader, journals, session, at, parts),
+        ancestors=ancestors_of(reader, session),
+        parts=parts,
+        journals=journals,
+        at=at,
+        version=version,
+    )
+
+
+def ancestors_of(reader: StateReader, session: Session) -> list[Session]:
+    """What a session was forked from, and that before it, the first of them first."""
+    found: list[Session] = []
+    while session.parent_session_id is not None and len(found) < DEEPEST:
+        parent = reader.find_session(session.parent_session_id)
+        if parent is None:
+            break
+        found.insert(0, parent)
+        session = parent
+    return found
