@@ -77,6 +77,11 @@ async def submit(request: SubmitRequest, workshop: Workshop) -> Submitted:
     raise NightherdError(f"no free job id after {ID_TRIES} tries")
 
 
+def submission(request: SubmitRequest, workshop: Workshop) -> SubmitJob:
+    """The change that records the job, under a fresh id; for those who record more in the same breath."""
+    return _change(request, str(workshop.secrets.mask(prompt_of(request))), workshop)
+
+
 def prompt_of(request: SubmitRequest) -> str:
     """What the agent will be asked: the given prompt as it is, else the agent's own with values filled in."""
     if request.prompt is not None:

@@ -263,6 +263,8 @@ class FireSlot:
     override: str | None = None
     max_overlap: int | None = None
     waits: bool = False
+    is_error: bool = False
+    """It is skipped because something is wrong with the schedule; `last_error` says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

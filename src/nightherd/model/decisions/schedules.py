@@ -55,6 +55,8 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
         return Refused(why=Why.STALE, message=f"schedule {state.id} has another rule by now")
     planned = replace(state, next_run_at=change.next_run_at, next_due_at=change.next_due_at)
     if change.job is None:
+        if change.is_error:
+            planned = replace(planned, last_error=slot.reason)
         return _skipped(slot, slot.reason, planned)
     most = change.max_overlap
     if most is not None:
