@@ -11,11 +11,14 @@ from typing import Any
 
 from nightherd.model.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import as_line, launch_of, user_message
+from nightherd.runtimes.claude.outcome import MISSING_CLI
 from nightherd.runtimes.claude.process import ClaudeProcess
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.mcp.bridge import bridged
 
 PROGRAM = "claude"
 
@@ -37,22 +40,27 @@ class CliConversation:
     def __init__(
         self, request: RuntimeRequest, opening: Opening, keepers: Keepers, grace: timedelta
     ) -> None:
-        program = shutil.which(PROGRAM, path=request.environment.get("PATH", os.defpath))
-        self._text = opening.text
-        self._process = ClaudeProcess(launch_of(request, opening, program=program), keepers, grace)
-
-    @property
-    def failure(self) -> ErrorEvent:
+        self._request = request
+        self._opening = opening
+        self._keepers = keepers
+        self._grace = grace
+        self.failure: ErrorEvent = MISSING_CLI
         """Why there was no result, once it has ended without one."""
-        return self._process.failure
 
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Starts it; every line it prints. It has ended, with all it started, when this has."""
-        try:
-            await self._process.start(as_line(user_message(self._text)))
-            async with aclosing(self._process.lines()) as lines:
-                async for line in lines:
-                    yield line
-            await self._process.settle()
-        finally:
-            await self._process.close()
+        request = self._request
+        program = shutil.which(PROGRAM, path=request.environment.get("PATH", os.defpath))
+        injected = injected_servers(request.agent, request.injected_servers)
+        async with bridged(injected) as entries:
+            launch = launch_of(request, self._opening, program=program, injected=entries)
+            process = ClaudeProcess(launch, self._keepers, self._grace)
+            try:
+                await process.start(as_line(user_message(self._opening.text)))
+                async with aclosing(process.lines()) as lines:
+                    async for line in lines:
+                        yield line
+                await process.settle()
+            finally:
+                await process.close()
+                self.failure = process.failure

@@ -57,4 +57,6 @@ class Launch:
         """Put what options refer to into `files`."""
         for option in self.options:
             if isinstance(option.value, InFile):
-                (files / option.value.name).write_text(option.value.text, encoding="utf-8")
+                file = files / option.value.name
+                file.touch(mode=0o600)
+                file.write_text(option.value.text, encoding="utf-8")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nightherd.model.agent import Agent
+from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.money import PER_DOLLAR
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch, Option
+from nightherd.runtimes.claude.mcp import allowed_tools, mcp_environment, mcp_options, tools_of
 from nightherd.runtimes.claude.opening import Opening
 
 STREAMING = (
@@ -19,6 +21,9 @@ STREAMING = (
     # Tells a long answer from a stalled one, and what each answer used in the end.
     Option("include-partial-messages"),
 )
+
+MODES = {"delegate": "dontAsk"}
+"""A mode that Claude has not any more, and the one that comes to the same when nobody can be asked."""
 
 NOT_INHERITED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What a Claude that started the worker says about itself; the agent's is another one."""
@@ -33,26 +38,45 @@ def launch_of(
     program: str | None,
     more_options: tuple[Option, ...] = (),
     more_environment: Mapping[str, str] | None = None,
+    injected: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Launch:
-    """How `claude` is started for the request; `more_...` is what only one of the runtimes needs."""
+    """How `claude` is started for the request; `more_...` is what only one of the runtimes needs.
+
+    `injected` says how to reach each injected server, as an entry of an MCP configuration.
+    """
     agent = request.agent
     turns_left = None if agent.max_turns is None else agent.max_turns - request.job_turns
     return Launch(
         program=program,
         directory=agent.working_directory,
         execution=request.execution,
-        options=(*options_of(agent, opening, turns_left=turns_left), *more_options),
-        environment={**environment_of(request.environment), **(more_environment or {})},
+        options=(
+            *options_of(agent, opening, turns_left=turns_left, injected=request.injected_servers),
+            *mcp_options(agent, injected or {}),
+            *more_options,
+        ),
+        environment={
+            **mcp_environment(request.injected_servers),
+            **environment_of(request.environment),
+            **(more_environment or {}),
+        },
     )
 
 
-def options_of(agent: Agent, opening: Opening, *, turns_left: int | None) -> tuple[Option, ...]:
+def options_of(
+    agent: Agent,
+    opening: Opening,
+    *,
+    turns_left: int | None,
+    injected: Sequence[InjectedMcpServerDef] = (),
+) -> tuple[Option, ...]:
     """Everything the agent is told, and in which session."""
     return (
         *STREAMING,
         *_session_options(opening),
         *_model_options(agent, turns_left),
-        *_tool_options(agent),
+        *_tool_options(agent, injected),
+        *_helper_options(agent),
         *_place_options(agent),
     )
 
@@ -81,14 +105,18 @@ def _model_options(agent: Agent, turns_left: int | None) -> Iterator[Option]:
         yield Option("max-budget-usd", _dollars(agent.max_budget_microusd))
 
 
-def _tool_options(agent: Agent) -> Iterator[Option]:
-    yield Option("permission-mode", agent.permission_mode)
-    if agent.tools is not None:
-        yield Option("tools", ",".join(agent.tools))
-    if agent.allowed_tools:
-        yield Option("allowedTools", ",".join(agent.allowed_tools))
+def _tool_options(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> Iterator[Option]:
+    yield Option("permission-mode", MODES.get(agent.permission_mode, agent.permission_mode))
+    tools, allowed = tools_of(agent), allowed_tools(agent, injected)
+    if tools is not None:
+        yield Option("tools", ",".join(tools))
+    if allowed:
+        yield Option("allowedTools", ",".join(allowed))
     if agent.denied_tools:
         yield Option("disallowedTools", ",".join(agent.denied_tools))
+
+
+def _helper_options(agent: Agent) -> Iterator[Option]:
     if agent.subagents:
         described = {name: one.in_claudes_words() for name, one in agent.subagents.items()}
         yield Option("agents", InFile("agents.json", json.dumps(described)))

@@ -12,11 +12,21 @@ from typing import Any
 
 import anyio
 import claude_agent_sdk
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, SessionStore
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    McpServerConfig,
+    SdkMcpTool,
+    SessionStore,
+    create_sdk_mcp_server,
+)
 
 from nightherd.model.event import ErrorEvent
+from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import Option
+from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import launch_of, user_message
 from nightherd.runtimes.claude.outcome import not_answering
@@ -27,6 +37,7 @@ from nightherd.runtimes.claude.transcripts.place import config_directory
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
 from nightherd.runtimes.claude.transport import KeptTransport
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.mcp.injected import call_injected
 
 ENVIRONMENT = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
@@ -72,6 +83,7 @@ class SdkConversation:
             program=_program(request.environment),
             more_options=() if store is None else (Option("session-mirror"),),
             more_environment=ENVIRONMENT,
+            injected=in_process(request),
         )
         self._process = ClaudeProcess(launch, keepers, grace)
         self._transport = KeptTransport(self._process, end_s=self._grace_s)
@@ -130,8 +142,39 @@ def sdk_options(request: RuntimeRequest, store: SessionStore | None) -> ClaudeAg
         cwd=request.agent.working_directory,
         env={**environment, "CLAUDE_CONFIG_DIR": str(config_directory(environment))},
         session_store=store,
+        mcp_servers=in_process_servers(request),
         # What waits for the end of a turn is lost when the worker is killed in the middle of it.
         session_store_flush="eager",
+    )
+
+
+def in_process(request: RuntimeRequest) -> dict[str, dict[str, str]]:
+    """How `claude` reaches the injected servers: through the SDK."""
+    servers = injected_servers(request.agent, request.injected_servers)
+    return {server.name: {"type": "sdk", "name": server.name} for server in servers}
+
+
+def in_process_servers(request: RuntimeRequest) -> dict[str, McpServerConfig]:
+    """The injected servers as the SDK serves them."""
+    return {
+        server.name: create_sdk_mcp_server(
+            server.name, tools=[_sdk_tool(server, tool) for tool in server.tools]
+        )
+        for server in injected_servers(request.agent, request.injected_servers)
+    }
+
+
+def _sdk_tool(server: InjectedMcpServerDef, tool: InjectedMcpToolDef) -> SdkMcpTool[Any]:
+    async def handle(input: dict[str, Any]) -> dict[str, Any]:
+        answer = await call_injected(server, tool.name, input)
+        return {
+            "content": [{"type": "text", "text": answer.text}],
+            "is_error": answer.is_error,
+        }
+
+    schema = {"type": "object", **tool.input_schema}
+    return SdkMcpTool(
+        name=tool.name, description=tool.description, input_schema=schema, handler=handle
     )
 
 

@@ -23,6 +23,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.runtimes.claude.answer import Answers
+from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
 from nightherd.runtimes.claude.outcome import Report, reported
 from nightherd.runtimes.claude.spending import Spending
@@ -44,10 +45,12 @@ class Translator:
         self._spending = Spending(is_resumed=is_resumed)
         self._gives_partial = gives_partial
         self._init: Init | None = None
+        self._servers = ServerNews()
         self._result: Message | None = None
         self._failed: Message | None = None
         self._api_error: Message = {}
         self._open_tasks = 0
+        self._last_delay_ms: int | None = None
 
     @property
     def session(self) -> str | None:
@@ -137,6 +140,7 @@ class Translator:
             status=status if isinstance(status, int) else None,
             kind=kind,
             stop_reason=_text(result.get("stop_reason")) or "",
+            retry_after_s=None if self._last_delay_ms is None else self._last_delay_ms / 1000,
         )
 
     def _assistant(self, message: Message) -> Iterator[Event]:
@@ -197,6 +201,8 @@ class Translator:
             tasks = message.get("tasks")
             self._open_tasks = len(tasks) if isinstance(tasks, list) else 0
         elif news is not None:
+            if subtype == "api_retry":
+                self._last_delay_ms = _whole(message.get("retry_delay_ms"))
             event = describe(*news(message))
             yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
         elif subtype not in SILENT:
@@ -215,6 +221,7 @@ class Translator:
         if init != self._init:
             self._init = init
             yield msgspec.structs.replace(describe(init), uuid=_text(message.get("uuid")))
+        yield from self._servers.hear(message.get("mcp_servers"))
 
     def _keep_result(self, message: Message) -> Iterator[Event]:
         yield from self._answers.close()

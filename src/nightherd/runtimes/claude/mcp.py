@@ -1,0 +1,108 @@
+"""MCP servers as `claude` is told of them: only those an agent declares, and those injected into its run.
+
+The configuration may hold secrets, so it goes by a file; a server that fails is a warning, not a failed run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nightherd.model.agent import Agent
+from nightherd.model.capability import named_tools, whole_servers
+from nightherd.model.event import SystemEvent, describe
+from nightherd.model.mcp import InjectedMcpServerDef, McpServer, McpTransport, tool_name
+from nightherd.model.system import Warned
+from nightherd.runtimes.claude.launch import InFile, Option
+
+LONG_RUNNING_MS = 6 * 60 * 60 * 1000
+"""How long a call of a tool that says it takes long may take."""
+WAITING = frozenset({"pending", "connected", "disabled"})
+"""What may be said about a server that has not failed."""
+
+Entry = Mapping[str, Any]
+
+
+def mcp_options(agent: Agent, injected: Mapping[str, Entry]) -> Iterator[Option]:
+    """The options for the agent's servers and the injected ones, given as entries of a configuration."""
+    # Also without any: whatever else is configured on this machine is not the agent's.
+    yield Option("strict-mcp-config")
+    entries = {**{one.name: entry_of(one) for one in servers_of(agent)}, **injected}
+    if entries:
+        yield Option("mcp-config", InFile("mcp.json", json.dumps({"mcpServers": entries})))
+
+
+def servers_of(agent: Agent) -> tuple[McpServer, ...]:
+    """The declared servers that the agent's capabilities leave it."""
+    if agent.required_caps is None:
+        return agent.mcp_servers
+    kept = whole_servers(agent.required_caps, [server.name for server in agent.mcp_servers])
+    return tuple(server for server in agent.mcp_servers if server.name in kept)
+
+
+def tools_of(agent: Agent) -> tuple[str, ...] | None:
+    """The tools of Claude's own that there are for the agent; None for all."""
+    capable = None if agent.required_caps is None else named_tools(agent.required_caps)
+    if capable is None or agent.tools is None:
+        return agent.tools if capable is None else capable
+    return tuple(name for name in agent.tools if name in capable)
+
+
+def allowed_tools(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tuple[str, ...]:
+    """What is approved beforehand; whoever injects a server wants it used."""
+    return (*agent.allowed_tools, *(tool_name(server.name, "*") for server in injected))
+
+
+def injected_servers(
+    agent: Agent, injected: Sequence[InjectedMcpServerDef]
+) -> tuple[InjectedMcpServerDef, ...]:
+    """Those that the agent's capabilities leave it."""
+    if agent.required_caps is None:
+        return tuple(injected)
+    kept = whole_servers(agent.required_caps, [server.name for server in injected])
+    return tuple(server for server in injected if server.name in kept)
+
+
+def entry_of(server: McpServer) -> dict[str, Any]:
+    """A declared server in the words of Claude's configuration."""
+    entry: dict[str, Any] = {"type": server.transport.value}
+    if server.transport is McpTransport.STDIO:
+        entry |= {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+    else:
+        entry |= {"url": server.url, "headers": dict(server.headers)}
+    if server.timeout is not None:
+        entry["timeout"] = max(1, round(server.timeout.total_seconds() * 1000))
+    if server.always_load is not None:
+        entry["alwaysLoad"] = server.always_load
+    return entry
+
+
+def mcp_environment(injected: Sequence[InjectedMcpServerDef]) -> dict[str, str]:
+    """What a `claude` has to know about time when calls may take long."""
+    if not any(server.has_long_running_tools for server in injected):
+        return {}
+    return {
+        "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": str(LONG_RUNNING_MS),
+        "MCP_TOOL_TIMEOUT": str(LONG_RUNNING_MS),
+    }
+
+
+class ServerNews:
+    """What Claude says about its servers: each that fails is told of once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def hear(self, servers: object) -> Iterator[SystemEvent]:
+        """The warnings that a list of servers and their states comes to."""
+        for server in servers if isinstance(servers, list) else ():
+            match server:
+                case {"name": str(name), "status": str(status)} if (
+                    status not in WAITING and name not in self._told
+                ):
+                    self._told.add(name)
+                    text = f"the MCP server {name} is not there ({status}); the run goes on without its tools"
+                    yield describe(Warned(code="mcp_server_failed", raw=dict(server)), text)
+                case _:
+                    pass
