@@ -23,6 +23,8 @@ from nightherd.model.outcome import Tally
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger_point import TriggerPoint
 
+ON_THE_WAY = frozenset({TriggerPoint.PRE_TURN, TriggerPoint.POST_LLM, TriggerPoint.POST_TOOLS})
+
 
 class Watch(Protocol):
     """Looks at one execution. What it returns stops the run: the job waits, or fails where a limit says so."""
@@ -118,9 +120,12 @@ class CloseWatch:
         return stop_of(self._guard.out_of_time())
 
     async def at(self, point: TriggerPoint) -> None:
-        await self._bookmarks.at(point, self._guard.running)
+        if point in ON_THE_WAY:  # the others are put when the run has ended, by `closing`
+            await self._bookmarks.at(point, self._guard.running)
 
     async def after(self, event: Event, tally: Tally) -> Stop | None:
+        if self.stopped is not None:
+            return self.stopped
         hit = self._guard.after(event, tally)
         if not self._asks:
             point = point_of(event, tally)

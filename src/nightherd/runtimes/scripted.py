@@ -25,6 +25,7 @@ from nightherd.model.event import (
 from nightherd.model.permission import Denied as Refused
 from nightherd.model.permission import decide, is_offered, permissions_of
 from nightherd.model.system import Complete, Denied, Init
+from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -71,14 +72,20 @@ class ScriptedRuntime:
             for turn in run.turns():
                 # Also where a script that never waits can be cancelled.
                 await anyio.sleep(turn.pause.total_seconds())
+                await request.at(TriggerPoint.PRE_TURN)
+                if await request.may_spend(turn.cost_microusd, turn.tokens) is not None:
+                    return  # whoever said no knows why
                 if turn.answer is not None:
                     yield turn.answer
                 if turn.call is not None:
                     yield turn.call
+                await request.at(TriggerPoint.POST_LLM)
+                if turn.call is not None:
                     refusal = run.refusal(turn.call)
                     if refusal is not None:
                         yield denial(turn.call, refusal)
                     yield await run.call(turn.call, refusal)
+                    await request.at(TriggerPoint.POST_TOOLS)
                 if turn.failure is not None:
                     end = turn.failure
                     break

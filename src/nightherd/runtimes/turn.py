@@ -26,6 +26,21 @@ class PlannedTurn:
     call: ToolUseEvent | None = None
     failure: ErrorEvent | None = None
 
+    @property
+    def cost_microusd(self) -> int:
+        """What the turn costs, known beforehand."""
+        return self._usage.cost_microusd
+
+    @property
+    def tokens(self) -> int:
+        """The tokens it takes, input and output together."""
+        return self._usage.input_tokens + self._usage.output_tokens
+
+    @property
+    def _usage(self) -> Usage:
+        used = self.answer.usage if self.answer is not None else None
+        return used if used is not None else NOTHING_USED
+
 
 def plan_turn(
     steps: Turn, *, number: int, tool_use_id: str, values: Mapping[str, str]
