@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
     from nightherd.model.ids import JobId, RandomText
+    from nightherd.model.session import Session
     from nightherd.ports import (
         ChangeFeed,
         Clock,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         StateReader,
         StateWriter,
     )
+    from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
     from nightherd.runtimes.keeper.keepers import Keepers
 
 RUNTIMES = {
@@ -131,6 +133,21 @@ def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path) -> Runtime
 def open_feed(state_dir: Path) -> ChangeFeed:
     """Every committed change of the state in `state_dir`, for those who follow it."""
     return cast("ChangeFeed", load("nightherd.state.feed:LedgerFeed")(state_dir / "ledger"))
+
+
+def kept_transcript(
+    state_dir: Path, session: Session, environment: Mapping[str, str]
+) -> KeptTranscript:
+    """The transcript that Claude has of the session, and our copy of it."""
+    return cast(
+        "KeptTranscript",
+        load("nightherd.runtimes.claude.transcripts.keeping:KeptTranscript")(
+            state_dir / "transcripts",
+            session.runtime_session_id,
+            environment=environment,
+            directory=session.working_directory,
+        ),
+    )
 
 
 def open_mirror(state_dir: Path, fleet: Fleet | None = None) -> Mirror:

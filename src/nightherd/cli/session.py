@@ -32,6 +32,7 @@ MOST = 1_000
         "cleanup": Entry("nightherd.cli.session_actions:cleanup", "Clear away what has expired."),
         "export": Entry("nightherd.cli.session_export:export", "A session as a file."),
         "import": Entry("nightherd.cli.session_import:import_session", "A session from a file."),
+        "takeover": Entry("nightherd.cli.session_takeover:takeover", "Go on by hand in `claude`."),
     },
     default="list",
     epilog="Example: nightherd session fork @last --at-message 5",
