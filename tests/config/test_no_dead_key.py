@@ -202,7 +202,11 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
         ("{runtime: sdk, effort: high, max_budget_usd: 1, sandbox: {enabled: true}}", []),
         ("{runtime: cli, model: x, max_turns: 3, denied_tools: [Bash]}", []),
         ("{runtime: scripted, model: x, denied_tools: [Bash]}", []),
-        ("runtime: native", ["'runtime: native' is not active yet: the native runtime"]),
+        ("{runtime: native, model: x, denied_tools: [Bash]}", []),
+        (
+            "{runtime: native, model: x, sandbox: {enabled: true}}",
+            ["'sandbox' is not active yet: running agents with Claude"],
+        ),
         ("session: {mode: per_channel}", []),
         ("session: {mode: persistent}", []),
         ("description: x", []),

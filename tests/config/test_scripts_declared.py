@@ -122,3 +122,17 @@ def test_a_huge_repeat_costs_nothing_to_load(folder: Folder) -> None:
 
     assert script is not None
     assert script.turn_count == 1000000**5
+
+
+def test_a_native_agent_may_play_a_script(folder: Folder) -> None:
+    folder.fleet("agents: [{name: a, runtime: native, script: [{say: hello}]}]\n")
+
+    assert folder.notices() == []
+
+
+def test_a_native_agent_needs_a_model_or_a_script(folder: Folder) -> None:
+    folder.fleet("agents: [{name: a, runtime: native}]\n")
+
+    assert folder.errors() == [
+        "nightherd.yaml:1:29 a native agent needs a 'model': write provider:name"
+    ]

@@ -197,13 +197,17 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
 
 
 def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """A scripted agent needs a script; a script needs a scripted agent."""
+    """A scripted agent needs a script, a native one a model or a script; no other has a use for a script."""
     is_scripted = agent.runtime is RuntimeName.SCRIPTED
+    is_native = agent.runtime is RuntimeName.NATIVE
     runtime, script = draft.node.entries.get("runtime"), draft.node.entries.get("script")
     if is_scripted and agent.script is None and runtime is not None:
         message = "a scripted agent needs a 'script'"
         findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
-    elif not is_scripted and agent.script is not None and script is not None:
+    elif is_native and agent.script is None and agent.model is None and runtime is not None:
+        message = "a native agent needs a 'model': write provider:name"
+        findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
+    elif not (is_scripted or is_native) and agent.script is not None and script is not None:
         message = f"'script' is not used: the runtime is {agent.runtime}"
         path = f"{draft.path}.script"
         findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))

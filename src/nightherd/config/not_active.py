@@ -28,37 +28,24 @@ class Waiting:
 
 CLAUDE = "running agents with Claude"
 WEBHOOKS = "webhooks"
-TOOLS = "tools and permissions"
 CONTAINERS = "containers"
 DAEMON = "the daemon"
 
 MODELS = frozenset({"native"})
-"""Runtimes that use a model and are not there yet; a script has no use for what models are told."""
-WITHOUT_CLAUDE = MODELS | {"scripted"}
+"""Runtimes that use a model, but not through Claude; a script has no use for what models are told."""
 DEFAULT_RUNTIME = "sdk"
 
 AGENT_KEYS = (
-    Waiting("runtime", "the native runtime", frozenset({"native"})),
     Waiting("schedules.*.type", WEBHOOKS, frozenset({"webhook"})),
     Waiting("schedules.*.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.trigger.type", WEBHOOKS, frozenset({"webhook"})),
     Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.limits.per_day", "limits of one schedule over a day"),
     Waiting("schedules.*.work_source", "work sources"),
-    Waiting("system_prompt", CLAUDE, runtimes=MODELS),
-    Waiting("model", CLAUDE, runtimes=MODELS),
-    Waiting("fallback_model", CLAUDE, runtimes=MODELS),
-    Waiting("effort", CLAUDE, runtimes=MODELS),
     Waiting("agents", CLAUDE, runtimes=MODELS),
-    Waiting("add_dirs", CLAUDE, runtimes=MODELS),
     Waiting("sandbox", CLAUDE, runtimes=MODELS),
     Waiting("setting_sources", CLAUDE, runtimes=MODELS),
     Waiting("plugins", CLAUDE, runtimes=MODELS),
-    Waiting("permission_mode", TOOLS, runtimes=MODELS),
-    Waiting("tools", TOOLS, runtimes=MODELS),
-    Waiting("allowed_tools", TOOLS, runtimes=MODELS),
-    Waiting("denied_tools", TOOLS, runtimes=MODELS),
-    Waiting("required_caps", TOOLS, runtimes=MODELS),
     Waiting("mcp_servers", "MCP servers", runtimes=MODELS),
     Waiting("docker", CONTAINERS),
     Waiting("operation", "approvals"),
