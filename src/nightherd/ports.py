@@ -259,6 +259,15 @@ class Wait(Protocol):
         """Wait at most `timeout` seconds; True means stop following."""
 
 
+class Tail(Protocol):
+    """A place in a journal that moves on with each `poll`."""
+
+    def poll(self) -> Sequence[Event]:
+        """The next events there are, at most a block of them; empty when there is nothing new by now."""
+
+    def close(self) -> None: ...
+
+
 class Journals(Protocol):
     """All journals of a state directory.
 
@@ -285,6 +294,9 @@ class Journals(Protocol):
 
         The journal need not exist yet. Events come once each and in order, whoever writes them.
         """
+
+    def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> Tail:
+        """The same without the waiting, for callers with a loop of their own."""
 
     def seq_of_message(self, job_id: JobId, message: int) -> int | None:
         """The number of the event that ends message `message`; None when it has not ended, or never began.

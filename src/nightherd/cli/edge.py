@@ -13,7 +13,7 @@ import click
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
-from nightherd.errors import ConfigInvalidError, NightherdError
+from nightherd.errors import ConfigInvalidError, NightherdError, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,12 +58,6 @@ def guarded(
     except Exception as error:  # noqa: BLE001 (the command line is an edge: a person gets one line, not a traceback)
         return _tell_foreign(screen, error, environ, f"{type(error).__name__}: {error}")
     return 0
-
-
-def code_of(error: NightherdError) -> str:
-    """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
-    words = type(error).__name__.removesuffix("Error")
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in words)[1:]
 
 
 def abandon_output() -> int:

@@ -155,6 +155,10 @@ class MemoryJournals:
             if wait(INTERVAL):
                 return
 
+    def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> MemoryTail:
+        """The same without the waiting."""
+        return MemoryTail(self, job_id, after=after, load_blobs=load_blobs)
+
     def seq_of_message(self, job_id: JobId, message: int) -> int | None:
         """The number of the event that ends the message."""
         log = self._logs.get(parse_job_id(job_id))
@@ -175,3 +179,26 @@ class MemoryJournals:
 
     def _shown(self, event: Event, load_blobs: bool) -> Event:
         return restore(event, self._blobs if load_blobs else None)
+
+
+class MemoryTail:
+    """A place in a journal in memory that moves on with each `poll`."""
+
+    def __init__(
+        self, journals: MemoryJournals, job_id: JobId, *, after: int, load_blobs: bool
+    ) -> None:
+        self._journals = journals
+        self._job_id = job_id
+        self._after = after
+        self._load_blobs = load_blobs
+
+    def poll(self) -> list[Event]:
+        """The next events there are; empty when there is nothing new by now."""
+        found = self._journals.read(self._job_id, after=self._after, load_blobs=self._load_blobs)
+        events = list(found)
+        if events:
+            self._after = events[-1].seq
+        return events
+
+    def close(self) -> None:
+        """Nothing to give back."""

@@ -1,0 +1,31 @@
+"""The application: every path of the API, described for programs at `/v1/openapi.json`."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from nightherd.web import hooks, jobs, metrics, problem, sessions
+from nightherd.web.site import Site
+
+OPENAPI = "/v1/openapi.json"
+DESCRIPTION = (
+    "A fleet of agents over HTTP. Answers are the documents that the command line prints with --json; "
+    "errors are problems (RFC 9457)."
+)
+
+
+def make_app(site: Site) -> FastAPI:
+    """The API on `site`. Who may come in is decided by whoever serves it (`server.py`)."""
+    app = FastAPI(
+        title="nightherd",
+        version=site.workshop.version,
+        description=DESCRIPTION,
+        openapi_url=OPENAPI,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.site = site
+    problem.install(app)
+    for room in (jobs, sessions, hooks, metrics):
+        app.include_router(room.router)
+    return app

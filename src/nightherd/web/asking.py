@@ -1,0 +1,43 @@
+"""Asking: views are synchronous, so every question is put in a thread, with a reader of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+from nightherd.ports import StateReader
+
+AnswerT = TypeVar("AnswerT")
+
+MOST_AT_ONCE = 4
+
+
+class Asking:
+    """Puts questions to state without holding up the event loop; at most so many at once."""
+
+    def __init__(self, open_reader: Callable[[], StateReader], limit: int = MOST_AT_ONCE) -> None:
+        self._open_reader = open_reader
+        self._limiter = CapacityLimiter(limit)
+        self._idle: list[StateReader] = []
+
+    async def __call__(self, question: Callable[[StateReader], AnswerT]) -> AnswerT:
+        """The answer of `question`, which is called in a thread and given a reader nobody else uses."""
+        return await to_thread.run_sync(self._ask, question, limiter=self._limiter)
+
+    def close(self) -> None:
+        """Give the readers back."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _ask(self, question: Callable[[StateReader], AnswerT]) -> AnswerT:
+        # A list is safe to share between threads; a reader that met with an error is not used again.
+        reader = self._idle.pop() if self._idle else self._open_reader()
+        try:
+            answer = question(reader)
+        except BaseException:
+            reader.close()
+            raise
+        self._idle.append(reader)
+        return answer

@@ -1,0 +1,177 @@
+"""Guard: what stands before the API on every way in. What it does not let pass, nothing else sees.
+
+On the unix socket the file's mode decides who may come. On a port a token has to be shown, and the request
+has to be addressed to this server by a name it knows, and not come from a page of another site: so no page
+in a browser on the same machine can speak for its user. Messages of webhooks are signed instead.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nightherd.web.counters import Counters
+from nightherd.web.hooks import PREFIX as HOOKS
+from nightherd.web.problem import problem
+
+HEALTH = "/healthz"
+CLOSE = {"connection": "close"}
+TOO_LARGE = "a body may have at most {} bytes"
+API_BODY_LIMIT = 4 * 1024 * 1024
+CHUNK_PATIENCE_S = 10.0
+"""How long a sender may pause within a body."""
+BODY_PATIENCE_S = 60.0
+"""How long a whole body may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Who may come in by one way."""
+
+    counters: Counters
+    hook_limit: Callable[[], int]
+    """The largest body of a webhook's message."""
+    hosts: frozenset[str] | None = None
+    """Names by which the server may be addressed; None asks no such thing."""
+    token: str | None = None
+    """What has to be shown; None for a way in that others guard."""
+    only_hooks: bool = False
+    """Whether only webhooks are taken here."""
+    chunk_patience_s: float = CHUNK_PATIENCE_S
+    body_patience_s: float = BODY_PATIENCE_S
+
+
+class Guard:
+    """Lets pass what `door` allows, in the size it allows."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        answer = _Answer(send)
+        try:
+            await self._pass(scope, receive, answer)
+        finally:
+            method = scope["method"] if scope["method"] in METHODS else "OTHER"
+            if answer.status is not None:
+                self._door.counters.requests[method, answer.status] += 1
+
+    async def _pass(self, scope: Scope, receive: Receive, send: _Answer) -> None:
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        refusal = self._refusal(scope["path"], headers)
+        if refusal is None:
+            limit = self._limit(scope["path"])
+            length = headers.get("content-length", "")
+            if length.isdecimal() and int(length) > limit:
+                refusal = too_large(limit)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, _Body(receive, self._limit(scope["path"]), self._door), send)
+
+    def _limit(self, path: str) -> int:
+        return self._door.hook_limit() if path.startswith(f"{HOOKS}/") else API_BODY_LIMIT
+
+    def _refusal(self, path: str, headers: Mapping[str, str]) -> Response | None:
+        door = self._door
+        is_hook = path.startswith(f"{HOOKS}/") and not path.endswith("/deliveries")
+        if door.only_hooks and not is_hook and path != HEALTH:
+            return closing(problem(404, "not_found", "only webhooks are taken here"))
+        if is_hook:
+            return None
+        if door.hosts is not None:
+            if host_of(headers.get("host", "")) not in door.hosts:
+                return closing(problem(403, "forbidden", "this server is not called so"))
+            origin = headers.get("origin")
+            if origin is not None and urlsplit(origin).hostname not in door.hosts:
+                return closing(problem(403, "forbidden", "pages of other sites may not ask"))
+        if door.token is not None and path != HEALTH and not _shows(headers, door.token):
+            answer = problem(401, "unauthorized", "a token is needed", hint="Authorization: Bearer")
+            answer.headers["www-authenticate"] = "Bearer"
+            return closing(answer)
+        return None
+
+
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without its port and brackets."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def closing(answer: Response) -> Response:
+    """`answer`, after which the connection is closed: whatever else was sent is not read."""
+    answer.headers.update(CLOSE)
+    return answer
+
+
+def too_large(limit: int) -> Response:
+    """The answer to a body that is too large."""
+    return closing(problem(413, "too_large", TOO_LARGE.format(limit)))
+
+
+def _shows(headers: Mapping[str, str], token: str) -> bool:
+    kind, _, shown = headers.get("authorization", "").partition(" ")
+    is_same = hmac.compare_digest(shown.strip().encode(), token.encode())
+    return kind.lower() == "bearer" and is_same
+
+
+class _Body:
+    """Receives a body of limited size, in limited time."""
+
+    def __init__(self, receive: Receive, limit: int, door: Door) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._door = door
+        self._size = 0
+        self._is_whole = False
+        self._deadline = anyio.current_time() + door.body_patience_s
+
+    async def __call__(self) -> Message:
+        if self._is_whole:
+            return await self._receive()
+        left = self._deadline - anyio.current_time()
+        with anyio.move_on_after(min(self._door.chunk_patience_s, max(left, 0))) as waiting:
+            message = await self._receive()
+        if waiting.cancelled_caught:
+            raise HTTPException(408, "the body did not come in time", CLOSE)
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            self._is_whole = not message.get("more_body", False)
+        else:
+            self._is_whole = True
+        if self._size > self._limit:
+            raise HTTPException(413, TOO_LARGE.format(self._limit), CLOSE)
+        return message
+
+
+class _Answer:
+    """Sends on, and remembers the status."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)

@@ -1,0 +1,142 @@
+"""`/v1/hooks/NAME`: messages from outside, signed by their sender, become jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+
+from nightherd.engine.deliver import Delivered, Message, deliver
+from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, UsageError
+from nightherd.model.signature import is_github, is_standard
+from nightherd.model.web import Endpoint, SignatureKind
+from nightherd.views.jobs import timestamp
+from nightherd.web.documents import answers, document, list_of, object_with
+from nightherd.web.site import Site, site_of
+
+PREFIX = "/v1/hooks"
+LONGEST_ID = 200
+WRONG = "the signature is not right"
+FORM = "application/x-www-form-urlencoded"
+DELIVERY = object_with("job_id", "is_new", "reason")
+
+router = APIRouter(prefix=PREFIX, tags=["webhooks"])
+
+OnSite = Annotated[Site, Depends(site_of)]
+
+
+@router.post("/{name}", status_code=202, responses=answers("delivery", DELIVERY, 404, 409, 413, status=202))  # fmt: skip
+async def take_in(site: OnSite, request: Request, name: str) -> Response:
+    """A message for the endpoint `name` of the fleet file; answered once it, and its job, cannot be lost.
+
+    Signed as GitHub does (`X-Hub-Signature-256`, `X-GitHub-Delivery`) or as Standard Webhooks has it. Sent
+    again under the same delivery id, it makes no second job.
+    """
+    endpoint = site.fleet().webhooks.endpoints.get(name)
+    if endpoint is None:
+        raise NotFoundError(f"there is no webhook {name!r}")
+    body = await request.body()
+    now = site.workshop.clock.now()
+    try:
+        delivery_id = _check(endpoint, request, body, site, now)
+        message = Message(
+            delivery_id=delivery_id,
+            body=body,
+            payload=_payload(request, body),
+            event=request.headers.get("x-github-event"),
+        )
+        delivered = await deliver(message, endpoint, site.fleet().agents, site.workshop)
+    except Exception:
+        site.counters.deliveries[name, "refused"] += 1
+        raise
+    site.counters.deliveries[name, _word(delivered)] += 1
+    job = delivered.job
+    data = {
+        "job_id": job.id if job is not None else None,
+        "is_new": delivered.is_new,
+        "reason": delivered.reason,
+    }
+    return document("delivery", data, now, status=202)
+
+
+@router.get("/{name}/deliveries", responses=answers("deliveries", list_of(object_with("delivery_id", "outcome")), 404))  # fmt: skip
+async def list_deliveries(site: OnSite, name: str) -> Response:
+    """The newest messages that an endpoint took in, and what became of each."""
+    if name not in site.fleet().webhooks.endpoints:
+        raise NotFoundError(f"there is no webhook {name!r}")
+    found = await site.ask(lambda reader: reader.list_deliveries(name, 100))
+    rows = [
+        {
+            "delivery_id": row.delivery_id,
+            "received_at": timestamp(row.received_at),
+            "event": row.event,
+            "outcome": row.outcome.value,
+            "job_id": row.job_id,
+            "reason": row.reason,
+            "size": row.size,
+            "sha256": row.sha256,
+        }
+        for row in found
+    ]
+    return document("deliveries", rows, site.workshop.clock.now())
+
+
+def _word(delivered: Delivered) -> str:
+    if not delivered.is_new:
+        return "duplicate"
+    return "ignored" if delivered.job is None else "job"
+
+
+def _check(endpoint: Endpoint, request: Request, body: bytes, site: Site, now: datetime) -> str:
+    """The delivery's id, its signature checked."""
+    secrets = site.secrets_of(endpoint.secret_env)
+    if not secrets:
+        # Not what is missing: that is for the operator, who finds it in the log and in `config check`.
+        site.tell(f"webhook {endpoint.name}: the variable {endpoint.secret_env} holds no secret")
+        raise ForbiddenError(f"webhook {endpoint.name} takes nothing in")
+    if endpoint.signature is SignatureKind.GITHUB:
+        if not is_github(secrets, _header(request, "x-hub-signature-256"), body):
+            raise ForbiddenError(WRONG)
+        return _header(request, "x-github-delivery")
+    delivery_id = _header(request, "webhook-id")
+    sent = _instant(_header(request, "webhook-timestamp"))
+    if not is_standard(secrets, _header(request, "webhook-signature"), delivery_id, sent, body):
+        raise ForbiddenError(WRONG)
+    window = site.fleet().webhooks.replay_window
+    if abs(now.timestamp() - sent) > window / timedelta(seconds=1):
+        raise ForbiddenError("the message was signed at another time; it may be a replay")
+    return delivery_id
+
+
+def _header(request: Request, name: str) -> str:
+    value = request.headers.get(name, "")
+    if not value or len(value) > LONGEST_ID * 10:
+        raise ForbiddenError(f"the header {name} is missing, or too long")
+    if name in ("x-github-delivery", "webhook-id") and (
+        len(value) > LONGEST_ID or not value.isascii() or not value.isprintable()
+    ):
+        raise UsageError(f"the header {name} is no delivery's id")
+    return value
+
+
+def _instant(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12):
+        raise ForbiddenError("the header webhook-timestamp is not a time")
+    return int(text)
+
+
+def _payload(request: Request, body: bytes) -> Any:
+    """What the message says: JSON, or JSON in the field `payload` of a form."""
+    if request.headers.get("content-type", "").startswith(FORM):
+        try:
+            fields = parse_qs(body.decode(), max_num_fields=10)
+        except ValueError as error:
+            raise InvalidValueError("the body is no form") from error
+        body = fields.get("payload", [""])[0].encode()
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidValueError("the body is not JSON") from error

@@ -1,0 +1,207 @@
+"""`/v1/jobs`: submitting, listing, showing, cancelling and following jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+
+from nightherd.engine.again import retry_job
+from nightherd.engine.execution import job_of
+from nightherd.engine.resuming import Wish, resume_job
+from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
+from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
+from nightherd.model.agent import Agent
+from nightherd.model.change import CancelJob
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.views.events import event_document
+from nightherd.views.jobs import find_job_id, job_document, job_row, list_page, show_job
+from nightherd.web.bodies import NewJob, Resumption
+from nightherd.web.documents import (
+    EVENT,
+    JOB,
+    NEXT,
+    answers,
+    document,
+    list_of,
+    object_with,
+    refusals,
+)
+from nightherd.web.site import Site, site_of
+from nightherd.web.stream import EventStream
+
+MOST = 1_000
+MOST_EVENTS = 1_000
+LARGEST = 2**53
+STREAM = "text/event-stream"
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+OnSite = Annotated[Site, Depends(site_of)]
+
+
+@router.get("", responses=answers("jobs", list_of(JOB), beside=NEXT))
+async def list_jobs(
+    site: OnSite,
+    agent: Annotated[str | None, Query(max_length=200)] = None,
+    status: JobStatus | None = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
+) -> Response:
+    """The newest jobs, newest first; `before` is the `next_before` of the page before."""
+    query = JobQuery(agent=agent, status=status, before=before, limit=limit)
+    page = await site.ask(lambda reader: list_page(reader, query))
+    now = site.workshop.clock.now()
+    rows = [job_row(job, now) for job in page.jobs]
+    return document("jobs", rows, now, next_before=page.next_before)
+
+
+@router.post("", status_code=201, responses=answers("job", JOB, 404, 409, status=201, also=(200,)))
+async def submit_job(
+    site: OnSite,
+    body: NewJob,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
+) -> Response:
+    """Ask an agent for a piece of work; answered once nothing can lose it.
+
+    The same `Idempotency-Key` never makes a second job: asked again, it is the same job, and 200.
+    """
+    agent = site.agent(body.agent)
+    _check_runs(agent, site)
+    request = SubmitRequest(
+        agent=agent,
+        prompt=body.prompt,
+        inputs=body.inputs,
+        priority=body.priority,
+        channel_id=body.channel,
+        dedupe_key=f"api:{idempotency_key}" if idempotency_key is not None else None,
+    )
+    submitted = await submit(request, site.workshop)
+    if not submitted.is_new:
+        await _check_same(request, submitted, site)
+    return _job(submitted.job, site, 201 if submitted.is_new else 200)
+
+
+@router.get("/{job}", responses=answers("job", JOB, 404, 409))
+async def show(site: OnSite, job: str) -> Response:
+    """One job with its prompt, result and executions. An id, a unique prefix of one, or `@last`."""
+    view = await site.ask(lambda reader: show_job(reader, find_job_id(reader, job)))
+    now = site.workshop.clock.now()
+    return document("job", job_document(view, now), now)
+
+
+@router.post("/{job}/cancel", responses=answers("job", JOB, 404, 409))
+async def cancel(site: OnSite, job: str) -> Response:
+    """End a job. One that waits ends at once; one that runs is stopped by its worker."""
+    job_id = await _find(site, job)
+    change = CancelJob(job_id=job_id, at=site.workshop.clock.now())
+    (answer,) = await site.workshop.state.apply([change])
+    found = job_of(answer)
+    if not found.is_terminal:
+        # A worker that is gone stops nothing: then the job ends here, as cancelled.
+        await site.rescue()
+        found = await _get(site, job_id)
+    return _job(found, site)
+
+
+@router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
+async def retry(site: OnSite, job: str) -> Response:
+    """Ask for the same work once more, as a new job."""
+    old = await _get(site, await _find(site, job))
+    again = await retry_job(old.id, site.agent(old.agent), site.workshop)
+    return _job(again, site, 201)
+
+
+@router.post("/{job}/resume", responses=answers("job", JOB, 404, 409))
+async def resume(site: OnSite, job: str, body: Resumption | None = None) -> Response:
+    """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session."""
+    old = await _get(site, await _find(site, job))
+    wish = Wish(prompt=body.prompt if body is not None else None)
+    on = await resume_job(old.id, site.agent(old.agent), wish, site.workshop, rescue=site.rescue)
+    return _job(on, site)
+
+
+@router.get(
+    "/{job}/events",
+    responses={
+        **answers("events", list_of(EVENT), beside={"last_seq": {"type": "integer"}}),
+        200: {
+            "description": "A page of events, or a stream of them",
+            "content": {
+                "application/json": {"schema": object_with("schema", "as_of", "data", "last_seq")},
+                STREAM: {"schema": {"type": "string"}},
+            },
+        },
+        204: {"description": "The job has ended and nothing more will come"},
+        **refusals(404, 409),
+    },
+)
+async def events(
+    site: OnSite,
+    request: Request,
+    job: str,
+    after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 200,
+    last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+) -> Response:
+    """A job's events as its journal has them: a page after `after`, or, asked for as `text/event-stream`, a stream.
+
+    The stream goes on across restarts of workers and ends with the job. `id` is the event's number;
+    `Last-Event-ID` (or `after`) is where it goes on. Nothing is left out and nothing comes twice. Bodies
+    that are kept beside the journal are named, not sent.
+    """
+    job_id = await _find(site, job)
+    if STREAM not in request.headers.get("accept", ""):
+        found = await site.tails.read(job_id, after, limit)
+        data = [event_document(event) for event in found]
+        last = found[-1].seq if found else after
+        return document("events", data, site.workshop.clock.now(), last_seq=last)
+    place = after if last_event_id is None else _number(last_event_id)
+    known = await _get(site, job_id)
+    if known.is_terminal and not await site.tails.has_more(job_id, place):
+        return Response(status_code=204)
+    stream = site.tails.follow(job_id, place)
+    return EventStream(stream, site.counters, site.stream_patience_s)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidValueError(f"Last-Event-ID {text!r} is not the number of an event")
+    return int(text)
+
+
+def _job(job: Job, site: Site, status: int = 200) -> Response:
+    now = site.workshop.clock.now()
+    answer = document("job", job_row(job, now), now, status=status)
+    if status == 201:
+        answer.headers["location"] = f"/v1/jobs/{job.id}"
+    return answer
+
+
+async def _find(site: Site, reference: str) -> JobId:
+    return await site.ask(lambda reader: find_job_id(reader, reference))
+
+
+async def _get(site: Site, job_id: JobId) -> Job:
+    job = await site.ask(lambda reader: reader.find_job(job_id))
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}")
+    return job
+
+
+def _check_runs(agent: Agent, site: Site) -> None:
+    if not site.workshop.can_run(agent.runtime):
+        raise RefusedError(f"runtime {agent.runtime.value!r} is not available here")
+
+
+async def _check_same(request: SubmitRequest, submitted: Submitted, site: Site) -> None:
+    """A key that was used for other work is a mistake of the caller, and not answered with that work."""
+    job = submitted.job
+    texts = await site.ask(lambda reader: reader.find_texts(job.id))
+    asked = site.workshop.secrets.mask(prompt_of(request))
+    if job.agent != request.agent.name or (texts is not None and texts.prompt != asked):
+        raise RefusedError(
+            f"this Idempotency-Key was used for other work, job {job.id}",
+            hint="use a new key for new work",
+        )

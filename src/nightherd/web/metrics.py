@@ -1,0 +1,92 @@
+"""`/metrics` and `/healthz`: for those who watch many machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from nightherd.model.job import JobQuery, JobStatus
+from nightherd.ports import StateReader
+from nightherd.web.documents import refusals
+from nightherd.web.site import Site, site_of
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.SUSPENDED)
+MOST = 10_000
+"""Open jobs that are counted; beyond it the number stays there."""
+
+Sample = tuple[Mapping[str, str], float]
+
+router = APIRouter(tags=["operation"])
+
+OnSite = Annotated[Site, Depends(site_of)]
+
+
+@router.get("/healthz", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, 503: {"description": "State cannot be read"}})  # fmt: skip
+async def health(site: OnSite) -> dict[str, str]:
+    """That the server answers, and that state can be read. Needs no token, and tells nothing else."""
+    await site.ask(lambda reader: reader.live_workers())
+    return {"status": "ok"}
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **refusals()})  # fmt: skip
+async def metrics(site: OnSite) -> Response:
+    """What the fleet and this server are doing, in the text format of Prometheus."""
+    lines = await site.ask(lambda reader: list(_of_state(reader)))
+    text = "\n".join([*lines, *_of_server(site)]) + "\n"
+    return Response(text, media_type=TEXT)
+
+
+def _of_state(reader: StateReader) -> Iterable[str]:
+    jobs: list[Sample] = [
+        ({"status": status.value}, len(reader.list_jobs(JobQuery(status=status, limit=MOST))))
+        for status in OPEN
+    ]
+    yield from written("nightherd_jobs", "gauge", "Jobs that have not ended.", jobs)
+    newest = reader.list_jobs(JobQuery(limit=1))
+    total = newest[0].number if newest else 0
+    yield from written("nightherd_jobs_total", "counter", "Jobs ever submitted.", [({}, total)])
+    agents: dict[str, int] = {}
+    for state in reader.list_agents():
+        agents[state.status.value] = agents.get(state.status.value, 0) + 1
+    by_status: list[Sample] = [({"status": name}, count) for name, count in sorted(agents.items())]
+    yield from written("nightherd_agents", "gauge", "Agents that had a job.", by_status)
+    workers = len(reader.live_workers())
+    yield from written("nightherd_workers", "gauge", "Workers at work.", [({}, workers)])
+
+
+def _of_server(site: Site) -> Iterable[str]:
+    counters = site.counters
+    version = [({"version": site.workshop.version}, 1.0)]
+    yield from written("nightherd_build_info", "gauge", "Which nightherd this is.", version)
+    requests: list[Sample] = [
+        ({"method": method, "status": str(status)}, count)
+        for (method, status), count in sorted(counters.requests.items())
+    ]
+    yield from written("nightherd_http_requests_total", "counter", "Answers given.", requests)
+    deliveries: list[Sample] = [
+        ({"endpoint": endpoint, "outcome": outcome}, count)
+        for (endpoint, outcome), count in sorted(counters.deliveries.items())
+    ]
+    name = "nightherd_webhook_deliveries_total"
+    yield from written(name, "counter", "Messages that came in.", deliveries)
+    followers: list[Sample] = [({}, counters.followers)]
+    yield from written("nightherd_sse_followers", "gauge", "Streams that are open.", followers)
+    sent: list[Sample] = [({}, counters.events_sent)]
+    yield from written("nightherd_sse_events_total", "counter", "Events sent to streams.", sent)
+
+
+def written(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> Iterable[str]:
+    """One metric in the text format."""
+    yield f"# HELP {name} {meaning}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        number = int(value) if float(value).is_integer() else value
+        yield f"{name}{{{inside}}} {number}" if inside else f"{name} {number}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

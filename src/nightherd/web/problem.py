@@ -1,0 +1,109 @@
+"""Problems: every error as one kind of document (RFC 9457), with the same code as the command line's."""
+
+from __future__ import annotations
+
+import traceback
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from nightherd.errors import ConfigInvalidError, NightherdError, code_of
+
+MEDIA_TYPE = "application/problem+json"
+
+WORDS = {
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    413: "too_large",
+}
+"""Codes of what is refused before anything of ours is asked."""
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+        "hint": {"type": ["string", "null"]},
+        "problems": {"type": "array", "items": {"type": "object"}},
+    },
+}
+
+
+def problem(
+    status: int, code: str, detail: str, *, hint: str | None = None, **more: Any
+) -> Response:
+    """An answer that says what went wrong."""
+    document = {
+        "type": f"urn:nightherd:error:{code}",
+        "title": phrase(status),
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "hint": hint,
+        **more,
+    }
+    return Response(msgspec.json.encode(document), status, media_type=MEDIA_TYPE)
+
+
+def phrase(status: int) -> str:
+    """What a status is called."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of `app` with a problem."""
+    app.add_exception_handler(NightherdError, _own)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _foreign)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def problem_of(error: NightherdError) -> Response:
+    """An error of ours as an answer."""
+    more: dict[str, Any] = {}
+    if isinstance(error, ConfigInvalidError):
+        more["problems"] = [
+            {"message": one.message, "path": one.path, "hint": one.hint} for one in error.problems
+        ]
+    return problem(type(error).http_status, code_of(error), error.message, hint=error.hint, **more)
+
+
+async def _own(request: Request, error: Exception) -> Response:
+    assert isinstance(error, NightherdError)  # noqa: S101 (registered for that class)
+    return problem_of(error)
+
+
+async def _malformed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for that class)
+    found = [
+        {"path": ".".join(str(step) for step in one["loc"]), "message": str(one["msg"])}
+        for one in error.errors()
+    ]
+    said = "; ".join(f"{one['path']}: {one['message']}" for one in found[:3])
+    return problem(422, "malformed", said or "the request cannot be understood", problems=found)
+
+
+async def _foreign(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 (registered for that class)
+    answer = problem(error.status_code, WORDS.get(error.status_code, "refused"), str(error.detail))
+    for name, value in (error.headers or {}).items():
+        answer.headers[name] = value
+    return answer
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    where = "".join(traceback.format_exception(error)).rstrip()
+    request.app.state.site.tell(f"{request.method} {request.url.path}: {where}")
+    return problem(500, "unexpected", f"something went wrong: {type(error).__name__}")

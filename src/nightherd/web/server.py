@@ -1,0 +1,202 @@
+"""The server: the API on its unix socket, and on ports where the fleet file asks for them.
+
+The socket is its owner's alone. A port needs a token; one that other machines can reach needs one that
+somebody chose. The port of webhooks takes nothing but webhooks.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import uvicorn
+from anyio.abc import TaskStatus
+from starlette.types import ASGIApp
+
+from nightherd.errors import ConfigError, RefusedError, StateFileError
+from nightherd.model.agent import Fleet
+from nightherd.model.ids import RandomText
+from nightherd.model.web import LOOPBACK, is_loopback
+from nightherd.web.guard import Door, Guard
+from nightherd.web.protocol import PatientProtocol
+from nightherd.web.site import Site
+from nightherd.web.socket_file import inode_of, listen, remove
+
+SOCKET = "daemon.sock"
+TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
+TOKEN_LENGTH = 40
+CLOSING_S = 2
+"""How long answers that are under way may still take when the server ends."""
+KEEP_ALIVE_S = 15
+MOST_CONNECTIONS = 2_000
+LARGEST_HEAD = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A port to listen on, and who may come in by it."""
+
+    host: str
+    port: int
+    door: Door
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the process it is part of, and says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_ready = anyio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self.is_ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def ports_of(fleet: Fleet, site: Site, state_dir: Path, random_text: RandomText) -> list[Port]:
+    """The ports the fleet file asks for. `ConfigError` for one that could be reached without leave."""
+    ports = []
+    if fleet.web.enabled:
+        web = fleet.web
+        hosts = {web.host.lower(), *(host.lower() for host in web.hosts)}
+        if is_loopback(web.host):
+            hosts |= LOOPBACK
+        door = Door(
+            counters=site.counters,
+            hook_limit=lambda: site.fleet().webhooks.body_limit,
+            hosts=frozenset(hosts),
+            token=_token(fleet, site.environ, state_dir, random_text),
+        )
+        ports.append(Port(host=web.host, port=web.port, door=door))
+    if fleet.webhooks.enabled:
+        door = Door(
+            counters=site.counters,
+            hook_limit=lambda: site.fleet().webhooks.body_limit,
+            only_hooks=True,
+        )
+        ports.append(Port(host=fleet.webhooks.host, port=fleet.webhooks.port, door=door))
+    return ports
+
+
+async def serve(
+    app: ASGIApp,
+    site: Site,
+    socket_path: Path,
+    ports: Sequence[Port] = (),
+    *,
+    task_status: TaskStatus[list[int]] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled. Started, it tells the ports it really listens on.
+
+    `RefusedError` when the socket or a port is taken. When it returns, nothing listens any more.
+    """
+    door = Door(counters=site.counters, hook_limit=lambda: site.fleet().webhooks.body_limit)
+    listeners: list[socket.socket] = []
+    try:
+        listeners.append(listen(socket_path))
+        listeners += [_bind(port) for port in ports]
+        inode = inode_of(socket_path)
+        doors = [door, *(port.door for port in ports)]
+        servers = [_make(Guard(app, one)) for one in doors]
+        async with anyio.create_task_group() as tasks:
+            for server, listener in zip(servers, listeners, strict=True):
+                tasks.start_soon(_run, server, listener)
+            try:
+                for server in servers:
+                    await server.is_ready.wait()
+                task_status.started([one.getsockname()[1] for one in listeners[1:]])
+                await anyio.sleep_forever()
+            finally:
+                remove(socket_path, inode)
+                for server in servers:
+                    server.should_exit = True
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+async def _run(server: _Server, listener: socket.socket) -> None:
+    # Not cancelled half-way: it is told to end, and ends what it is answering within its own limit.
+    with anyio.CancelScope(shield=True):
+        await server.serve(sockets=[listener])
+
+
+def _make(app: ASGIApp) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            app,
+            http=PatientProtocol,
+            ws="none",
+            lifespan="off",
+            loop="none",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=CLOSING_S,
+            limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=LARGEST_HEAD,
+        )
+    )
+
+
+def _bind(port: Port) -> socket.socket:
+    family = socket.AF_INET6 if ":" in port.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((port.host, port.port))
+        listener.listen(512)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise RefusedError(
+            f"cannot listen on {port.host} port {port.port}: {error.strerror or error}",
+            hint="choose another port in the fleet file",
+        ) from error
+    return listener
+
+
+def _token(
+    fleet: Fleet, environ: Mapping[str, str], state_dir: Path, random_text: RandomText
+) -> str:
+    """The token to show: the one somebody chose, else, for this machine alone, one that is made."""
+    name = fleet.web.token_env
+    chosen = {**fleet.environment, **environ}.get(name, "").strip()
+    if chosen:
+        return chosen
+    if not is_loopback(fleet.web.host):
+        raise ConfigError(
+            f"the API on {fleet.web.host} can be reached from elsewhere, and {name} holds no token",
+            hint=f"set {name} to a long random text, or listen on localhost",
+        )
+    return _made_token(state_dir / TOKEN_FILE, random_text)
+
+
+def _made_token(path: Path, random_text: RandomText) -> str:
+    with suppress(FileNotFoundError):
+        known = path.read_text("utf-8").strip()
+        if known:
+            return known
+    token = random_text(TOKEN_LENGTH)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(token + "\n")
+    except OSError as error:
+        raise StateFileError(
+            f"cannot write {path}: {error.strerror or error}", path=str(path), operation="write"
+        ) from error
+    return token

@@ -1,0 +1,53 @@
+"""`/v1/sessions`: conversations that jobs share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from nightherd.model.session import SessionQuery, SessionStatus
+from nightherd.views.sessions import (
+    find_session,
+    list_page,
+    session_document,
+    session_row,
+    show_session,
+)
+from nightherd.web.documents import NEXT, SESSION, answers, document, list_of
+from nightherd.web.site import Site, site_of
+
+MOST = 200
+LARGEST = 2**53
+
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+
+OnSite = Annotated[Site, Depends(site_of)]
+
+
+@router.get("", responses=answers("sessions", list_of(SESSION), beside=NEXT))
+async def list_sessions(
+    site: OnSite,
+    agent: Annotated[str | None, Query(max_length=200)] = None,
+    status: SessionStatus | None = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 20,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
+) -> Response:
+    """The newest sessions, newest first."""
+    now = site.workshop.clock.now()
+    query = SessionQuery(agent=agent, status=status, before=before, limit=limit)
+    journals = site.workshop.journals
+    page = await site.ask(lambda reader: list_page(reader, journals, query, now))
+    rows = [session_row(session) for session in page.sessions]
+    return document("sessions", rows, now, next_before=page.next_before)
+
+
+@router.get("/{session}", responses=answers("session", SESSION, 404, 409))
+async def show(site: OnSite, session: str) -> Response:
+    """One session, its jobs and its branches. Our id or the runtime's, a unique prefix of one, or `@last`."""
+    now = site.workshop.clock.now()
+    journals = site.workshop.journals
+    view = await site.ask(
+        lambda reader: show_session(reader, journals, find_session(reader, session), now)
+    )
+    return document("session", session_document(view), now)

@@ -1,0 +1,88 @@
+"""Site: what the API stands on, bound once by whoever serves it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from fastapi import Request
+
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import AgentNotFoundError
+from nightherd.model.agent import Agent, Fleet
+from nightherd.web.asking import Asking
+from nightherd.web.counters import Counters
+from nightherd.web.tails import Tails
+from nightherd.wiring import open_journals, open_reader, rescuer
+
+STREAM_PATIENCE_S = 60.0
+
+
+def _untold(trouble: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Everything the API needs from the world."""
+
+    fleet: Callable[[], Fleet]
+    """The fleet as it is configured now: a reload changes it."""
+    workshop: Workshop
+    ask: Asking
+    tails: Tails
+    environ: Mapping[str, str]
+    rescue: Callable[[], Awaitable[object]]
+    counters: Counters = field(default_factory=Counters)
+    tell: Callable[[str], None] = _untold
+    """Told what an operator should hear of."""
+    stream_patience_s: float = STREAM_PATIENCE_S
+    """How long a follower may take nothing at all before it is let go."""
+
+    def agent(self, name: str) -> Agent:
+        """The agent of that name."""
+        agent = self.fleet().agents.get(name)
+        if agent is None:
+            raise AgentNotFoundError(f"the fleet has no agent {name!r}")
+        return agent
+
+    def secrets_of(self, variable: str | None) -> list[str]:
+        """The secrets in a variable: several stand apart by spaces, while one replaces another."""
+        if variable is None:
+            return []
+        return {**self.fleet().environment, **self.environ}.get(variable, "").split()
+
+
+@asynccontextmanager
+async def open_site(
+    state_dir: Path,
+    fleet: Callable[[], Fleet],
+    workshop: Workshop,
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = _untold,
+) -> AsyncIterator[Site]:
+    """A site on `state_dir`; what it opened is closed when the context ends."""
+    ask = Asking(partial(open_reader, state_dir))
+    async with Tails(open_journals(state_dir), ask) as tails:
+        try:
+            yield Site(
+                fleet=fleet,
+                workshop=workshop,
+                ask=ask,
+                tails=tails,
+                environ=environ,
+                rescue=rescuer(workshop, fleet()),
+                tell=tell,
+            )
+        finally:
+            ask.close()
+
+
+def site_of(request: Request) -> Site:
+    """The site that the request came to."""
+    site = request.app.state.site
+    assert isinstance(site, Site)  # noqa: S101 (put there when the app was made)
+    return site

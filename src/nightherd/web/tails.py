@@ -1,0 +1,234 @@
+"""Tails: one look at a job's journal serves everybody who follows it.
+
+A follower has no queue. It has a place, and takes what is there beyond it: from the newest events, which
+are kept in memory ready to send, or from the journal when it is further behind. So none misses anything,
+a slow one costs nothing but its own time, and what several events bring at once goes out at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from itertools import islice
+from types import TracebackType
+from typing import Self
+
+import anyio
+import msgspec
+from anyio import CapacityLimiter, to_thread
+from anyio.abc import TaskGroup
+
+from nightherd.errors import NightherdError
+from nightherd.model.event import Event, SystemEvent
+from nightherd.model.ids import JobId
+from nightherd.model.system import SystemSubtype
+from nightherd.ports import Journals, Tail
+from nightherd.web.asking import Asking
+
+SHORTEST_WAIT_S = 0.015
+LONGEST_WAIT_S = 0.03
+LOOKS_PER_QUESTION = 40
+"""While nothing comes, how many looks at the journal go by between two at the job's row."""
+KEPT_EVENTS = 4_096
+KEPT_BYTES = 4 * 1024 * 1024
+BLOCK = 256
+"""Events that are read at once by one who is behind."""
+HEARTBEAT_S = 15.0
+STILL_THERE = b": still there\n\n"
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """An event ready to be sent."""
+
+    seq: int
+    data: bytes
+    is_end: bool
+
+
+def frame_of(event: Event) -> Frame:
+    """`event` as a server-sent event; its number is the id to come back with."""
+    line = msgspec.json.encode(event)
+    kind = str(type(event).__struct_config__.tag)
+    data = b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), line)
+    is_end = isinstance(event, SystemEvent) and event.subtype is SystemSubtype.END
+    return Frame(event.seq, data, is_end)
+
+
+class JobTail:
+    """The newest events of one job, as long as somebody follows it."""
+
+    def __init__(self, tail: Tail, floor: int) -> None:
+        self.floor = floor
+        """Everything after this one is in memory."""
+        self.followers = 0
+        self.is_over = False
+        """Nothing more will come."""
+        self.changed = anyio.Event()
+        self._tail = tail
+        self._frames: deque[Frame] = deque()
+        self._bytes = 0
+
+    def after(self, seq: int) -> list[Frame]:
+        """What is in memory beyond `seq`."""
+        frames = self._frames
+        if not frames or frames[-1].seq <= seq:
+            return []
+        # Numbers have no gaps but where a journal is damaged, so the place is found by counting back.
+        back = min(frames[-1].seq - seq, len(frames))
+        return [frame for frame in islice(frames, len(frames) - back, None) if frame.seq > seq]
+
+    def add(self, events: Sequence[Event]) -> None:
+        """More has come."""
+        for event in events:
+            frame = frame_of(event)
+            self._frames.append(frame)
+            self._bytes += len(frame.data)
+            self.is_over = self.is_over or frame.is_end
+        while len(self._frames) > KEPT_EVENTS or (
+            self._bytes > KEPT_BYTES and len(self._frames) > 1
+        ):
+            dropped = self._frames.popleft()
+            self._bytes -= len(dropped.data)
+            self.floor = dropped.seq
+        self.tell()
+
+    def tell(self) -> None:
+        """Wake everybody who waits."""
+        told, self.changed = self.changed, anyio.Event()
+        told.set()
+
+    def poll(self) -> Sequence[Event]:
+        """What is new in the journal."""
+        return self._tail.poll()
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._tail.close()
+
+
+class Tails:
+    """Every job that is followed, each looked at once. An async context manager: it works in the background."""
+
+    def __init__(self, journals: Journals, ask: Asking) -> None:
+        self._journals = journals
+        self._ask = ask
+        self._tails: dict[JobId, JobTail] = {}
+        self._limiter = CapacityLimiter(8)
+        self._tasks: TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        tasks, self._tasks = self._tasks, None
+        if tasks is None:
+            return None
+        tasks.cancel_scope.cancel()
+        return await tasks.__aexit__(kind, error, trace)
+
+    async def follow(self, job_id: JobId, after: int) -> AsyncGenerator[bytes, None]:
+        """What is to be sent to one who has everything up to `after`, until the job has ended.
+
+        Every now and then, when nothing happens, a comment that says that the stream is still there.
+        """
+        tail = await self._join(job_id)
+        try:
+            seen = after
+            while True:
+                changed, is_over = tail.changed, tail.is_over
+                frames = await self._next(tail, job_id, seen)
+                if frames:
+                    seen = frames[-1].seq
+                    yield b"".join(frame.data for frame in frames)
+                    if frames[-1].is_end:
+                        return
+                elif is_over:
+                    return
+                else:
+                    with anyio.move_on_after(HEARTBEAT_S) as waiting:
+                        await changed.wait()
+                    if waiting.cancelled_caught:
+                        yield STILL_THERE
+        finally:
+            self._leave(job_id, tail)
+
+    async def read(self, job_id: JobId, after: int, limit: int) -> list[Event]:
+        """At most `limit` events after `after`, from the journal."""
+        return await to_thread.run_sync(self._read, job_id, after, limit, limiter=self._limiter)
+
+    async def has_more(self, job_id: JobId, after: int) -> bool:
+        """Whether there is an event after `after`."""
+        return bool(await self.read(job_id, after, 1))
+
+    async def _next(self, tail: JobTail, job_id: JobId, seen: int) -> list[Frame]:
+        if seen >= tail.floor:
+            return tail.after(seen)
+        events = await self.read(job_id, seen, BLOCK)
+        # Nothing between here and what is in memory: damaged lines, which nobody can read.
+        return [frame_of(event) for event in events] or tail.after(seen)
+
+    def _read(self, job_id: JobId, after: int, limit: int) -> list[Event]:
+        return list(islice(self._journals.read(job_id, after=after, load_blobs=False), limit))
+
+    async def _join(self, job_id: JobId) -> JobTail:
+        tail = self._tails.get(job_id)
+        if tail is None:
+            newest = await to_thread.run_sync(self._journals.last, job_id, 1, limiter=self._limiter)
+            tail = self._tails.get(job_id)  # somebody may have been quicker
+            if tail is None:
+                tail = self._begin(job_id, newest[-1].seq if newest else 0)
+        tail.followers += 1
+        return tail
+
+    def _begin(self, job_id: JobId, floor: int) -> JobTail:
+        if self._tasks is None:
+            raise NightherdError("the server is closing")
+        tail = JobTail(self._journals.follower(job_id, after=floor), floor)
+        self._tails[job_id] = tail
+        self._tasks.start_soon(self._watch, job_id, tail)
+        return tail
+
+    def _leave(self, job_id: JobId, tail: JobTail) -> None:
+        tail.followers -= 1
+        if tail.followers == 0 and self._tails.get(job_id) is tail:
+            del self._tails[job_id]
+
+    async def _watch(self, job_id: JobId, tail: JobTail) -> None:
+        """Look at the journal until nobody follows any more, or nothing more can come."""
+        wait, looks = SHORTEST_WAIT_S, 0
+        try:
+            # The row may have said before the first look that it is over.
+            is_terminal = await self._is_terminal(job_id)
+            while self._tails.get(job_id) is tail and not tail.is_over:
+                events = await to_thread.run_sync(tail.poll, limiter=self._limiter)
+                if events:
+                    tail.add(events)
+                    wait, looks = SHORTEST_WAIT_S, 0
+                elif is_terminal:
+                    # The journal has a job's end before its row does: there was one look more.
+                    tail.is_over = True
+                    tail.tell()
+                else:
+                    looks += 1
+                    if looks % LOOKS_PER_QUESTION == 0:
+                        is_terminal = await self._is_terminal(job_id)
+                    await anyio.sleep(wait)
+                    wait = min(wait * 1.1, LONGEST_WAIT_S)
+        except NightherdError:
+            # It cannot be read now. Those who follow are let go, and come back from where they were.
+            tail.is_over = True
+            tail.tell()
+        finally:
+            if self._tails.get(job_id) is tail:
+                del self._tails[job_id]
+            tail.close()
+
+    async def _is_terminal(self, job_id: JobId) -> bool:
+        job = await self._ask(lambda reader: reader.find_job(job_id))
+        return job is None or job.is_terminal

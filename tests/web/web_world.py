@@ -1,0 +1,219 @@
+"""A fleet served for a test: real files, a real server on a real socket, and a client that keeps to itself."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from nightherd.config.load import load_fleet
+from nightherd.engine.execution import execute
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.host.randomness import random_text
+from nightherd.model.agent import Fleet
+from nightherd.model.ids import JobId
+from nightherd.web.app import make_app
+from nightherd.web.server import SOCKET, Port, serve
+from nightherd.web.site import Site, open_site
+from nightherd.web.socket_file import connect
+from nightherd.wiring import open_workshop
+
+FLEET = """\
+fleet: {name: served}
+webhooks:
+  secret_env: HOOK_SECRET
+  endpoints:
+    issues:
+      agent: hello
+      prompt: "Issue ${payload.issue.number}: ${payload.issue.title}"
+      events: [issues.opened]
+    standard:
+      agent: hello
+      signature: standard
+      prompt: ${payload.text}
+    rooms:
+      agent: talker
+      signature: standard
+      prompt: ${payload.text}
+      channel: ${payload.room}
+agents:
+  - name: hello
+    runtime: scripted
+    default_prompt: everybody
+    script:
+      - say: Hello, ${prompt}.
+      - usage: {input_tokens: 10, output_tokens: 2, cost_usd: 0.001}
+  - name: topical
+    runtime: scripted
+    default_prompt: about ${inputs.topic}
+    script: [{say: "${prompt}"}]
+  - name: talker
+    runtime: scripted
+    session: {mode: per_channel}
+    script: [{say: "${prompt}"}]
+  - name: slow
+    runtime: scripted
+    default_prompt: go
+    script:
+      - say: working
+      - sleep: 600s
+"""
+SECRET = "whsec_" + "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+ENVIRON = {"HOOK_SECRET": SECRET, "PATH": os.environ["PATH"]}
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The body as JSON."""
+        found = json.loads(self.body)
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def data(self) -> Any:
+        """What the document says."""
+        return self.document["data"]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over the server's socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = connect(self._path, PATIENCE_S)
+
+
+@dataclass
+class World:
+    """A served fleet."""
+
+    directory: Path
+    site: Site
+    ports: list[int] = field(default_factory=list)
+
+    @property
+    def socket_path(self) -> Path:
+        return self.directory / ".nightherd" / SOCKET
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | dict[str, Any] | None = None,
+        *,
+        port: int | None = None,
+        **headers: str,
+    ) -> Answer:
+        """One request, in a thread: the server runs in this event loop."""
+        return await to_thread.run_sync(self._ask, method, path, body, port, headers)
+
+    async def get(self, path: str, **headers: str) -> Answer:
+        return await self.ask("GET", path, **headers)
+
+    async def post(self, path: str, body: bytes | dict[str, Any] | None = None, **headers: str) -> Answer:
+        return await self.ask("POST", path, body, **headers)
+
+    async def run(self, agent: str = "hello", prompt: str = "world") -> JobId:
+        """A job, done."""
+        job_id = await self.submit(agent, prompt)
+        await self.execute(job_id, agent)
+        return job_id
+
+    async def submit(self, agent: str = "hello", prompt: str = "world") -> JobId:
+        """A job that waits."""
+        request = SubmitRequest(agent=self.site.agent(agent), prompt=prompt)
+        return (await submit(request, self.site.workshop)).job.id
+
+    async def execute(self, job_id: JobId, agent: str = "hello") -> None:
+        """Run a job that waits."""
+        await execute(
+            job_id, self.site.agent(agent), self.site.workshop, on_event=lambda event: None
+        )
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | dict[str, Any] | None,
+        port: int | None,
+        headers: Mapping[str, str],
+    ) -> Answer:
+        connection = (
+            UnixConnection(self.socket_path)
+            if port is None
+            else http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+        )
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if isinstance(body, dict):
+            body = json.dumps(body).encode()
+            sent.setdefault("content-type", "application/json")
+        try:
+            connection.request(method, path, body=body, headers=sent)
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, found, answer.read())
+        finally:
+            connection.close()
+
+
+def write_fleet(directory: Path, text: str = FLEET) -> Fleet:
+    (directory / "nightherd.yaml").write_text(text)
+    return load_fleet(directory / "nightherd.yaml", environ=ENVIRON, cwd=directory).fleet
+
+
+@asynccontextmanager
+async def served(
+    directory: Path, *, fleet: Fleet | None = None, make_ports: Any = lambda site: ()
+) -> AsyncIterator[World]:
+    """A fleet served on its socket, and on the ports that `make_ports` gives."""
+    found = fleet or write_fleet(directory)
+    state = directory / ".nightherd"
+    async with (
+        open_workshop(state, found, ENVIRON) as workshop,
+        open_site(state, lambda: found, workshop, ENVIRON) as site,
+        anyio.create_task_group() as tasks,
+    ):
+        world = World(directory, site)
+        ports: list[Port] = list(make_ports(site))
+        app = make_app(site)
+
+        async def run(*, task_status: Any = anyio.TASK_STATUS_IGNORED) -> None:
+            await serve(app, site, world.socket_path, ports, task_status=task_status)
+
+        world.ports = await tasks.start(run)
+        yield world
+        tasks.cancel_scope.cancel()
+
+
+def free_port() -> int:
+    """A port that nobody listens on, most probably."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def token_of(directory: Path) -> str:
+    return (directory / ".nightherd" / "web-token").read_text().strip()
+
+
+RANDOM = random_text
