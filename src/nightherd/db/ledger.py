@@ -220,19 +220,24 @@ def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:
     decoder = msgspec.json.Decoder(LedgerLine)
     numbers = msgspec.json.Decoder(_Number)
     expected: int | None = None
+    is_new = False
     for path in _from(ledger_files(directory), after + 1, numbers):
         with path.open("rb") as file:
             start = file.seek(_leap(file, after, numbers))
             for place, raw in enumerate(file, 1):
-                where = f"{path}:{place}" + (f" after byte {start}" if start else "")
                 if not raw.endswith(b"\n"):
                     break
-                change = _decode(numbers, raw, where).change
-                if expected is not None and change != expected:
-                    raise _unreadable(where, f"change {change}, not {expected}")
-                expected = change + 1
-                if change > after:
-                    yield _decode(decoder, raw, where)
+                where = f"{path}:{place}" + (f" after byte {start}" if start else "")
+                # Of the few lines before the first that is asked for, only the number matters.
+                line = _decode(decoder, raw, where) if is_new else _decode(numbers, raw, where)
+                if not is_new and line.change > after:
+                    is_new = True
+                    line = _decode(decoder, raw, where)
+                if expected is not None and line.change != expected:
+                    raise _unreadable(where, f"change {line.change}, not {expected}")
+                expected = line.change + 1
+                if isinstance(line, LedgerLine):
+                    yield line
 
 
 def _from(files: list[Path], change: int, numbers: msgspec.json.Decoder[_Number]) -> list[Path]:

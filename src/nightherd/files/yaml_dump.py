@@ -42,6 +42,17 @@ def dump_field(name: str, value: Any, indent: str = "") -> str:
     return "\n".join(_field(name, value, indent)) + "\n"
 
 
+def dump_line(name: str, value: str | float | None) -> str:
+    """The same for a plain name and a value that mostly fits on its line: for documents written often."""
+    if value is None:
+        return f"{name}: null\n"
+    if type(value) is str and "\n" not in value:
+        return f"{name}: {_text(value)}\n"
+    if type(value) is int:
+        return f"{name}: {value}\n"
+    return dump_field(name, value)
+
+
 def _block(data: Any, indent: str) -> list[str]:
     """The lines of `data` standing alone at `indent`."""
     if isinstance(data, Mapping) and data:

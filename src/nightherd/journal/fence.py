@@ -36,12 +36,13 @@ class Fence:
         # events can only begin with one.
         if events and _is_torn_tail(events[0]):
             return False
-        epoch, seq = self.epoch, self.seq
+        # The first of them may raise the fence: so does the first line of every journal.
+        epoch, seq = max([self.epoch, *(event.epoch for event in events[:1])]), self.seq
         for event in events:
             seq += 1
             if event.seq != seq or event.epoch != epoch or event.v != VERSION:
                 return False
-        self.seq = seq
+        self.epoch, self.seq = epoch, seq
         self.events += len(events)
         return True
 

@@ -139,7 +139,7 @@ IMAGES: Mapping[str, type[Image]] = {
 }
 """The tables the mirror shows. Rows of one change are taken in this order: each belongs to one before it."""
 
-ORDER = tuple(IMAGES.values())
+PLACES: Mapping[type[Image], int] = {kind: place for place, kind in enumerate(IMAGES.values())}
 
 
 def read_image(table: str, row: Mapping[str, Any]) -> Image | None:

@@ -3,52 +3,51 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from nightherd.files.yaml_dump import BlockText, dump_yaml
+from nightherd.files.yaml_dump import BlockText, dump_field, dump_line
 from nightherd.mirror.images import JobImage, TextsImage
 from nightherd.model.job import JobStatus
 from nightherd.model.money import MicroUsd, to_usd
 
 
 def job_text(job: JobImage, texts: TextsImage | None) -> str:
-    """The whole file."""
-    return dump_yaml(job_document(job, texts))
+    """The whole file. A suspended job reads `running`, the format's nearest word, and `suspended` why.
 
-
-def job_document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
-    """What the file says. A suspended job reads `running`, the format's nearest word, and `suspended` why."""
+    Written line by line, as every job's file is written again and again.
+    """
     is_suspended = job.status == JobStatus.SUSPENDED
-    document: dict[str, Any] = {
-        "id": job.id,
-        "agent": job.agent,
-        "schedule": job.schedule,
-        "trigger_type": job.trigger_type,
-        "status": JobStatus.RUNNING.value if is_suspended else job.status,
-        "exit_reason": job.exit_reason,
-        "session_id": shown_session_id(job),
-        "forked_from": job.forked_from,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "duration_seconds": seconds_between(job.started_at, job.finished_at),
-        "prompt": _prompt(texts),
-        "summary": (texts.summary if texts is not None else None) or job.summary,
-        "output_file": f"{job.id}.jsonl",
-    }
-    if is_suspended:
-        document["suspended"] = job.suspend_reason or "unknown"
-    document["turns"] = job.turns
-    document["cost_usd"] = to_usd(MicroUsd(job.cost_microusd))
-    document["usage"] = {
-        "input_tokens": job.input_tokens,
-        "output_tokens": job.output_tokens,
-        "cache_creation_input_tokens": job.cache_creation_input_tokens,
-        "cache_read_input_tokens": job.cache_read_input_tokens,
-    }
-    document["error"] = (
-        None if job.error is None else {"code": job.error_code, "message": job.error}
+    took = seconds_between(job.started_at, job.finished_at)
+    summary = (texts.summary if texts is not None else None) or job.summary
+    lines = (
+        dump_line("id", job.id),
+        dump_line("agent", job.agent),
+        dump_line("schedule", job.schedule),
+        dump_line("trigger_type", job.trigger_type),
+        dump_line("status", JobStatus.RUNNING.value if is_suspended else job.status),
+        dump_line("exit_reason", job.exit_reason),
+        dump_line("session_id", shown_session_id(job)),
+        dump_line("forked_from", job.forked_from),
+        dump_line("started_at", job.started_at),
+        dump_line("finished_at", job.finished_at),
+        dump_line("duration_seconds", took),
+        dump_field("prompt", _prompt(texts)),
+        dump_line("summary", summary),
+        dump_line("output_file", f"{job.id}.jsonl"),
+        dump_line("suspended", job.suspend_reason or "unknown") if is_suspended else "",
+        dump_line("turns", job.turns),
+        dump_line("cost_usd", to_usd(MicroUsd(job.cost_microusd))),
+        "usage:\n",
+        dump_line("  input_tokens", job.input_tokens),
+        dump_line("  output_tokens", job.output_tokens),
+        dump_line("  cache_creation_input_tokens", job.cache_creation_input_tokens),
+        dump_line("  cache_read_input_tokens", job.cache_read_input_tokens),
+        dump_field("error", _error(job)),
     )
-    return document
+    return "".join(lines)
+
+
+def _error(job: JobImage) -> dict[str, str | None] | None:
+    return None if job.error is None else {"code": job.error_code, "message": job.error}
 
 
 def _prompt(texts: TextsImage | None) -> BlockText | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from nightherd.errors import AtomicWriteError
@@ -16,7 +17,7 @@ LONGEST_SLUG = 200
 PRIVATE = 0o700
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MirrorLayout:
     """The paths below a state directory. Making this value touches nothing."""
 
@@ -37,17 +38,17 @@ class MirrorLayout:
         """The fleet at a glance."""
         return self.root / "state.yaml"
 
-    @property
+    @cached_property
     def jobs(self) -> Path:
         """Job files, beside the journals."""
         return self.root / "jobs"
 
-    @property
+    @cached_property
     def sessions(self) -> Path:
         """Session files."""
         return self.root / "sessions"
 
-    @property
+    @cached_property
     def projects(self) -> Path:
         """Transcripts, by working directory."""
         return self.root / "projects"
@@ -64,9 +65,9 @@ class MirrorLayout:
         """The file of a session id, or of an agent's name."""
         return self.sessions / safe_name(f"{name}.json")
 
-    def transcript(self, working_directory: str, session: str) -> Path:
-        """What was said in a session of a working directory."""
-        return safe_child(self.projects, f"{slug(working_directory)}/{session}.jsonl")
+    def transcripts(self, working_directory: str) -> Path:
+        """Where what was said in sessions of a working directory is."""
+        return safe_child(self.projects, slug(working_directory))
 
 
 def slug(working_directory: str) -> str:

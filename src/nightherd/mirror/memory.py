@@ -13,7 +13,7 @@ import msgspec
 
 from nightherd.errors import StateFileError
 from nightherd.mirror.images import (
-    ORDER,
+    PLACES,
     AgentImage,
     ExecutionImage,
     Image,
@@ -131,7 +131,7 @@ def fold(memory: Memory, entry: LedgerEntry, pending: Pending) -> None:
             continue
         if image is not None:
             images.append(image)
-    for image in sorted(images, key=lambda image: ORDER.index(type(image))):
+    for image in sorted(images, key=lambda image: PLACES[type(image)]):
         match image:
             case SessionImage():
                 _fold_session(memory, image, pending)
@@ -162,8 +162,9 @@ def forget(memory: Memory, pending: Pending) -> None:
     kept = {job.session_id for job in memory.jobs.values()}
     for agent in memory.agents.values():
         kept |= {agent.persistent, agent.latest}
+    kept |= pending.sessions
     for session_id, session in list(memory.sessions.items()):
-        if session.image.is_ended and session_id not in kept | pending.sessions:
+        if session.image.is_ended and session_id not in kept:
             del memory.sessions[session_id]
 
 

@@ -48,11 +48,14 @@ class Scribe:
         self._calls = calls
         self._transcripts = Transcripts(layout, journals)
         self._state = StateText()
+        self._made: set[str] = set()
 
     def write(self, memory: Memory, pending: Pending) -> None:
         """Bring every file up to `memory`; what is left in `pending` could not be written."""
         self.notices.extend(f"left out: {fault.message}" for fault in pending.faults)
         pending.faults.clear()
+        self._made.clear()
+        self._transcripts.begin()
         self._recall(memory, pending)
         done = {job_id for job_id in pending.jobs if self._write_job(job_id, pending)}
         self._write_sessions(memory, pending)
@@ -61,7 +64,7 @@ class Scribe:
             if job_id not in pending.transcripts:
                 _finish(job_id, memory, pending)
         if pending.is_state_due:
-            self._attempt(self._layout.state, lambda: self._write_state(memory, pending))
+            self._attempt(str(self._layout.state), lambda: self._write_state(memory, pending))
         forget(memory, pending)
 
     def begin(self, memory: Memory, pending: Pending) -> None:
@@ -120,7 +123,7 @@ class Scribe:
             text = job_text(pending.jobs[job_id], pending.texts.get(job_id))
             self._replace(self._layout.job(job_id), text)
 
-        return self._attempt(self._layout.jobs / f"{job_id}.yaml", replace)
+        return self._attempt(f"{self._layout.jobs}/{job_id}.yaml", replace)
 
     def _write_sessions(self, memory: Memory, pending: Pending) -> None:
         for session_id in sorted(pending.sessions):
@@ -138,7 +141,7 @@ class Scribe:
             text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
             self._replace(self._layout.session(name), text)
 
-        return self._attempt(self._layout.sessions / f"{name}.json", replace)
+        return self._attempt(f"{self._layout.sessions}/{name}.json", replace)
 
     def _write_transcripts(self, memory: Memory, pending: Pending) -> None:
         running = {job_id for job_id, live in memory.jobs.items() if live.is_running}
@@ -154,7 +157,7 @@ class Scribe:
                 texts, execution = pending.texts.get(job_id), pending.executions.get(job_id)
                 ended = Ended(job=image, texts=texts, execution=execution)
             follow = partial(self._transcripts.follow, job_id, live, session, ended)
-            if self._attempt(self._layout.projects / f"(job {job_id})", follow):
+            if self._attempt(f"{self._layout.projects}/(job {job_id})", follow):
                 pending.transcripts.discard(job_id)
 
     def _write_state(self, memory: Memory, pending: Pending) -> None:
@@ -166,17 +169,21 @@ class Scribe:
         pending.is_state_due = False
 
     def _replace(self, path: Path, text: str | bytes) -> None:
-        make_directory(path.parent)
+        folder = path.parent
+        if folder.name not in self._made:
+            make_directory(folder)
+            self._made.add(folder.name)
         atomic_write_file(path, text, durable=False, calls=self._calls)
 
-    def _attempt(self, path: Path, action: Callable[[], None]) -> bool:
+    def _attempt(self, path: str, action: Callable[[], None]) -> bool:
         """Whether `action` worked; when it did not, why is noted under the file it is about."""
         try:
             action()
         except (NightherdError, OSError, ValueError) as error:
-            self.unwritten[str(path)] = str(error)
+            self.unwritten[path] = str(error)
             return False
-        self.unwritten.pop(str(path), None)
+        if self.unwritten:
+            self.unwritten.pop(path, None)
         return True
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from nightherd.errors import AtomicWriteError
 from nightherd.files.permission import error_code, permission_error_message
-from nightherd.mirror.layout import make_directory
 
 PRIVATE = 0o600
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -53,11 +52,10 @@ def examine(path: Path, known: int | None) -> Held:
 
 
 def append(path: Path, held: int, data: bytes) -> int:
-    """Add `data` to the file, which has `held` bytes; its size then.
+    """Add `data` to the file, which has `held` bytes, in a directory that is there; its size then.
 
     When that fails the file is what it was: nothing of `data` is in it.
     """
-    make_directory(path.parent)
     try:
         handle = os.open(path, FLAGS, PRIVATE)
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from nightherd.mirror.envelope import Line, Translator, encode_line, result_line
 from nightherd.mirror.images import ExecutionImage, JobImage, TextsImage
-from nightherd.mirror.layout import MirrorLayout
+from nightherd.mirror.layout import MirrorLayout, make_directory
 from nightherd.mirror.memory import LiveJob, SessionMemory
 from nightherd.mirror.transcript_file import Held, append, examine
 from nightherd.model.event import Event, SystemEvent
@@ -37,6 +38,11 @@ class Transcripts:
     def __init__(self, layout: MirrorLayout, journals: Journals) -> None:
         self._layout = layout
         self._journals = journals
+        self._folders: dict[str, Path] = {}
+
+    def begin(self) -> None:
+        """A round begins: directories are looked at again, somebody may have put a link in their place."""
+        self._folders.clear()
 
     def follow(
         self, job_id: str, live: LiveJob, session: SessionMemory, ended: Ended | None
@@ -52,22 +58,35 @@ class Transcripts:
         name = _name(live, session, is_over=ended is not None)
         if name is None:
             return
-        writing = _Writing(self._layout, job_id, live, session, name)
+        folder = self._folder(session.image.working_directory)
+        writing = _Writing(folder, job_id, live, session, name)
         for event in events:
             renamed = _renamed(live, event)
             if renamed is not None:
                 writing.flush()
                 live.runtime_session_id = renamed
                 name = _name(live, session, is_over=False) or name
-                writing = _Writing(self._layout, job_id, live, session, name)
+                writing = _Writing(folder, job_id, live, session, name)
             writing.take(event)
         if ended is not None:
             summary = (ended.texts.summary if ended.texts else None) or ended.job.summary
             writing.end(result_line(ended.job, ended.execution, session=name, result=summary))
         writing.flush()
 
+    def _folder(self, working_directory: str) -> Path:
+        folder = self._folders.get(working_directory)
+        if folder is None:
+            folder = self._layout.transcripts(working_directory)
+            make_directory(folder)
+            self._folders[working_directory] = folder
+        return folder
+
     def _news(self, job_id: str, after: int) -> Iterable[Event]:
         """The events after `after`, for as little reading as it takes."""
+        if after == 0:
+            # Mostly a short job's whole record.
+            whole = self._journals.last(JobId(job_id), TAIL, load_blobs=True)
+            return whole if not whole or whole[0].seq == 1 else self._journals.read(JobId(job_id))
         newest = self._journals.last(JobId(job_id), 1)
         count = newest[-1].seq - after if newest else 0
         if count <= 0:
@@ -84,10 +103,10 @@ class _Writing:
     """One job's lines on their way into one transcript."""
 
     def __init__(
-        self, layout: MirrorLayout, job_id: str, live: LiveJob, session: SessionMemory, name: str
+        self, folder: Path, job_id: str, live: LiveJob, session: SessionMemory, name: str
     ) -> None:
-        self._path = layout.transcript(session.image.working_directory, name)
-        self._key = str(self._path.relative_to(layout.projects))
+        self._path = folder / f"{name}.jsonl"
+        self._key = f"{folder.name}/{name}.jsonl"
         self._job_id = job_id
         self._live = live
         self._session = session
