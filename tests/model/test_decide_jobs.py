@@ -19,10 +19,12 @@ from nightherd.model.change import (
     LoseExecution,
     RecordRuntimeSession,
     Refused,
+    ResumeJob,
     SaveCheckpoint,
     SettleExecution,
     StartExecution,
     SubmitJob,
+    SuspendExecution,
     Why,
 )
 from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint
@@ -35,10 +37,12 @@ from nightherd.model.job import (
     Job,
     JobStatus,
     JobTexts,
+    SuspendReason,
 )
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.suspension import Suspension
 from nightherd.model.trigger import TriggerType
 from nightherd.model.usage import Totals, Usage
 
@@ -259,6 +263,75 @@ class JobsMachine(RuleBasedStateMachine):
                 return
             is_last = before.restart_count == MAX_RESTARTS
             assert answer.job.status is (JobStatus.FAILED if is_last else JobStatus.PENDING)
+
+    @precondition(lambda self: self.has(JobStatus.RUNNING))
+    @rule(
+        which=likely,
+        any_job=jobs,
+        epoch_off=stale,
+        spent=totals,
+        reason=st.sampled_from(SuspendReason),
+        minutes=st.sampled_from([None, 0, 5]),
+    )
+    def suspend(
+        self,
+        which: int,
+        any_job: JobId,
+        epoch_off: int,
+        spent: Totals,
+        reason: SuspendReason,
+        minutes: int | None,
+    ) -> None:
+        id = self.pick(JobStatus.RUNNING, which, any_job)
+        epoch = self.epoch_of(id) + epoch_off
+        before = self.rows.get(Job, id)
+        total = plus(spent, self.recorded.get(id, Totals()))
+        until = None if minutes is None else self.now + timedelta(minutes=minutes)
+        wish = SuspendExecution(
+            job_id=id,
+            epoch=epoch,
+            at=self.now,
+            suspension=Suspension(reason=reason, message="enough", until=until),
+            last_seq=6,
+            total=total,
+            own=spent,
+        )
+
+        answer = self.apply_owned(wish, id, epoch)
+
+        if isinstance(answer, Applied):
+            self.recorded[id] = total
+            assert before is not None
+            assert answer.job is not None
+            if before.cancel_requested_at is not None:
+                assert answer.job.status is JobStatus.CANCELLED
+                return
+            assert answer.job.status is JobStatus.SUSPENDED
+            assert (answer.job.suspend_reason, answer.job.not_before) == (reason, until)
+            home = self.rows.get(Session, answer.job.session_id or "")
+            assert home is not None
+            assert home.status is SessionStatus.PAUSED
+
+    @precondition(lambda self: self.has(JobStatus.SUSPENDED))
+    @rule(which=likely, any_job=jobs, only_due=st.booleans(), prompt=st.sampled_from([None, "on"]))
+    def resume(self, which: int, any_job: JobId, only_due: bool, prompt: str | None) -> None:
+        id = self.pick(JobStatus.SUSPENDED, which, any_job)
+        job = self.rows.get(Job, id)
+        at = self.now
+
+        answer = self.apply(ResumeJob(job_id=id, at=at, prompt=prompt, only_due=only_due))
+
+        if job is None:
+            expect(answer, Why.MISSING)
+        elif job.status is not JobStatus.SUSPENDED:
+            expect(answer, Why.STATUS)
+        elif only_due and (job.not_before is None or job.not_before > at):
+            expect(answer, Why.TOO_EARLY)
+        else:
+            assert isinstance(answer, Applied)
+            assert answer.job is not None
+            assert (answer.job.status, answer.job.suspend_reason) == (JobStatus.PENDING, None)
+            assert answer.job.restart_count == job.restart_count
 
     @rule(id=jobs)
     def cancel(self, id: JobId) -> None:
