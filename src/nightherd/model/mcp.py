@@ -71,6 +71,11 @@ class InjectedMcpToolDef:
     def __post_init__(self) -> None:
         check_mcp_name(self.name)
 
+    @property
+    def whole_schema(self) -> dict[str, Any]:
+        """The schema with what every schema of an input has to say."""
+        return {"type": "object", "properties": {}, **self.input_schema}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedMcpServerDef:

@@ -53,7 +53,8 @@ class CliConversation:
         program = shutil.which(PROGRAM, path=request.environment.get("PATH", os.defpath))
         injected = injected_servers(request.agent, request.injected_servers)
         async with bridged(injected) as entries:
-            launch = launch_of(request, self._opening, program=program, injected=entries)
+            always = {name: {**entry, "alwaysLoad": True} for name, entry in entries.items()}
+            launch = launch_of(request, self._opening, program=program, injected=always)
             process = ClaudeProcess(launch, self._keepers, self._grace)
             try:
                 await process.start(as_line(user_message(self._opening.text)))

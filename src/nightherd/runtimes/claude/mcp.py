@@ -6,13 +6,20 @@ The configuration may hold secrets, so it goes by a file; a server that fails is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nightherd.model.agent import Agent
 from nightherd.model.capability import named_tools, whole_servers
-from nightherd.model.event import SystemEvent, describe
-from nightherd.model.mcp import InjectedMcpServerDef, McpServer, McpTransport, tool_name
+from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, describe
+from nightherd.model.mcp import (
+    InjectedMcpServerDef,
+    McpServer,
+    McpTransport,
+    split_tool_name,
+    tool_name,
+)
 from nightherd.model.system import Warned
 from nightherd.runtimes.claude.launch import InFile, Option
 
@@ -20,6 +27,9 @@ LONG_RUNNING_MS = 6 * 60 * 60 * 1000
 """How long a call of a tool that says it takes long may take."""
 WAITING = frozenset({"pending", "connected", "disabled"})
 """What may be said about a server that has not failed."""
+
+GONE = re.compile(r"connection closed|not connected|-32000", re.IGNORECASE)
+"""How Claude puts it that there is nobody at the other end."""
 
 Entry = Mapping[str, Any]
 
@@ -89,20 +99,40 @@ def mcp_environment(injected: Sequence[InjectedMcpServerDef]) -> dict[str, str]:
 
 
 class ServerNews:
-    """What Claude says about its servers: each that fails is told of once."""
+    """What is heard about servers: each that fails is told of once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._calls: dict[str | None, str] = {}
+        """The servers of calls that are not answered yet."""
 
     def hear(self, servers: object) -> Iterator[SystemEvent]:
-        """The warnings that a list of servers and their states comes to."""
+        """The warnings that a list of servers and their states, as Claude gives it, comes to."""
         for server in servers if isinstance(servers, list) else ():
             match server:
-                case {"name": str(name), "status": str(status)} if (
-                    status not in WAITING and name not in self._told
-                ):
-                    self._told.add(name)
-                    text = f"the MCP server {name} is not there ({status}); the run goes on without its tools"
-                    yield describe(Warned(code="mcp_server_failed", raw=dict(server)), text)
+                case {"name": str(name), "status": str(status)} if status not in WAITING:
+                    yield from self._warn(name, status)
                 case _:
                     pass
+
+    def see(self, event: Event) -> Iterator[SystemEvent]:
+        """The warning that follows from a call whose server went away in the middle of it."""
+        match event:
+            case ToolUseEvent(tool_name=name, tool_use_id=call):
+                server = split_tool_name(name)
+                if server is not None:
+                    self._calls[call] = server[0]
+            case ToolResultEvent(tool_use_id=call, success=success, error=error):
+                called = self._calls.pop(call, None)
+                if called is not None and not success and GONE.search(error or ""):
+                    yield from self._warn(called, error or "")
+            case _:
+                pass
+
+    def _warn(self, name: str, reason: str) -> Iterator[SystemEvent]:
+        if name not in self._told:
+            self._told.add(name)
+            text = (
+                f"the MCP server {name} is not there ({reason}); the run goes on without its tools"
+            )
+            yield describe(Warned(code="mcp_server_failed", raw={"name": name}), text)

@@ -148,10 +148,12 @@ def sdk_options(request: RuntimeRequest, store: SessionStore | None) -> ClaudeAg
     )
 
 
-def in_process(request: RuntimeRequest) -> dict[str, dict[str, str]]:
+def in_process(request: RuntimeRequest) -> dict[str, dict[str, Any]]:
     """How `claude` reaches the injected servers: through the SDK."""
     servers = injected_servers(request.agent, request.injected_servers)
-    return {server.name: {"type": "sdk", "name": server.name} for server in servers}
+    return {
+        server.name: {"type": "sdk", "name": server.name, "alwaysLoad": True} for server in servers
+    }
 
 
 def in_process_servers(request: RuntimeRequest) -> dict[str, McpServerConfig]:
@@ -172,9 +174,11 @@ def _sdk_tool(server: InjectedMcpServerDef, tool: InjectedMcpToolDef) -> SdkMcpT
             "is_error": answer.is_error,
         }
 
-    schema = {"type": "object", **tool.input_schema}
     return SdkMcpTool(
-        name=tool.name, description=tool.description, input_schema=schema, handler=handle
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.whole_schema,
+        handler=handle,
     )
 
 

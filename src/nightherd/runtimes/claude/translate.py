@@ -23,6 +23,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.runtimes.claude.answer import Answers
+from nightherd.runtimes.claude.denials import Denials
 from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
 from nightherd.runtimes.claude.outcome import Report, reported
@@ -49,6 +50,7 @@ class Translator:
         self._result: Message | None = None
         self._failed: Message | None = None
         self._api_error: Message = {}
+        self._denials = Denials()
         self._open_tasks = 0
         self._last_delay_ms: int | None = None
 
@@ -92,7 +94,9 @@ class Translator:
         kind = _text(message.get("type")) or ""
         translate = self._KINDS.get(kind)
         if translate is not None:
-            yield from translate(self, message)
+            for event in translate(self, message):
+                yield event
+                yield from self._servers.see(event)
         elif kind not in SILENT:
             yield _warning("unknown_message", f"claude sent a message of type {kind!r}", message)
 
@@ -160,6 +164,8 @@ class Translator:
         parent, uuid = _text(message.get("parent_tool_use_id")), _text(message.get("uuid"))
         for block in blocks:
             event = self._tool_result(block, parent) or _user_input(block)
+            if isinstance(event, ToolResultEvent):
+                yield from self._denials.in_tool_result(event.tool_use_id, event.error)
             if event is not None:
                 yield msgspec.structs.replace(
                     event, uuid=uuid, parent_tool_use_id=parent, index=0, end=True
@@ -204,6 +210,7 @@ class Translator:
             if subtype == "api_retry":
                 self._last_delay_ms = _whole(message.get("retry_delay_ms"))
             event = describe(*news(message))
+            self._denials.notice(event)
             yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
         elif subtype not in SILENT:
             yield _warning("unknown_message", f"claude sent system/{subtype}", message)
@@ -225,6 +232,7 @@ class Translator:
 
     def _keep_result(self, message: Message) -> Iterator[Event]:
         yield from self._answers.close()
+        yield from self._denials.in_result(message)
         self._spending.add(message)
         self._result = message
         if message.get("is_error") or message.get("subtype") != "success":

@@ -85,7 +85,7 @@ def _tools(server: InjectedMcpServerDef) -> list[Message]:
         {
             "name": tool.name,
             "description": tool.description,
-            "inputSchema": {"type": "object", **tool.input_schema},
+            "inputSchema": tool.whole_schema,
         }
         for tool in server.tools
     ]
