@@ -6,7 +6,7 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,10 +129,12 @@ class World:
         return await to_thread.run_sync(self._ask, method, path, body, port, headers)
 
     async def get(self, path: str, **headers: str) -> Answer:
-        return await self.ask("GET", path, **headers)
+        return await to_thread.run_sync(self._ask, "GET", path, None, None, headers)
 
-    async def post(self, path: str, body: bytes | dict[str, Any] | None = None, **headers: str) -> Answer:
-        return await self.ask("POST", path, body, **headers)
+    async def post(
+        self, path: str, body: bytes | dict[str, Any] | None = None, **headers: str
+    ) -> Answer:
+        return await to_thread.run_sync(self._ask, "POST", path, body, None, headers)
 
     async def run(self, agent: str = "hello", prompt: str = "world") -> JobId:
         """A job, done."""
@@ -204,6 +206,15 @@ async def served(
         world.ports = await tasks.start(run)
         yield world
         tasks.cancel_scope.cancel()
+
+
+async def until(check: Callable[[], Awaitable[bool]]) -> None:
+    """Returns once `check` holds; fails when it never does."""
+    for _ in range(int(PATIENCE_S / 0.02)):
+        if await check():
+            return
+        await anyio.sleep(0.02)
+    raise AssertionError("it never happened")
 
 
 def free_port() -> int:

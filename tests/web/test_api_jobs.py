@@ -1,0 +1,205 @@
+"""Jobs over HTTP: the same documents as the command line's, durable before they are answered, once per key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from nightherd.model.job import JobQuery
+from web.web_world import served, until
+
+
+def test_lists_are_the_command_lines_documents_in_pages(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            ids = [await world.submit(prompt=str(number)) for number in range(5)]
+
+            first = (await world.get("/v1/jobs?limit=2")).document
+            rest = (await world.get(f"/v1/jobs?limit=10&before={first['next_before']}")).document
+
+            assert first["schema"] == "nightherd/v1/jobs"
+            assert [row["id"] for row in first["data"]] == [ids[4], ids[3]]
+            assert [row["id"] for row in rest["data"]] == [ids[2], ids[1], ids[0]]
+            assert rest["next_before"] is None
+
+    anyio.run(main)
+
+
+def test_lists_are_narrowed_by_agent_and_status(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            done, waiting = await world.run(), await world.submit("slow")
+
+            by_agent = (await world.get("/v1/jobs?agent=slow")).data
+            by_status = (await world.get("/v1/jobs?status=completed")).data
+
+            assert [row["id"] for row in by_agent] == [waiting]
+            assert [row["id"] for row in by_status] == [done]
+
+    anyio.run(main)
+
+
+def test_a_job_is_shown_with_its_prompt_and_result(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.run(prompt="night")
+
+            shown = (await world.get(f"/v1/jobs/{job_id[4:]}")).data
+            newest = (await world.get("/v1/jobs/@last")).data
+
+            assert shown == newest
+            assert (shown["prompt"], shown["summary"]) == ("night", "Hello, night.")
+            assert [one["epoch"] for one in shown["executions"]] == [1]
+
+    anyio.run(main)
+
+
+def test_a_submitted_job_is_on_record_before_the_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            body = {"agent": "topical", "inputs": {"topic": "sheep"}, "priority": 3}
+
+            answer = await world.post("/v1/jobs", body)
+
+            assert answer.status == 201
+            assert answer.headers["location"] == f"/v1/jobs/{answer.data['id']}"
+            (job,) = world.site.workshop.reader.list_jobs(JobQuery())
+            texts = world.site.workshop.reader.find_texts(job.id)
+            assert texts is not None
+            assert (job.id, job.priority, texts.prompt) == (answer.data["id"], 3, "about sheep")
+            assert (job.trigger_type, job.status) == ("manual", "pending")
+
+    anyio.run(main)
+
+
+def test_one_key_makes_one_job_however_many_ask_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            answers = []
+
+            async def ask() -> None:
+                body = {"agent": "hello", "prompt": "once"}
+                answers.append(await world.post("/v1/jobs", body, idempotency_key="k"))
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(20):
+                    tasks.start_soon(ask)
+            other = await world.post(
+                "/v1/jobs", {"agent": "hello", "prompt": "other"}, idempotency_key="k"
+            )
+
+            assert sorted(answer.status for answer in answers) == [200] * 19 + [201]
+            assert len({answer.data["id"] for answer in answers}) == 1
+            assert len(world.site.workshop.reader.list_jobs(JobQuery())) == 1
+            assert (other.status, other.document["code"]) == (409, "refused")
+
+    anyio.run(main)
+
+
+def test_a_waiting_job_is_cancelled_at_once_and_done_again_as_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.submit("slow")
+
+            cancelled = await world.post(f"/v1/jobs/{job_id}/cancel")
+            again = await world.post(f"/v1/jobs/{job_id}/cancel")
+            retried = await world.post(f"/v1/jobs/{job_id}/retry")
+            early = await world.post(f"/v1/jobs/{retried.data['id']}/retry")
+
+            assert (cancelled.status, cancelled.data["status"]) == (200, "cancelled")
+            assert (again.status, again.document["code"]) == (409, "refused")
+            assert (retried.status, retried.data["status"]) == (201, "pending")
+            assert retried.data["id"] != job_id
+            assert early.status == 409
+
+    anyio.run(main)
+
+
+def test_a_running_job_is_stopped_by_its_worker(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world, anyio.create_task_group() as tasks:
+            job_id = await world.submit("slow")
+            tasks.start_soon(world.execute, job_id, "slow")
+
+            async def is_running() -> bool:
+                shown = await world.get(f"/v1/jobs/{job_id}")
+                return bool(shown.data["status"] == "running")
+
+            await until(is_running)
+
+            asked = await world.post(f"/v1/jobs/{job_id}/cancel")
+
+            assert (asked.status, asked.data["status"]) == (200, "running")
+            job = world.site.workshop.reader.find_job(job_id)
+            assert job is not None
+            assert job.cancel_requested_at is not None
+            tasks.cancel_scope.cancel()
+
+    anyio.run(main)
+
+
+def test_a_job_that_ended_goes_on_as_another_in_its_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.run()
+
+            on = await world.post(f"/v1/jobs/{job_id}/resume", {"prompt": "and the moon"})
+            waiting = await world.post(f"/v1/jobs/{on.data['id']}/resume")
+
+            assert on.status == 200
+            assert on.data["resumed_from"] == job_id
+            assert waiting.status == 409
+
+    anyio.run(main)
+
+
+def test_sessions_are_listed_and_shown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.run()
+
+            (row,) = (await world.get("/v1/sessions")).data
+            shown = (await world.get(f"/v1/sessions/{row['id']}")).data
+            missing = await world.get("/v1/sessions/sess-zzzzzzzz")
+
+            assert shown["jobs"] == [job_id]
+            assert (missing.status, missing.document["code"]) == (404, "session_not_found")
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("GET", "/v1/jobs/nothing", None, 404, "job_not_found"),
+        ("GET", "/v1/jobs/@last-failed", None, 404, "job_not_found"),
+        ("GET", "/v1/jobs?limit=0", None, 422, "malformed"),
+        ("GET", "/v1/jobs?status=dancing", None, 422, "malformed"),
+        ("GET", "/v1/jobs?before=99999999999999999999999", None, 422, "malformed"),
+        ("POST", "/v1/jobs", {"agent": "ghost"}, 404, "agent_not_found"),
+        ("POST", "/v1/jobs", {"agent": "slow", "colour": "red"}, 422, "malformed"),
+        ("POST", "/v1/jobs", {"agent": "slow", "priority": "3"}, 422, "malformed"),
+        ("POST", "/v1/jobs", {"agent": "slow", "prompt": "  "}, 400, "usage"),
+        ("POST", "/v1/jobs", {"agent": "topical"}, 400, "invalid_value"),
+        ("POST", "/v1/jobs", {"agent": "talker", "prompt": "x"}, 400, "usage"),
+        ("POST", "/v1/jobs", b"{", 422, "malformed"),
+        ("POST", "/v1/jobs/@last/cancel", None, 404, "job_not_found"),
+        ("DELETE", "/v1/jobs", None, 405, "method_not_allowed"),
+        ("GET", "/nothing/here", None, 404, "not_found"),
+    ],
+)
+def test_a_mistake_is_answered_with_a_problem(
+    tmp_path: Path, method: str, path: str, body: dict[str, str] | None, status: int, code: str
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            answer = await world.ask(method, path, body)
+
+            assert answer.headers["content-type"] == "application/problem+json"
+            found = answer.document
+            assert (answer.status, found["status"], found["code"]) == (status, status, code)
+            assert found["detail"]
+
+    anyio.run(main)
