@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import anyio
 import pytest
 
 from nightherd.testing.messages_api import MessagesApi
-from nightherd.testing.messages_script import Call, Say, Tokens
+from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 
 FLEET = """\
@@ -126,35 +127,42 @@ def test_next_job_of_a_persistent_agent_remembers(stage: ClaudeStage) -> None:
 
 
 def test_failure_of_the_api_fails_the_job(stage: ClaudeStage) -> None:
-    with MessagesApi(Say(text="x")) as api:
+    with MessagesApi(Refuse(status=401)) as api:
         herd = Herd(stage, api)
-    done = herd.nightherd("run", "helper", "-p", "make it")
-    job = herd.job()
+        done = herd.nightherd("run", "helper", "-p", "make it")
+        job = herd.job()
 
     assert done.returncode != 0
-    assert (job["status"], job["error"]["code"]) == ("failed", "network")
+    assert (job["status"], job["error"]["code"]) == ("failed", "auth_failed")
 
 
-def test_killed_claude_fails_its_job_and_the_record_stands(stage: ClaudeStage) -> None:
+def kill_claude(stage: ClaudeStage) -> None:
+    for pid in stage.processes():
+        if Path(f"/proc/{pid}/exe").resolve().name == "claude":
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.timeout(240)
+def test_job_of_a_killed_claude_goes_on_by_itself(stage: ClaudeStage) -> None:
     def kill(api: MessagesApi) -> None:
         if api.wait_until_asked(2, PATIENCE_S):
-            for pid in stage.processes():
-                if Path(f"/proc/{pid}/exe").resolve().name == "claude":
-                    os.kill(pid, signal.SIGKILL)
+            kill_claude(stage)
 
     call = Call("Bash", {"command": "echo once >> times"})
-    second = Say(text="never heard", hold=threading.Event())
-    with MessagesApi(Say(text="I begin", calls=(call,)), second) as api:
+    held = Say(text="never heard", hold=threading.Event())
+    with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="All done.")) as api:
         herd = Herd(stage, api)
         killer = threading.Thread(target=kill, args=(api,))
         killer.start()
-        herd.nightherd("run", "helper", "-p", "make it")
+        done = herd.nightherd("run", "helper", "-p", "make it", "--quiet")
         killer.join()
         job = herd.job()
 
-    assert (job["status"], job["error"]["code"]) == ("failed", "killed")
+    assert (done.returncode, done.stdout.strip()) == (0, "All done."), done.stderr
+    assert job["status"] == "completed"
     assert (stage.work / "times").read_text() == "once\n"
     assert [line["success"] for line in lines_of(herd.journal(), "tool_result")] == [True]
+    assert api.asked[2].texts.count("make it") == 1
 
 
 @pytest.mark.timeout(240)
@@ -199,6 +207,58 @@ def test_nothing_of_a_killed_worker_goes_on_not_even_a_daemon(stage: ClaudeStage
         assert not api.wait_until_asked(3, timeout_s=0)
     assert before > 2  # the worker, claude, and the daemon at least
     assert (stage.work / "times").read_text() == "once\n"
+
+
+@pytest.mark.timeout(240)
+def test_job_whose_tool_is_killed_hears_of_it_and_goes_on(stage: ClaudeStage) -> None:
+    def kill() -> None:
+        anyio.run(until, (stage.work / "pid").exists)
+        anyio.run(until, lambda: (stage.work / "pid").read_text().endswith("\n"))
+        os.kill(int((stage.work / "pid").read_text()), signal.SIGKILL)
+
+    slow = "import os, time; print(os.getpid(), file=open('pid', 'w'), flush=True); time.sleep(600)"
+    with MessagesApi(
+        Say(calls=(Call("Bash", {"command": f'python3 -c "{slow}"'}),)), Say(text="All done.")
+    ) as api:
+        herd = Herd(stage, api)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        herd.nightherd("run", "helper", "-p", "make it")
+        killer.join()
+        job = herd.job()
+
+    assert (job["status"], job["summary"]) == ("completed", "All done.")
+    assert [line["success"] for line in lines_of(herd.journal(), "tool_result")] == [False]
+
+
+@pytest.mark.timeout(240)
+def test_job_goes_on_after_worker_claude_and_tool_were_killed_and_claude_lost_its_memory(
+    stage: ClaudeStage,
+) -> None:
+    sleeping = "import time; time.sleep(600)"
+    once = Call("Bash", {"command": "echo once >> times"})
+    slow = Call("Bash", {"command": f"touch began; python3 -c '{sleeping}'"})
+    with MessagesApi(
+        Say(text="I begin", calls=(once,)), Say(text="Slowly.", calls=(slow,)), Say(text="Done.")
+    ) as api:
+        herd = Herd(stage, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            anyio.run(until, (stage.work / "began").exists)
+            for pid in stage.processes():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            worker.kill()
+        shutil.rmtree(stage.claude_home)
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["summary"]) == ("completed", "Done.")
+    assert (stage.work / "times").read_text() == "once\n"
+    texts = api.asked[2].texts
+    assert texts.count("make it") == 1
+    assert "I begin" in texts
+    assert stage.processes() == {}
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -32,6 +32,7 @@ SEEN = [
     (Report(text="exceeded", kind="max_output_tokens"), "output_limit"),
     (Report(text="x", status=401, kind="authentication_failed"), "auth_failed"),
     (Report(text="x", status=403), "auth_failed"),
+    (Report(text="OAuth token has expired. Please log in.", status=401), "token_expired"),
     (Report(text="x", status=404, kind="model_not_found"), "model_not_found"),
     (Report(text="x", status=429, kind="rate_limit"), "rate_limited"),
     (Report(text="x", status=529, kind="server_error"), "overloaded"),

@@ -17,9 +17,18 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.outcome import Tally
-from nightherd.model.system import Complete, Denied, Init, SystemSubtype, ToolProgress, Warned
+from nightherd.model.subagent import Plugin, Subagent
+from nightherd.model.system import (
+    Complete,
+    Denied,
+    HookRan,
+    Init,
+    SystemSubtype,
+    ToolProgress,
+    Warned,
+)
 from nightherd.testing.messages_api import MessagesApi
-from nightherd.testing.messages_script import Call, Say, Tokens
+from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import JOB, ClaudeStage
 
 
@@ -170,6 +179,7 @@ def test_denied_tool_is_not_run_even_where_all_is_allowed(stage: ClaudeStage) ->
     with MessagesApi(touch, Say(text="a pity")) as api:
         events = stage.run(api, permission_mode="bypassPermissions", denied_tools=("Bash",))
 
+    assert [denied.tool_name for denied in payloads(events, Denied)] == ["Bash"]
     (result,) = of_kind(events, ToolResultEvent)
     assert result.success is False
     assert not (stage.work / "made.txt").exists()
@@ -216,6 +226,92 @@ def test_endless_loop_ends_at_its_turns(stage: ClaudeStage) -> None:
     tally = tally_of(events)
     assert tally.turns == 2
     assert tally.usage.cost_microusd > 0
+
+
+def test_run_ends_when_its_money_is_spent(stage: ClaudeStage) -> None:
+    ls = Say(calls=(Call("Bash", {"command": "ls"}),), tokens=Tokens(input=1000, output=1000))
+    with MessagesApi(ls) as api:
+        events = stage.run(api, max_budget_microusd=100)
+
+    assert error_of(events).code == "limit"
+    # Claude looks after each turn: one goes beyond, no more.
+    assert len(api.asked) == 1
+    assert tally_of(events).usage.cost_microusd > 100
+
+
+def test_hook_of_the_place_decides_and_is_on_record(stage: ClaudeStage) -> None:
+    no = """echo '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "house rules"}}'"""
+    begun = {"hooks": [{"type": "command", "command": "echo welcome"}]}
+    before = {"matcher": "Bash", "hooks": [{"type": "command", "command": no}]}
+    settings = stage.work / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [before], "SessionStart": [begun]}}))
+    touch = Say(calls=(Call("Bash", {"command": "touch made.txt"}),))
+    with MessagesApi(touch, Say(text="a pity")) as api:
+        events = stage.run(api, permission_mode="bypassPermissions", setting_sources=("project",))
+
+    assert not (stage.work / "made.txt").exists()
+    (result,) = of_kind(events, ToolResultEvent)
+    assert (result.success, "house rules" in str(result.result)) == (False, True)
+    assert [hook.event for hook in payloads(events, HookRan)] == ["SessionStart"]
+    assert payloads(events, Complete)
+
+
+def test_helper_is_called_on_with_its_own_words(stage: ClaudeStage) -> None:
+    given = {
+        "description": "d",
+        "prompt": "look",
+        "subagent_type": "critic",
+        "run_in_background": False,
+    }
+    critic = Subagent(description="criticises", prompt="You are the critic.", tools=("Read",))
+    with MessagesApi(
+        Say(calls=(Call("Task", given),)), Say(text="all bad"), Say(text="so it is")
+    ) as api:
+        events = stage.run(api, subagents={"critic": critic})
+
+    assert payloads(events, Complete)
+    assert "You are the critic." in json.dumps(api.asked[1].body["system"])
+    assert {tool["name"] for tool in api.asked[1].body["tools"]} == {"Read"}
+
+
+def test_plugin_brings_its_commands(stage: ClaudeStage) -> None:
+    plugin = stage.root / "plug"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / ".claude-plugin" / "plugin.json").write_text('{"name": "plug", "version": "1.0.0"}')
+    (plugin / "commands").mkdir()
+    (plugin / "commands" / "greet.md").write_text("Greet the moon politely.\n")
+    with MessagesApi(Say(text="x")) as api:
+        stage.run(api, "/plug:greet", plugins=(Plugin(path=str(plugin)),))
+
+    assert any("Greet the moon" in text for text in api.asked[0].texts)
+
+
+def test_fallback_answers_when_the_model_is_overloaded(stage: ClaudeStage) -> None:
+    busy = Refuse(status=529, may_retry=True)
+    with MessagesApi(busy, busy, busy, Say(text="I can")) as api:
+        events = stage.run(
+            api,
+            model="claude-sonnet-4-5",
+            fallback_model="claude-haiku-4-5",
+            environment={"CLAUDE_CODE_MAX_RETRIES": "5"},
+        )
+
+    assert payloads(events, Complete)
+    assert (api.asked[0].body["model"], api.asked[-1].body["model"]) == (
+        "claude-sonnet-4-5",
+        "claude-haiku-4-5",
+    )
+
+
+def test_effort_and_sandbox_are_taken(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="x")) as api:
+        events = stage.run(
+            api, effort="low", sandbox={"enabled": True, "autoAllowBashIfSandboxed": True}
+        )
+
+    assert payloads(events, Complete)
+    assert api.asked[0].body["output_config"]["effort"] == "low"
 
 
 def test_answer_of_three_megabytes_is_one_event(stage: ClaudeStage) -> None:

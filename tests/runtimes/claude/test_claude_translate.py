@@ -432,6 +432,36 @@ def test_long_messages_that_are_not_understood_are_cut() -> None:
     assert len((event.extra or {})["raw"]) == 2000
 
 
+def denials(events: list[Event]) -> list[tuple[str, str | None]]:
+    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
+    return [(one.tool_name, one.tool_use_id) for one in found if isinstance(one, Denied)]
+
+
+def test_denial_is_told_once_however_often_it_is_said() -> None:
+    at_once = {"type": "system", "subtype": "permission_denied", "tool_name": "Bash"}
+    listed = [
+        {"tool_name": "Bash", "tool_use_id": "t-1", "tool_input": {}},
+        {"tool_name": "Write", "tool_use_id": "t-2", "tool_input": {}},
+        "nonsense",
+    ]
+
+    events = translate({**at_once, "tool_use_id": "t-1"}, result(permission_denials=listed))
+
+    assert denials(events) == [("Bash", "t-1"), ("Write", "t-2")]
+
+
+def test_call_of_a_tool_that_was_taken_away_is_a_denial() -> None:
+    said = "<tool_use_error>Error: No such tool available: Bash. Bash is disabled for this session."
+    block = {"type": "tool_result", "tool_use_id": "t-1", "content": said, "is_error": True}
+    unknown = {**block, "tool_use_id": "t-2", "content": "Error: No such tool available: Bosh"}
+    message = {"type": "user", "message": {"role": "user", "content": [block, unknown]}}
+
+    events = translate(message, result())
+
+    assert denials(events) == [("Bash", "t-1")]
+    assert [type(event) for event in events][:2] == [SystemEvent, ToolResultEvent]
+
+
 def test_open_background_tasks_are_counted() -> None:
     one = translator()
     changed = {"type": "system", "subtype": "background_tasks_changed"}

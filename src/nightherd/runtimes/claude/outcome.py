@@ -29,6 +29,8 @@ class Report:
     kind: str = ""
     """Claude's own word for the error: `rate_limit`, `billing_error` ..."""
     stop_reason: str = ""
+    retry_after_s: float | None = None
+    """How long Claude last waited before it tried again by itself: what the API had asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ FAILURES = (
     Failure(code="prompt_too_long", statuses=_statuses(413)),
     Failure(code="billing", kind="billing_error"),
     Failure(code="output_limit", kind="max_output_tokens"),
+    Failure(code="token_expired", text=r"[Tt]oken (has )?expired|token_expired"),
     Failure(code="auth_failed", statuses=_statuses(401, 403)),
     Failure(code="model_not_found", kind="model_not_found"),
     Failure(code="rate_limited", recoverable=True, statuses=_statuses(429)),
@@ -88,6 +91,9 @@ FAILURES = (
 )
 """What is reported, from the most telling to the least."""
 
+KEEP_A_CLOCK = frozenset({"rate_limited", "overloaded"})
+"""Failures that pass with time, and how much of it the API may have said."""
+
 OTHERWISE = Failure(code="claude_failed")
 """What no row says."""
 
@@ -100,7 +106,12 @@ def failure_of(report: Report) -> Failure:
 def reported(report: Report, *, usage: Mapping[str, Any] | None, uuid: str | None) -> ErrorEvent:
     """The event for a failure that Claude reported."""
     row = failure_of(report)
-    facts = {"recoverable": row.recoverable or None, "status": report.status, "usage": usage}
+    facts = {
+        "recoverable": row.recoverable or None,
+        "status": report.status,
+        "retry_after_s": report.retry_after_s if row.code in KEEP_A_CLOCK else None,
+        "usage": usage,
+    }
     return ErrorEvent(
         message=report.text,
         code=row.code,

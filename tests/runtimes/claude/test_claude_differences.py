@@ -1,0 +1,103 @@
+"""The same conversation through both runtimes: their records differ in ids, times and prices of time only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from components import Components
+from nightherd.model.event import Event
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Answer, Call, Refuse, Say, Tokens
+from runtimes.claude.claude_stage import ClaudeStage, make_stage
+
+OF_THE_RUN = frozenset({"uuid", "api_duration_ms", "runtime_session_id", "timestamp"})
+"""What no two runs have in common."""
+
+VARYING = re.compile(r"agentId: '?\w+|to: '\w+'|duration_ms: \d+")
+"""The same inside of texts: how Claude tells an agent of its subagent."""
+
+
+def plain(value: Any, stage: ClaudeStage) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: plain(inner, stage) for name, inner in value.items() if name not in OF_THE_RUN
+        }
+    if isinstance(value, list):
+        return [plain(inner, stage) for inner in value]
+    if isinstance(value, str):
+        return VARYING.sub("VARIES", value.replace(str(stage.root), "ROOT"))
+    return value
+
+
+def record(events: list[Event], stage: ClaudeStage) -> list[Any]:
+    found = [plain(msgspec.to_builtins(event), stage) for event in events]
+    for line in found:
+        if line.get("subtype") == "init":
+            assert line["extra"].pop("runtime") == stage.runtime
+    return found
+
+
+WORK = Say(
+    text="I try",
+    thinking="hm",
+    calls=(
+        Call("Bash", {"command": "echo made > made.txt; cat made.txt"}),
+        Call("Bash", {"command": "cat nothing-here"}),
+        Call("Read", {"file_path": "/nowhere"}),
+    ),
+    tokens=Tokens(input=100, output=20, cache_read=7),
+)
+TASK = Call(
+    "Task",
+    {"description": "d", "prompt": "look", "subagent_type": "general-purpose"}
+    | {"run_in_background": False},
+)
+
+CONVERSATIONS: dict[str, Callable[[], tuple[list[Answer], dict[str, Any]]]] = {
+    "tools": lambda: (
+        [WORK, Say(text="done")],
+        {"permission_mode": "bypassPermissions", "prompt": "-do @it /all"},
+    ),
+    "denials": lambda: (
+        [
+            Say(calls=(Call("Bash", {"command": "touch x"}), Call("Write", {"file_path": "y"}))),
+            Say(text="a pity"),
+        ],
+        {"permission_mode": "default", "denied_tools": ("Write",)},
+    ),
+    "subagent": lambda: (
+        [Say(calls=(TASK,)), Say(text="found"), Say(text="told")],
+        {"system_prompt": "Be brief."},
+    ),
+    "turns": lambda: ([Say(calls=(Call("Bash", {"command": "ls"}),))], {"max_turns": 2}),
+    "refused": lambda: ([Refuse(status=429, retry_after_s=1)], {}),
+    "gone": lambda: (
+        [Say(text="fine")],
+        {"runtime_session_id": "6e964430-d2f6-475a-9e64-5130a5c62256"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_both_runtimes_record_the_same(
+    tmp_path: Path, components: Components, slot: None, name: str
+) -> None:
+    records, asked = [], []
+    for runtime in ("cli", "sdk"):
+        root = tmp_path / runtime
+        root.mkdir()
+        stage = make_stage(root, components.claude(), runtime)
+        answers, request = CONVERSATIONS[name]()
+        with MessagesApi(*answers) as api:
+            records.append(record(stage.run(api, **request), stage))
+        asked.append([plain(one.body["messages"], stage) for one in api.asked])
+
+    assert records[0] == records[1]
+    assert records[0][-1]["type"] in ("system", "error")
+    assert len(asked[0]) == len(asked[1])
