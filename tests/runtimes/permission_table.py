@@ -154,7 +154,7 @@ CASES = (
         "allowed by name is approved in any form",
         (
             bash("python3 -c 1", True),
-            bash("echo x > {beside}/written.txt; ls", True, claude=False),  # still asks for paths
+            bash("echo x > {beside}/written.txt; ls", True),
             write(NEW, True),
             read(OUTSIDE, True),
         ),
