@@ -1,0 +1,177 @@
+"""Whole native jobs by the command: recorded, suspended, and not lost with their worker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
+from runtimes.native.native_stage import SECRET, NativeStage
+from runtimes.stage import until
+
+PATIENCE_S = 100
+
+FLEET = """\
+defaults: {runtime: native, model: "anthropic:claude-sonnet-5-5", working_directory: work}
+lease: 20s
+heartbeat: 2s
+agents:
+  - {name: helper, permission_mode: bypassPermissions}
+  - {name: keeper, session: {mode: persistent}}
+  - {name: miser, limits: {spend: 0.05}}
+"""
+
+
+class Herd:
+    """A fleet in a directory, and the command to run it with."""
+
+    def __init__(self, root: Path, api: MessagesApi) -> None:
+        self.root = root
+        self.work = root / "work"
+        self.work.mkdir()
+        (root / "nightherd.yaml").write_text(FLEET)
+        self._environment = {**NativeStage(self.work).environment(api), "HOME": str(root)}
+
+    def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "nightherd", *words],
+            cwd=self.root,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nightherd", *words],
+            cwd=self.root,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def job(self) -> dict[str, Any]:
+        """The last job, as the command shows it."""
+        found = json.loads(self.nightherd("jobs", "show", "@last", "--json").stdout)["data"]
+        assert isinstance(found, dict)
+        return found
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Every line on record of the only job."""
+        (path,) = self.root.glob(".nightherd/jobs/*.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_job_is_on_record_with_its_cost_and_without_its_secrets(tmp_path: Path) -> None:
+    call = Call("Bash", {"command": "printenv ANTHROPIC_API_KEY; echo made > made.txt"})
+    tokens = Tokens(input=1000, output=100)
+    with MessagesApi(Say(calls=(call,), tokens=tokens), Say(text="All done.")) as api:
+        herd = Herd(tmp_path, api)
+        done = herd.nightherd("run", "helper", "-p", "make it", "--quiet")
+        job = herd.job()
+
+    assert (done.returncode, done.stdout.strip()) == (0, "All done."), done.stderr
+    assert (herd.work / "made.txt").exists()
+    assert (job["status"], job["turns"]) == ("completed", 2)
+    assert job["usage"]["input_tokens"] == 1010
+    assert job["cost_usd"] > 0
+    assert "[secret:ANTHROPIC_API_KEY]" in api.asked[1].texts[-1]
+    everything = [path for path in tmp_path.glob(".nightherd/**/*") if path.is_file()]
+    assert not [path for path in everything if SECRET.encode() in path.read_bytes()]
+
+
+def test_the_next_job_of_a_session_remembers(tmp_path: Path) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="it was blue")) as api:
+        herd = Herd(tmp_path, api)
+        herd.nightherd("run", "keeper", "-p", "pick a colour")
+        done = herd.nightherd("run", "keeper", "-p", "which one?", "--quiet")
+
+    assert done.stdout.strip() == "it was blue", done.stderr
+    assert api.asked[1].texts == ["pick a colour", "blue", "which one?"]
+
+
+@pytest.mark.timeout(240)
+def test_a_job_whose_worker_was_killed_in_an_answer_goes_on(tmp_path: Path) -> None:
+    call = Call("Bash", {"command": "echo once >> times"})
+    held = Say(text="never heard", hold=threading.Event())
+    with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="All done.")) as api:
+        herd = Herd(tmp_path, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            worker.kill()
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["summary"]) == ("completed", "All done.")
+    assert (job["restart_count"], job["turns"]) == (1, 2)
+    assert job["usage"]["input_tokens"] == 20
+    assert (herd.work / "times").read_text() == "once\n"
+    assert api.asked[2].body["messages"] == api.asked[1].body["messages"]
+
+
+@pytest.mark.timeout(240)
+def test_a_job_whose_worker_was_killed_in_a_tool_hears_of_it(tmp_path: Path) -> None:
+    once = Call("Bash", {"command": "echo once >> times"})
+    slow = Call("Bash", {"command": "echo slow >> times; touch began; sleep 600"})
+    with MessagesApi(Say(calls=(once, slow)), Say(text="All done.")) as api:
+        herd = Herd(tmp_path, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            anyio.run(until, (herd.work / "began").exists)
+            worker.kill()
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["summary"]) == ("completed", "All done.")
+    assert (herd.work / "times").read_text() == "once\nslow\n"
+    (made, cut) = api.asked[1].body["messages"][-1]["content"]
+    assert made["is_error"] is False
+    assert "interrupted" in cut["content"][0]["text"]
+
+
+def test_a_failure_that_passes_is_tried_again(tmp_path: Path) -> None:
+    with MessagesApi(Refuse(status=529), Say(text="All done.")) as api:
+        herd = Herd(tmp_path, api)
+        done = herd.nightherd("run", "helper", "-p", "make it", "--quiet")
+
+    assert done.stdout.strip() == "All done.", done.stderr
+    assert len(api.asked) == 2
+
+
+def test_a_failure_that_does_not_pass_fails_the_job(tmp_path: Path) -> None:
+    with MessagesApi(Refuse(status=401)) as api:
+        herd = Herd(tmp_path, api)
+        done = herd.nightherd("run", "helper", "-p", "make it")
+        job = herd.job()
+
+    assert done.returncode != 0
+    assert (job["status"], job["error"]["code"]) == ("failed", "auth_failed")
+
+
+def test_a_job_is_suspended_before_it_could_spend_too_much(tmp_path: Path) -> None:
+    with MessagesApi(Say(text="never asked")) as api:
+        herd = Herd(tmp_path, api)
+        done = herd.nightherd("run", "miser", "-p", "make it")
+        job = herd.job()
+
+    assert api.asked == []
+    assert done.returncode == 6, done.stderr
+    assert job["status"] == "suspended"
