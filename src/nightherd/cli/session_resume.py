@@ -13,6 +13,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_resume import see_to_it, working_options
 from nightherd.cli.prompt import read_prompt
 from nightherd.cli.session_options import named_session, reading, session_argument
+from nightherd.cli.session_takeover import CLAUDE, take_in, taken_session
 from nightherd.engine.resuming import Wish
 from nightherd.engine.session_resume import resume_session
 from nightherd.engine.workshop import Workshop
@@ -66,6 +67,10 @@ def _resume(
 ) -> None:
     fleet = load_fleet_told(invocation_of(ctx), agent=session.agent, is_quiet=quiet)
     agent = find_agent(fleet, session.agent)
+    if session.runtime_type in CLAUDE and session.runtime_session_id is not None:
+        # Somebody may have gone on with it by hand: what they said comes before what is said now.
+        taken = take_in(invocation_of(ctx), session)
+        session = taken_session(invocation_of(ctx), session, taken)
 
     async def go_on(workshop: Workshop) -> Job:
         rescue = rescuer(workshop, fleet)

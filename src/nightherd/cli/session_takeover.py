@@ -20,7 +20,7 @@ from nightherd.errors import AgentNotFoundError, NotFoundError, RefusedError
 from nightherd.imports.claude_turns import turns_since
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
-from nightherd.views.sessions import find_session, up_to_now
+from nightherd.views.sessions import find_session, get_session, up_to_now
 from nightherd.wiring import kept_transcript, open_journals, open_workshop, system_clock
 
 PROGRAM = "claude"
@@ -110,6 +110,14 @@ async def _take_in(invocation: Invocation, session: Session) -> Job | None:
     async with open_workshop(state, fleet, invocation.environ) as workshop:
         events = turns_since(kept.lines(), known_uuids(session, workshop))
         return await record_hand_turns(session, events, agent, workshop)
+
+
+def taken_session(invocation: Invocation, session: Session, job: Job | None) -> Session:
+    """Where what was said by hand is on record: the session, or a branch of it."""
+    if job is None or job.session_id is None or job.session_id == session.id:
+        return session
+    with reading(invocation) as reader:
+        return get_session(reader, job.session_id)
 
 
 def _tell_taken(invocation: Invocation, job: Job | None) -> None:

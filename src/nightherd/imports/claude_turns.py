@@ -66,7 +66,7 @@ def _entry(line: bytes) -> Entry | None:
         return None  # an unfinished line, or one of another kind: nothing that was said
 
 
-def _chain(entries: dict[str | None, Entry], known: Collection[str]) -> list[Entry]:
+def _chain(entries: dict[str, Entry], known: Collection[str]) -> list[Entry]:
     """From after the last known line to the end, along the line that counts."""
     leaf = next((one for one in reversed(entries.values()) if _is_spoken(one)), None)
     found: list[Entry] = []
