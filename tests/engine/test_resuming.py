@@ -1,0 +1,356 @@
+"""Resuming: which job goes on, in which session, and what its runtime is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from engine.bench import AGENT, Bench, no_one, persistent
+from engine.yard import Yard
+from nightherd.engine.attend import attend
+from nightherd.engine.execution import carry_on
+from nightherd.engine.forking import AtMessage
+from nightherd.engine.rescue import RescueTerms, rescue, resumes_of
+from nightherd.engine.resuming import GO_ON, Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.stopper import Stopper
+from nightherd.engine.wakeups import wake_jobs
+from nightherd.errors import RefusedError, SessionNotFoundError
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.change import StartExecution
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    describe,
+)
+from nightherd.model.ids import SessionId, WorkerId
+from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.retry import RetryPolicy
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.session_terms import SessionTerms
+from nightherd.model.system import Init, Suspended, SystemSubtype
+from nightherd.ports import RuntimeRequest
+from nightherd.testing.runtime import ANSWER, PlayedRuntime
+
+ONCE = RetryPolicy(attempts=1)
+LIMITED = ErrorEvent(message="Slow down", code="rate_limited", extra={"recoverable": True})
+
+
+async def nobody_to_rescue() -> None:
+    """Everybody lives."""
+
+
+class RunsInTurn(PlayedRuntime):
+    """A runtime that plays another piece each time it is run."""
+
+    def __init__(self, *runs: Sequence[Event]) -> None:
+        super().__init__()
+        self.runs = runs
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        self.requests.append(request)
+        for event in self.runs[min(len(self.requests), len(self.runs)) - 1]:
+            await anyio.lowlevel.checkpoint()
+            yield event
+
+
+def bench_for(*runs: Sequence[Event], agent: Agent = AGENT) -> Bench:
+    bench = Bench(RunsInTurn(*runs), agent=agent)
+    bench.workshop = replace(bench.workshop, retry=ONCE)
+    return bench
+
+
+def resume(bench: Bench, job: Job, prompt: str | None = None) -> Job:
+    async def go() -> Job:
+        return await resume_job(
+            job.id, bench.agent, Wish(prompt=prompt), bench.workshop, rescue=nobody_to_rescue
+        )
+
+    return anyio.run(go)
+
+
+def session_of(bench: Bench, job: Job) -> Session:
+    found = bench.reader.find_session(job.session_id or SessionId(""))
+    assert found is not None
+    return found
+
+
+def asked(bench: Bench, job: Job) -> list[str | None]:
+    return [
+        event.content
+        for event in bench.journal(job.id)
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.USER_INPUT
+    ]
+
+
+def test_suspended_job_goes_on_as_the_same_job_and_is_told_what_was_said() -> None:
+    turn = AssistantEvent(content="half", turn=1, index=0, end=True)
+    bench = bench_for([turn, LIMITED], ANSWER)
+    waiting = bench.run()
+    assert waiting.suspend_reason is SuspendReason.ERROR
+
+    again = resume(bench, waiting, "Mind the gap")
+    ended = bench.execute(again.id)
+
+    assert (ended.id, ended.status, ended.epoch) == (waiting.id, JobStatus.COMPLETED, 2)
+    assert (ended.restart_count, ended.error, ended.suspend_reason) == (0, None, None)
+    last = bench.runtime.requests[-1]
+    assert (last.is_continued, last.follow_up, last.job_turns) == (True, "Mind the gap", 1)
+    assert asked(bench, ended) == ["Fix it", "Mind the gap"]
+
+
+def test_what_was_said_is_told_once_also_when_the_job_is_suspended_again() -> None:
+    answered = AssistantEvent(content="I will", turn=1, index=0, end=True)
+    bench = bench_for([LIMITED], [answered, LIMITED], ANSWER)
+    job = bench.run()
+    for prompt in ("Mind the gap", None):
+        job = resume(bench, job, prompt)
+        job = bench.execute(job.id)
+
+    assert job.status is JobStatus.COMPLETED
+    assert asked(bench, job) == ["Fix it", "Mind the gap"]
+    assert [one.follow_up for one in bench.runtime.requests] == [None, "Mind the gap", None]
+
+
+def test_what_was_said_is_told_again_as_long_as_it_is_not_answered() -> None:
+    bench = bench_for([LIMITED], [LIMITED], ANSWER)
+    job = bench.run()
+    for prompt in ("Mind the gap", None):
+        job = resume(bench, job, prompt)
+        job = bench.execute(job.id)
+
+    assert asked(bench, job) == ["Fix it", "Mind the gap"]
+    assert bench.runtime.requests[-1].follow_up == "Mind the gap"
+
+
+def test_job_that_has_ended_goes_on_as_a_new_one_in_its_session() -> None:
+    bench = bench_for(ANSWER, agent=persistent())
+    first = bench.run()
+
+    again = resume(bench, first, "And now?")
+
+    assert (again.resumed_from, again.session_id) == (first.id, first.session_id)
+    assert again.id != first.id
+    assert bench.execute(again.id).status is JobStatus.COMPLETED
+    assert asked(bench, again) == ["And now?"]
+
+
+def test_session_of_one_job_alone_is_read_only_and_goes_on_in_a_branch_of_its_end() -> None:
+    init = describe(Init(runtime="scripted", runtime_session_id="abc"))
+    bench = bench_for([init, *ANSWER])
+    first = bench.run()
+    before = session_of(bench, first)
+
+    again = resume(bench, first)
+    bench.execute(again.id)
+
+    branch = session_of(bench, again)
+    assert session_of(bench, first) == before
+    assert (branch.parent_session_id, branch.base_job_id) == (before.id, first.id)
+    assert branch.base_messages == first.messages
+    assert asked(bench, again) == [GO_ON]
+    fork = bench.runtime.requests[-1].fork
+    assert fork is not None
+    assert (fork.runtime_session_id, fork.at_uuid) == ("abc", None)
+
+
+def test_branch_at_a_message_names_it_as_the_runtime_does_and_keeps_no_more() -> None:
+    init = describe(Init(runtime="scripted", runtime_session_id="abc"))
+    said = AssistantEvent(content="one", turn=1, index=0, end=True, uuid="u-1")
+    more = AssistantEvent(content="two", turn=2, index=0, end=True, uuid="u-2")
+    bench = bench_for([init, said, more, *ANSWER[1:]])
+    first = bench.run()
+    session_id = first.session_id
+    assert session_id is not None
+
+    async def go() -> Job:
+        return await run_fork(
+            session_id, AtMessage(number=2), bench.agent, Wish(prompt="Else?"), bench.workshop
+        )
+
+    job = anyio.run(go)
+    bench.execute(job.id)
+
+    request = bench.runtime.requests[-1]
+    assert request.fork is not None
+    assert (request.fork.runtime_session_id, request.fork.at_uuid) == ("abc", "u-1")
+    assert (job.trigger_type.value, job.forked_from) == ("fork", first.id)
+    history = [event.content for event in request.history() if isinstance(event, AssistantEvent)]
+    assert history == ["one", "one", "two"]
+
+
+def test_history_is_everything_said_so_far_with_what_is_asked_now() -> None:
+    seen: list[list[str | None]] = []
+
+    class Looking(PlayedRuntime):
+        async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+            seen.append(
+                [
+                    event.content
+                    for event in request.history()
+                    if isinstance(event, AssistantEvent)
+                    or (
+                        isinstance(event, SystemEvent) and event.subtype is SystemSubtype.USER_INPUT
+                    )
+                ]
+            )
+            for event in ANSWER:
+                await anyio.lowlevel.checkpoint()
+                yield event
+
+    bench = Bench(Looking(), agent=persistent())
+    bench.run("first")
+    bench.run("second")
+
+    assert seen == [["first"], ["first", "done", "second"]]
+
+
+@pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.RUNNING])
+def test_job_that_goes_on_anyway_is_not_resumed(status: JobStatus) -> None:
+    bench = bench_for(ANSWER)
+    job = bench.submit().job
+    if status is JobStatus.RUNNING:
+        start = StartExecution(
+            job_id=job.id, worker=WorkerId("worker-otheraaa"), at=bench.clock.now()
+        )
+        anyio.run(bench.store.apply, [start])
+
+    with pytest.raises(RefusedError):
+        resume(bench, job)
+
+    assert bench.job(job.id).status is status
+
+
+def test_session_of_another_agent_and_a_session_that_is_not_there_are_refused() -> None:
+    bench = bench_for(ANSWER, agent=persistent())
+    job = bench.run()
+    session_id = job.session_id
+    assert session_id is not None
+
+    async def into(session: SessionId, agent: Agent) -> Job:
+        return await go_on_in(session, agent, Wish(prompt="x"), bench.workshop)
+
+    with pytest.raises(RefusedError, match="belongs to agent 'coder'"):
+        anyio.run(into, session_id, replace(AGENT, name="other"))
+    with pytest.raises(SessionNotFoundError):
+        anyio.run(into, SessionId("sess-nowhere1"), bench.agent)
+
+
+def test_job_that_waits_for_a_time_goes_on_by_itself_once_it_has_come() -> None:
+    later = ErrorEvent(
+        message="Later", code="rate_limited", extra={"recoverable": True, "retry_after_s": 3600}
+    )
+    bench = bench_for([later], ANSWER)
+    job = bench.run()
+
+    early = anyio.run(wake_jobs, bench.workshop)
+    bench.clock.advance(timedelta(hours=2))
+    due = anyio.run(wake_jobs, bench.workshop)
+    again = anyio.run(wake_jobs, bench.workshop)
+
+    assert (early, due, again) == (0, 1, 0)
+    assert bench.execute(job.id).status is JobStatus.COMPLETED
+
+
+def test_job_that_nobody_waits_for_is_handed_over_and_nothing_is_lost() -> None:
+    turn = AssistantEvent(content="half", turn=1, index=0, end=True)
+    bench = Bench(PlayedRuntime([turn], is_endless=True))
+    job = bench.submit().job
+
+    async def go() -> Job:
+        stopper = Stopper()
+        return await attend(
+            job.id,
+            bench.agent,
+            bench.workshop,
+            on_event=lambda event: (
+                stopper.hand_over() if isinstance(event, AssistantEvent) else None
+            ),
+            on_wait=lambda reason: None,
+            stopper=stopper,
+        )
+
+    handed = anyio.run(go)
+    bench.runtime = PlayedRuntime()
+    ended = bench.execute(job.id)
+
+    assert (handed.status, handed.restart_count, handed.turns) == (JobStatus.PENDING, 0, 1)
+    assert (ended.status, ended.epoch, ended.restart_count) == (JobStatus.COMPLETED, 2, 0)
+
+
+def test_worker_killed_between_the_last_word_and_the_row_leaves_a_job_that_waits() -> None:
+    yard = Yard()
+    job = yard.taken(yard.register("worker-goneaaaa", pid=7))
+    yard.dead.add(7)
+    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=f"{job.id}.1")  # type: ignore[arg-type]
+    until = yard.bench.clock.now() + timedelta(hours=1)
+    journal.append(
+        describe(Suspended(reason="rate_limit", code="rate_limited", until=until), "Later")
+    )
+    journal.close()
+
+    (rescued,) = anyio.run(rescue, yard.record, yard.terms)
+
+    assert (rescued.status, rescued.suspend_reason) == (
+        JobStatus.SUSPENDED,
+        SuspendReason.RATE_LIMIT,
+    )
+    assert (rescued.not_before, rescued.error, rescued.restart_count) == (until, "Later", 0)
+
+
+@pytest.mark.parametrize(
+    ("terms", "silent_s", "status"),
+    [
+        (SessionTerms(), 10_000, JobStatus.PENDING),
+        (SessionTerms(auto_resume=False), 1, JobStatus.FAILED),
+        (SessionTerms(resume_timeout=timedelta(hours=1)), 10, JobStatus.PENDING),
+        (SessionTerms(resume_timeout=timedelta(hours=1)), 10_000, JobStatus.FAILED),
+    ],
+)
+def test_lost_job_goes_on_by_itself_only_as_its_agent_says(
+    terms: SessionTerms, silent_s: int, status: JobStatus
+) -> None:
+    agent = replace(AGENT, session=replace(terms, mode=SessionMode.PERSISTENT))
+    yard = Yard(bench=Bench(agent=agent))
+    job = yard.taken(yard.register("worker-goneaaaa", pid=7))
+    yard.dead.add(7)
+    yard.advance(seconds=silent_s)
+    rules = resumes_of(Fleet(file="yard.yaml", agents={agent.name: agent}))
+    how = RescueTerms(
+        boot_id=yard.terms.boot_id,
+        max_restarts=5,
+        kill_all_marked=yard.terms.kill_all_marked,
+        resumes=rules,
+    )
+
+    (rescued,) = anyio.run(rescue, yard.record, how)
+
+    assert rescued.status is status
+    assert session_of(yard.bench, job).status is SessionStatus.PAUSED
+    if status is JobStatus.FAILED:
+        assert rescued.error_code == "interrupted"
+
+
+def test_job_taken_over_after_a_suspension_is_not_called_lost() -> None:
+    bench = bench_for([LIMITED], ANSWER)
+    job = bench.run()
+    resume(bench, job)
+    start = StartExecution(job_id=job.id, worker=bench.workshop.worker, at=bench.clock.now())
+    (answer,) = anyio.run(bench.store.apply, [start])
+    assert answer.job is not None
+
+    async def go(taken: Job) -> Job:
+        return await carry_on(taken, bench.agent, bench.workshop, on_event=no_one)
+
+    anyio.run(go, answer.job)
+
+    subtypes = [
+        event.subtype.value for event in bench.journal(job.id) if isinstance(event, SystemEvent)
+    ]
+    assert "recovered" not in subtypes
+    assert subtypes.count("resumed") == 1

@@ -1,0 +1,272 @@
+"""The library: a program opens a fleet, has jobs done, and reads what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+import nightherd
+from nightherd import (
+    Cancel,
+    JobQuery,
+    NightherdError,
+    Order,
+    RunnerResult,
+    SDKInitializationError,
+    open_fleet,
+    read_job_output,
+)
+from nightherd.errors import (
+    AgentNotFoundError,
+    ConfigNotFoundError,
+    JobTimeoutError,
+    MalformedResponseError,
+    SDKStreamingError,
+    SessionNotFoundError,
+    UsageError,
+)
+from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
+from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.system import End
+from nightherd.testing.state_values import submit
+
+FLEET = """\
+agents:
+  - name: teller
+    runtime: scripted
+    session: {mode: persistent}
+    script:
+      - say: "You said: ${prompt}"
+  - name: sleeper
+    runtime: scripted
+    default_prompt: sleep
+    script:
+      - say: good night
+      - sleep: 1h
+  - name: lost
+    runtime: scripted
+    default_prompt: go
+    working_directory: meadow
+    script:
+      - say: here
+"""
+
+
+@pytest.fixture
+def fleet_file(tmp_path: Path) -> Path:
+    file = tmp_path / "nightherd.yaml"
+    file.write_text(FLEET)
+    (tmp_path / "meadow").mkdir()
+    return file
+
+
+def test_job_is_recorded_before_it_runs_and_its_events_before_they_are_told(
+    fleet_file: Path,
+) -> None:
+    made: list[Job] = []
+    told: list[Event] = []
+
+    async def go() -> RunnerResult:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+
+            def on_job_created(job: Job) -> None:
+                made.append(fleet.job(job.id))
+
+            return await fleet.execute(
+                Order(agent="teller", prompt="moo"),
+                on_job_created=on_job_created,
+                on_message=told.append,
+            )
+
+    result = anyio.run(go)
+
+    assert (result.success, result.summary, result.error) == (True, "You said: moo", None)
+    assert [job.status for job in made] == [JobStatus.PENDING]
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+    assert result.duration_seconds is not None
+
+
+def test_events_are_read_and_followed_to_the_end(fleet_file: Path) -> None:
+    async def go() -> tuple[list[Event], list[Event]]:
+        followed: list[Event] = []
+
+        async def follow(job_id: str) -> None:
+            followed.extend([one async for one in read_job_output(state, job_id, follow=True)])
+
+        state = fleet_file.parent / ".nightherd"
+        async with open_fleet(fleet_file, environ={}) as fleet, anyio.create_task_group() as tasks:
+            job = await fleet.submit(Order(agent="teller", prompt="moo", dedupe_key="once"))
+            tasks.start_soon(follow, job.id)
+            result = await fleet.execute(Order(agent="teller", prompt="moo", dedupe_key="once"))
+        return [event async for event in read_job_output(state, result.job_id)], followed
+
+    read, followed = anyio.run(go)
+
+    assert read == followed
+    assert isinstance(read[-1], SystemEvent)
+    assert nightherd.is_terminal_message(read[-1])
+    assert not nightherd.is_terminal_message(AssistantEvent(content="x"))
+    assert nightherd.is_terminal_message(ErrorEvent(message="x"))
+    assert nightherd.is_terminal_message(describe(End(status="failed", exit_reason="error")))
+
+
+def test_cancelled_from_elsewhere_it_ends_as_cancelled(fleet_file: Path) -> None:
+    async def go() -> RunnerResult:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+            cancel = Cancel()
+
+            def stop_at_the_first_word(event: Event) -> None:
+                if isinstance(event, AssistantEvent):
+                    cancel()
+
+            return await fleet.execute(
+                Order(agent="sleeper"), on_message=stop_at_the_first_word, cancel=cancel
+            )
+
+    result = anyio.run(go)
+
+    assert (result.success, result.job.exit_reason) == (False, ExitReason.CANCELLED)
+    assert result.error_details is not None
+
+
+def test_failure_says_what_kind_it_is_and_can_be_raised(fleet_file: Path) -> None:
+    async def go() -> RunnerResult:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+            (fleet_file.parent / "meadow").rmdir()
+            return await fleet.execute(Order(agent="lost"))
+
+    result = anyio.run(go)
+
+    assert not result.success
+    details = result.error_details
+    assert details is not None
+    assert (details.type, details.code, details.recoverable, details.messages_received) == (
+        FailureType.INITIALIZATION,
+        "working_directory",
+        False,
+        0,
+    )
+    assert isinstance(result.error, SDKInitializationError)
+    assert (result.error.job_id, result.error.agent_name) == (result.job_id, "lost")
+    assert not result.error.is_missing_api_key()
+
+
+def test_resume_fork_queries_and_cancel(fleet_file: Path) -> None:
+    async def go() -> None:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+            first = await fleet.execute(Order(agent="teller", prompt="one"))
+            session = fleet.session(str(first.session_id))
+            forked = await fleet.execute(
+                Order(agent="teller", prompt="two", fork=session.id, at_message=0)
+            )
+            resumed = await fleet.resume(first.job_id, prompt="three")
+            waiting = await fleet.submit(Order(agent="sleeper", dedupe_key="once"))
+            same = await fleet.submit(Order(agent="sleeper", dedupe_key="once"))
+            ended = await fleet.cancel(waiting.id)
+
+            assert forked.summary == "You said: two"
+            assert forked.job.forked_from is None
+            assert resumed.job.resumed_from == first.job_id
+            assert resumed.session_id == first.session_id
+            assert same.id == waiting.id
+            assert ended.status is JobStatus.CANCELLED
+            assert len(fleet.jobs(JobQuery(agent="teller"))) == 3
+            assert len(fleet.sessions()) == 3
+
+    anyio.run(go)
+
+
+def test_what_makes_no_sense_is_an_error_and_leaves_nothing(fleet_file: Path) -> None:
+    async def go() -> None:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+            with pytest.raises(AgentNotFoundError):
+                await fleet.execute(Order(agent="nobody", prompt="x"))
+            with pytest.raises(SessionNotFoundError):
+                await fleet.execute(Order(agent="teller", prompt="x", resume="sess-nowhere1"))
+            with pytest.raises(UsageError):
+                await fleet.execute(Order(agent="teller", prompt="x", resume="a", fork="b"))
+            with pytest.raises(NightherdError):
+                await fleet.cancel("job-1999-01-01-aaaaaa")
+            assert fleet.jobs() == []
+
+    anyio.run(go)
+
+
+def test_directory_without_a_fleet_file_is_told(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with open_fleet(cwd=tmp_path, environ={}):
+            pass
+
+    with pytest.raises(ConfigNotFoundError):
+        anyio.run(go)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (TimeoutError(), ExitReason.TIMEOUT),
+        (RuntimeError("connect ETIMEDOUT 10.0.0.1"), ExitReason.TIMEOUT),
+        (RuntimeError("This operation was aborted"), ExitReason.CANCELLED),
+        (RuntimeError("Reached maximum turns (5)"), ExitReason.MAX_TURNS),
+        (SDKStreamingError("x", code="max_turns"), ExitReason.MAX_TURNS),
+        (RuntimeError("anything else"), ExitReason.ERROR),
+    ],
+)
+def test_errors_of_any_origin_have_an_exit_reason(error: Exception, reason: ExitReason) -> None:
+    assert classify_error(error) is reason
+
+
+def failed(code: str | None, reason: ExitReason = ExitReason.ERROR) -> Job:
+    job = submit(1).job
+    return Job(
+        id=job.id,
+        agent=job.agent,
+        trigger_type=job.trigger_type,
+        status=JobStatus.FAILED,
+        exit_reason=reason,
+        created_at=job.created_at,
+        error="it failed",
+        error_code=code,
+        messages=3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("missing_api_key", SDKInitializationError),
+        ("rate_limited", SDKStreamingError),
+        ("malformed_answer", MalformedResponseError),
+        ("never heard of", nightherd.RunnerError),
+    ],
+)
+def test_codes_become_errors_of_their_kind(code: str, kind: type[NightherdError]) -> None:
+    error = error_of(failed(code))
+
+    assert type(error) is kind
+
+
+def test_predicates_tell_what_may_pass() -> None:
+    limited = error_of(failed("rate_limited"))
+    gone = error_of(failed("network"))
+    long = error_of(failed("prompt_too_long"))
+
+    assert isinstance(limited, SDKStreamingError)
+    assert isinstance(gone, SDKStreamingError)
+    assert isinstance(long, SDKStreamingError)
+    assert (limited.is_rate_limited(), limited.is_connection_error()) == (True, False)
+    assert (gone.is_rate_limited(), gone.is_connection_error()) == (False, True)
+    assert [one.is_recoverable() for one in (limited, gone, long)] == [True, True, False]
+    assert isinstance(error_of(failed("timeout", ExitReason.TIMEOUT)), JobTimeoutError)
+
+
+def test_job_that_succeeded_has_no_error_and_every_code_has_a_kind() -> None:
+    assert details_of(submit(1).job) is None
+    assert error_of(submit(1).job) is None
+    details = details_of(failed("stalled"))
+    assert details is not None
+    assert (details.recoverable, details.messages_received) == (True, 2)
+    assert all(kind.type is not FailureType.UNKNOWN for kind in FAILURES.values())
