@@ -27,12 +27,13 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.agent_state import AgentState
     from nightherd.model.change import Answer, Change
     from nightherd.model.checkpoint import Checkpoint
-    from nightherd.model.event import Event
     from nightherd.model.delivery import Delivery
+    from nightherd.model.event import Event
     from nightherd.model.execution import Execution
     from nightherd.model.hook import HttpRequest, ShellCommand
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobTexts
+    from nightherd.model.limits import Used
     from nightherd.model.mcp import InjectedMcpServerDef
     from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
     from nightherd.model.session import Session, SessionQuery
@@ -140,7 +141,20 @@ class FleetReader(Protocol):
         """Workers that have not ended, by their own account."""
 
 
-class StateReader(JobReader, SessionReader, FleetReader, Protocol):
+class SpendingReader(Protocol):
+    """Questions about what was used."""
+
+    def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
+        """The jobs that a job has made, first to last."""
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        """What was used on a day, or ever: by an agent and for a schedule, where they are named."""
+
+    def used_below(self, job_id: JobId) -> Used:
+        """What all jobs below a job have used and set aside; `spawns` counts them."""
+
+
+class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, Protocol):
     """Every question about state, answered from one consistent store."""
 
     def close(self) -> None: ...

@@ -17,6 +17,7 @@ from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionS
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import JOB_LIFECYCLE, Job, JobStatus
 from nightherd.model.lifecycle import Lifecycle
+from nightherd.model.limits import Used
 from nightherd.model.schedule import SCHEDULE_LIFECYCLE, ScheduleState, Slot
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
@@ -25,6 +26,7 @@ from nightherd.model.session import (
     SessionMode,
     SessionStatus,
 )
+from nightherd.model.spending import Reservation, Spending, used_of
 from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
 
 RowT = TypeVar("RowT")
@@ -44,7 +46,7 @@ FIRST: dict[type, Any] = {
     Worker: WorkerStatus.ALIVE,
 }
 """Where a new row begins; agents and schedules have no row before something happens to them."""
-WRITTEN_ONCE = (Slot, Checkpoint, Delivery)
+WRITTEN_ONCE = (Slot, Delivery)
 
 
 class DictRows:
@@ -155,6 +157,30 @@ class DictRows:
     def next_checkpoint_number(self, job_id: JobId) -> int:
         return 1 + sum(row.job_id == job_id for row in self.all(Checkpoint))
 
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        found = Used()
+        for row in self.all(Spending):
+            is_asked_for = agent in (None, row.agent) and schedule in (None, row.schedule)
+            if is_asked_for and day in (None, row.day):
+                found += Used(spend=row.cost_microusd, turns=row.turns, tokens=row.tokens)
+        return found
+
+    def set_aside(self, *, besides: JobId, agent: str | None, schedule: str | None) -> Used:
+        found = Used()
+        for row in self.all(Reservation):
+            is_asked_for = agent in (None, row.agent) and schedule in (None, row.schedule)
+            if is_asked_for and row.job_id != besides:
+                found += Used(spend=row.cost_microusd, tokens=row.tokens)
+        return found
+
+    def used_below(self, job_id: JobId, *, besides: JobId) -> Used:
+        found = Used()
+        for job in self.all(Job):
+            if job.parent_job_id == job_id:
+                found += self.used_below(job.id, besides=besides)
+                found += Used() if job.id == besides else used_of(job) + Used(spawns=1)
+        return found
+
 
 def key_of(row: Any) -> str:
     """The row's key: its first field."""
@@ -169,6 +195,8 @@ def check_step(old: Any, new: Any) -> None:
         assert not isinstance(new, Job) or new.epoch == 0
         return
     assert kind not in WRITTEN_ONCE
+    if isinstance(new, Checkpoint):
+        assert (old.number, old.seq, old.epoch) == (new.number, new.seq, new.epoch)
     if kind in LIFECYCLES:
         lifecycle = LIFECYCLES[kind]
         assert old.status not in lifecycle.terminal

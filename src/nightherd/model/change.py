@@ -18,10 +18,12 @@ from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobTexts
+from nightherd.model.limits import Hit
 from nightherd.model.outcome import Outcome
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import Session
+from nightherd.model.spending import CountUsage, Reservation, Spending
 from nightherd.model.suspension import Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
@@ -38,6 +40,8 @@ Row = (
     | Delivery
     | Slot
     | Checkpoint
+    | Spending
+    | Reservation
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -284,6 +288,15 @@ class SaveCheckpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveCheckpoints:
+    """Take bookmarks of a job away. Their rows stay; the last one of a job that can go on is refused."""
+
+    job_id: JobId
+    numbers: tuple[int, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectJob:
     """The journal knows better than the row: the row becomes `job`, if it still is what was looked at."""
 
@@ -331,6 +344,8 @@ Change = (
     | PlanSchedule
     | OverrideSchedule
     | SaveCheckpoint
+    | RemoveCheckpoints
+    | CountUsage
     | CorrectJob
     | AdoptRows
     | RefreshAdopted
@@ -364,6 +379,8 @@ class Why(StrEnum):
     """There is no job that may be taken now."""
     TOO_LARGE = "too_large"
     """A bounded row would not be."""
+    OVER_BUDGET = "over_budget"
+    """What jobs may use together is used up; `hit` says what and how much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,6 +398,7 @@ class Refused:
     why: Why
     message: str
     job: Job | None = None
+    hit: Hit | None = None
 
 
 Answer = Applied | Refused

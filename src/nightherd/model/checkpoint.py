@@ -34,6 +34,8 @@ class Checkpoint:
     duration_ms: int = 0
     header: Mapping[str, Any] = field(default_factory=dict)
     """What else the resumed execution needs, bounded: limits, suspension, hooks."""
+    removed_at: datetime | None = None
+    """When it was taken away; lists leave it out."""
 
 
 def checkpoint_id(job_id: JobId, number: int) -> str:

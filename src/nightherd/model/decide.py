@@ -20,10 +20,12 @@ from nightherd.model.decisions import (
     records,
     schedules,
     sessions,
+    spending,
     suspending,
     workers,
 )
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.spending import CountUsage
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SubmitJob: schedules.submit,
@@ -49,6 +51,8 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     schedule_change.PlanSchedule: schedules.plan,
     schedule_change.OverrideSchedule: schedules.override,
     changes.SaveCheckpoint: records.save_checkpoint,
+    changes.RemoveCheckpoints: records.remove_checkpoints,
+    CountUsage: spending.count_usage,
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,
     changes.RefreshAdopted: records.refresh,

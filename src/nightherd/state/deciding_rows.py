@@ -10,9 +10,11 @@ from nightherd.db.connection import Database
 from nightherd.db.queries import Queries
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
+from nightherd.model.limits import Used
 from nightherd.model.session import Session, SessionKey, SessionMode
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.rows import SqliteRows
+from nightherd.state.spending import spent, used_below
 from nightherd.state.tables import time_text
 
 RowT = TypeVar("RowT")
@@ -79,3 +81,13 @@ class DecidingRows(SqliteRows):
 
     def next_checkpoint_number(self, job_id: JobId) -> int:
         return self.number("last_checkpoint_number", job_id) + 1
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        return spent(self, day, agent, schedule)
+
+    def set_aside(self, *, besides: JobId, agent: str | None, schedule: str | None) -> Used:
+        ((cost, tokens),) = self.values("set_aside", besides, agent, schedule)
+        return Used(spend=int(str(cost)), tokens=int(str(tokens)))
+
+    def used_below(self, job_id: JobId, *, besides: JobId) -> Used:
+        return used_below(self, job_id, besides)

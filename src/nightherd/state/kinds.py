@@ -11,6 +11,7 @@ from nightherd.model.execution import Execution
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session
+from nightherd.model.spending import Reservation, Spending
 from nightherd.model.worker import Worker
 from nightherd.state.tables import NAMES
 
@@ -26,6 +27,8 @@ KINDS = (
     ScheduleOverride,
     Slot,
     Delivery,
+    Spending,
+    Reservation,
 )
 
 TABLES: Mapping[type, str] = {kind: NAMES[kind.__name__] for kind in KINDS}

@@ -14,6 +14,7 @@ from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
+from nightherd.model.limits import Used
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
@@ -24,6 +25,7 @@ from nightherd.model.session import (
     SessionStatus,
     is_expired,
 )
+from nightherd.model.spending import Reservation, Spending, used_of
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.state.images import encode_images
 from nightherd.state.kinds import TABLES
@@ -141,6 +143,35 @@ class MemoryRows:
         mine = [row.number for row in self.all(Checkpoint) if row.job_id == job_id]
         return max(mine, default=0) + 1
 
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        found = Used()
+        for row in self.all(Spending):
+            if day in (None, row.day) and _of(row, agent, schedule):
+                found += Used(spend=row.cost_microusd, turns=row.turns, tokens=row.tokens)
+        return found
+
+    def set_aside(self, *, besides: JobId, agent: str | None, schedule: str | None) -> Used:
+        found = Used()
+        for row in self.all(Reservation):
+            if row.job_id != besides and _of(row, agent, schedule):
+                found += Used(spend=row.cost_microusd, tokens=row.tokens)
+        return found
+
+    def used_below(self, job_id: JobId, *, besides: str) -> Used:
+        found = Used()
+        for job in self.children(job_id):
+            found += self.used_below(job.id, besides=besides)
+            if job.id != besides:
+                held = self.get(Reservation, job.id)
+                aside = Used(spend=held.cost_microusd, tokens=held.tokens) if held else Used()
+                found += used_of(job) + aside + Used(spawns=1)
+        return found
+
+    def children(self, job_id: JobId) -> Sequence[Job]:
+        """The jobs that a job has made, first to last."""
+        mine = [job for job in self.all(Job) if job.parent_job_id == job_id]
+        return sorted(mine, key=lambda job: job.number)
+
 
 class MemoryReader:
     """Every question about one memory state."""
@@ -176,7 +207,17 @@ class MemoryReader:
 
     def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
         mine = [row for row in self._rows.all(Checkpoint) if row.job_id == job_id]
-        return sorted(mine, key=lambda checkpoint: checkpoint.number)
+        kept = [row for row in mine if row.removed_at is None]
+        return sorted(kept, key=lambda checkpoint: checkpoint.number)
+
+    def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
+        return self._rows.children(job_id)
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        return self._rows.spent(day, agent, schedule)
+
+    def used_below(self, job_id: JobId) -> Used:
+        return self._rows.used_below(job_id, besides="")
 
     def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
         found = [
@@ -298,6 +339,10 @@ class MemoryStore:
     def reader(self) -> MemoryReader:
         """A reader of what this store has; it goes on seeing every later change."""
         return MemoryReader(self._rows)
+
+
+def _of(row: Spending | Reservation, agent: str | None, schedule: str | None) -> bool:
+    return agent in (None, row.agent) and schedule in (None, row.schedule)
 
 
 def _same(one: SessionKey, other: SessionKey) -> bool:

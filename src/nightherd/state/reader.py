@@ -11,10 +11,12 @@ from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job
+from nightherd.model.limits import Used
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session, SessionQuery
 from nightherd.model.worker import Worker
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
+from nightherd.state.spending import spent, used_below
 from nightherd.state.tables import time_text
 
 
@@ -31,7 +33,20 @@ class SqliteReader(SqliteJobReader):
 
     def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
         rows = self._rows()
-        return rows.list(Checkpoint, "checkpoints_of_job", (job_id,)) if rows else ()
+        found = rows.list(Checkpoint, "checkpoints_of_job", (job_id,)) if rows else ()
+        return [one for one in found if one.removed_at is None]
+
+    def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
+        rows = self._rows()
+        return rows.list(Job, "jobs_of_parent", (job_id,)) if rows else ()
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        rows = self._rows()
+        return spent(rows, day, agent, schedule) if rows else Used()
+
+    def used_below(self, job_id: JobId) -> Used:
+        rows = self._rows()
+        return used_below(rows, job_id, "") if rows else Used()
 
     def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
         rows = self._rows()

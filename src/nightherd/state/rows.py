@@ -23,6 +23,8 @@ BY_KEY: Mapping[str, str] = {
     "Slot": "slot_by_key",
     "Delivery": "delivery_by_key",
     "Checkpoint": "checkpoint_by_key",
+    "Spending": "spending_by_key",
+    "Reservation": "reservation_by_key",
 }
 """The query that finds one row of each kind, by its class's name (see `tables.NAMES`)."""
 

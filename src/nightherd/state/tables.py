@@ -33,6 +33,8 @@ NAMES: Mapping[str, str] = {
     "ScheduleOverride": "schedule_overrides",
     "Slot": "slots",
     "Delivery": "deliveries",
+    "Spending": "spending",
+    "Reservation": "reservations",
 }
 """The table of every kind of row, by its class's name: listing jobs must not load every kind.
 

@@ -29,6 +29,7 @@ from nightherd.model.decisions.around import (
     session_of,
 )
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
 from nightherd.model.ids import SessionId, generate_execution_id
 from nightherd.model.job import (
@@ -203,7 +204,7 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
         error=shorten(outcome.error) if outcome.error is not None else None,
         error_code=outcome.error_code,
     )
-    written: list[Row] = [settled]
+    written: list[Row] = [settled, *used_up(job, change.total, change.at, rows)]
     texts = rows.get(JobTexts, job.id)
     if texts is not None and change.answer is not None:
         written.append(replace(texts, summary=change.answer))
@@ -238,7 +239,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
     if isinstance(job, Refused):
         return job
     after = counted(job, change.total, change.last_seq)
-    written: list[Row] = []
+    written: list[Row] = [*used_up(job, change.total, change.at, rows)]
     execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
     if execution is not None:
         lost = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.LOST)

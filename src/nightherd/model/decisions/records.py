@@ -12,6 +12,7 @@ from nightherd.model.change import (
     CorrectJob,
     RefreshAdopted,
     Refused,
+    RemoveCheckpoints,
     Row,
     SaveCheckpoint,
     Why,
@@ -39,6 +40,20 @@ def save_checkpoint(change: SaveCheckpoint, rows: Rows) -> Answer:
         number = last.number  # the same line: the later word counts
     saved = replace(checkpoint, id=checkpoint_id(job.id, number), number=number, epoch=job.epoch)
     return Applied(rows=(saved,), job=job)
+
+
+def remove_checkpoints(change: RemoveCheckpoints, rows: Rows) -> Answer:
+    """The bookmarks, taken away; those that are gone already are left as they are."""
+    job = rows.get(Job, change.job_id)
+    if job is None:
+        return Refused(why=Why.MISSING, message=f"there is no job {change.job_id}")
+    last = rows.next_checkpoint_number(job.id) - 1
+    if last in change.numbers and not job.is_terminal:
+        refusal = f"job {job.id} may go on from its last checkpoint"
+        return Refused(why=Why.STATUS, message=refusal, job=job)
+    found = [rows.get(Checkpoint, checkpoint_id(job.id, number)) for number in change.numbers]
+    there = [one for one in found if one is not None and one.removed_at is None]
+    return Applied(rows=tuple(replace(one, removed_at=change.at) for one in there), job=job)
 
 
 def correct(change: CorrectJob, rows: Rows) -> Answer:

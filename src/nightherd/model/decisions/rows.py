@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
+from nightherd.model.limits import Used
 from nightherd.model.session import Session, SessionKey
 
 RowT = TypeVar("RowT")
@@ -51,3 +52,12 @@ class Rows(Protocol):
     def next_job_number(self) -> int: ...
     def next_session_number(self) -> int: ...
     def next_checkpoint_number(self, job_id: JobId) -> int: ...
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        """What was used on a day, or ever: by an agent and for a schedule, where they are named."""
+
+    def set_aside(self, *, besides: JobId, agent: str | None, schedule: str | None) -> Used:
+        """What running jobs have set aside, leaving out `besides`."""
+
+    def used_below(self, job_id: JobId, *, besides: JobId) -> Used:
+        """What all jobs below a job have used and set aside, leaving out `besides`; `spawns` counts them."""

@@ -25,6 +25,7 @@ from nightherd.model.decisions.around import (
     session_of,
 )
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, shorten
@@ -39,7 +40,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         return job
     is_cancelled = job.cancel_requested_at is not None
     why = change.suspension
-    written: list[Row] = []
+    written: list[Row] = [*used_up(job, change.total, change.at, rows)]
     execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
     if execution is not None:
         finished = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED)

@@ -1,0 +1,1 @@
+SELECT * FROM reservations WHERE job_id = ?1;

@@ -1,0 +1,1 @@
+SELECT * FROM spending WHERE id = ?1;

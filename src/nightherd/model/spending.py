@@ -1,0 +1,90 @@
+"""Spending: what was used on which day, and what jobs may still use together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.limits import LimitName, Scope, Used
+from nightherd.model.money import FREE, MicroUsd
+from nightherd.model.usage import Totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """A row of what one agent used on one day, for one schedule or without."""
+
+    id: str
+    """`DAY/AGENT/SCHEDULE`."""
+    day: str
+    agent: str
+    schedule: str = ""
+    cost_microusd: MicroUsd = FREE
+    tokens: int = 0
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What a running job has set aside for what it does next; nothing when it does nothing."""
+
+    job_id: JobId
+    agent: str
+    schedule: str = ""
+    cost_microusd: MicroUsd = FREE
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A limit that several jobs share: of a day, of all days, or of the tree of jobs below `root`."""
+
+    scope: Scope
+    name: LimitName
+    maximum: int
+    day: str | None = None
+    agent: str | None = None
+    schedule: str | None = None
+    root: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountUsage:
+    """Count what a running job has used so far, and set aside what it may use next.
+
+    Refused with `OVER_BUDGET` when one of `budgets` would be gone beyond, or, with nothing asked for, is
+    used up. `total` and `last_seq` are as for `SettleExecution`.
+    """
+
+    job_id: JobId
+    epoch: int
+    at: datetime
+    total: Totals
+    last_seq: int
+    asked: Used = Used()  # noqa: RUF009 (a frozen value)
+    budgets: tuple[Budget, ...] = ()
+
+
+def day_of(at: datetime) -> str:
+    """The day of an instant, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d}"
+
+
+def next_day(at: datetime) -> datetime:
+    """When the next day begins, in UTC."""
+    today = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return today + timedelta(days=1)
+
+
+def spending_id(day: str, agent: str, schedule: str) -> str:
+    """The key of a day's row."""
+    return f"{day}/{agent}/{schedule}"
+
+
+def used_of(job: Job) -> Used:
+    """What a job's row says that it has used."""
+    return Used(
+        spend=job.cost_microusd, turns=job.turns, tokens=job.input_tokens + job.output_tokens
+    )
