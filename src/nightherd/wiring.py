@@ -17,6 +17,7 @@ from nightherd.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from datetime import timedelta
     from pathlib import Path
 
     from nightherd.engine.adopt import Desk, Pens
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
     from nightherd.model.agent import Fleet, RuntimeName
+    from nightherd.model.event import Event
     from nightherd.model.ids import JobId, RandomText
     from nightherd.model.session import Session
     from nightherd.ports import (
@@ -123,11 +125,13 @@ def check_runtime(name: RuntimeName) -> None:
         )
 
 
-def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path) -> Runtime:
+def runtime_for(
+    name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta
+) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
     more = {"transcripts": state_dir / "transcripts"} if name.value in TRANSCRIBED else {}
-    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers, **more))
+    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers, grace=grace, **more))
 
 
 def open_feed(state_dir: Path) -> ChangeFeed:
@@ -160,8 +164,23 @@ def open_mirror(state_dir: Path, fleet: Fleet | None = None) -> Mirror:
             open_journals(state_dir),
             clock=system_clock(),
             agents=tuple(fleet.agents) if fleet is not None else None,
+            conversation=partial(_conversation, state_dir),
         ),
     )
+
+
+def _conversation(state_dir: Path, session_id: str) -> Sequence[Event]:
+    """Everything said in a session; nothing when there is none by that id."""
+    conversation = import_module("nightherd.views.conversation")
+    journals, reader = open_journals(state_dir), open_reader(state_dir)
+    try:
+        session = reader.find_session(load("nightherd.model.ids:SessionId")(session_id))
+        if session is None:
+            return ()
+        parts = conversation.segments_of(reader, journals, session)
+        return list(conversation.events_of(journals, parts, load_blobs=False))
+    finally:
+        reader.close()
 
 
 def write_output_log(state_dir: Path, job_id: JobId) -> Path:
@@ -224,7 +243,9 @@ async def open_workshop(
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
-            runtimes=partial(runtime_for, keepers=keepers, state_dir=state_dir),
+            runtimes=partial(
+                runtime_for, keepers=keepers, state_dir=state_dir, grace=fleet.cancel_grace
+            ),
             can_run=can_run,
             clock=clock,
             random_text=random_text,

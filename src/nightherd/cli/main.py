@@ -28,6 +28,7 @@ COMMANDS = {
     "run": Entry("nightherd.cli.run:run", "Give an agent a piece of work and watch it."),
     "worker": Entry("nightherd.cli.worker:worker", "Run waiting jobs; take over lost ones."),
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
+    "agent": Entry("nightherd.cli.agent:agent", "What can be done with one agent."),
     "session": Entry("nightherd.cli.session:session", "The conversations that jobs go on in."),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
     "import": Entry(

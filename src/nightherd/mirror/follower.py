@@ -21,6 +21,7 @@ from nightherd.mirror.memory import VERSION, Memory, Pending, declare, fold
 from nightherd.mirror.output_log import write_output_log
 from nightherd.mirror.position import load_memory, save_memory
 from nightherd.mirror.scribe import Scribe
+from nightherd.mirror.session_context import Conversation
 from nightherd.mirror.wipe import output_logs, wipe
 from nightherd.model.ids import JobId
 from nightherd.ports import ChangeFeed, Clock, Journals, Wait
@@ -55,10 +56,11 @@ class MirrorFollower:
 
     Any number of processes may have one; the one that holds the lock writes, and when it dies another
     takes over. `agents` are the declared agents, None for those known before; `started_at` is when the
-    fleet was started, None for when it was before.
+    fleet was started, None for when it was before; `conversation` gives what was said in a session, None
+    where contexts are not kept.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (a port each)
         self,
         root: Path,
         feed: ChangeFeed,
@@ -69,6 +71,7 @@ class MirrorFollower:
         started_at: datetime | None = None,
         wait: Wait | None = None,
         calls: FileCalls = SYSTEM_CALLS,
+        conversation: Conversation | None = None,
     ) -> None:
         self._layout = MirrorLayout(root)
         self._feed = feed
@@ -76,7 +79,9 @@ class MirrorFollower:
         self._clock = clock
         self._agents = agents
         self._started_at = started_at
-        self._scribe = Scribe(self._layout, feed, journals, clock=clock, calls=calls)
+        self._scribe = Scribe(
+            self._layout, feed, journals, clock=clock, calls=calls, conversation=conversation
+        )
         self._lock = MirrorLock(self._layout.lock)
         self._work: _Work | None = None
         self._turn = threading.RLock()

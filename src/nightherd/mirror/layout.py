@@ -65,6 +65,10 @@ class MirrorLayout:
         """The file of a session id, or of an agent's name."""
         return self.sessions / safe_name(f"{name}.json")
 
+    def context(self, session_id: str) -> Path:
+        """What a session's next request would hold."""
+        return self.sessions / safe_name(f"{session_id}.context")
+
     def transcripts(self, working_directory: str) -> Path:
         """Where what was said in sessions of a working directory is."""
         return safe_child(self.projects, slug(working_directory))

@@ -19,8 +19,10 @@ from nightherd.mirror.job_file import job_text
 from nightherd.mirror.layout import MirrorLayout, make_directory
 from nightherd.mirror.memory import Memory, Pending, forget
 from nightherd.mirror.recall import recall_all, recall_at
+from nightherd.mirror.session_context import Conversation, context_text
 from nightherd.mirror.session_files import agent_session_document, session_document
 from nightherd.mirror.transcripts import Ended, Transcripts
+from nightherd.model.session import SessionStatus
 from nightherd.ports import ChangeFeed, Clock, Journals
 
 NOTICES = 100
@@ -38,7 +40,9 @@ class Scribe:
         *,
         clock: Clock,
         calls: FileCalls = SYSTEM_CALLS,
+        conversation: Conversation | None = None,
     ) -> None:
+        self._conversation = conversation
         self.unwritten: dict[str, str] = {}
         """Files that are behind, and why."""
         self.notices: deque[str] = deque(maxlen=NOTICES)
@@ -129,12 +133,27 @@ class Scribe:
         for session_id in sorted(pending.sessions):
             session = memory.sessions[session_id]
             document = session_document(session.image, session.jobs)
-            if self._write_json(session_id, document):
+            is_written = self._write_json(session_id, document)
+            if is_written and session.image.status == SessionStatus.PAUSED:
+                is_written = self._write_context(session_id)
+            if is_written:
                 pending.sessions.discard(session_id)
         for name in sorted(pending.agent_sessions):
             shown = memory.sessions.get(memory.agents[name].shown_session or "")
             if shown is None or self._write_json(name, agent_session_document(shown.image)):
                 pending.agent_sessions.discard(name)
+
+    def _write_context(self, session_id: str) -> bool:
+        if self._conversation is None:
+            return True
+        try:
+            text = context_text(self._conversation(session_id))
+        except NightherdError as error:
+            # What cannot be put together now never can: it is told, and holds nothing else up.
+            self.notices.append(f"no context of {session_id}: {error.message}")
+            return True
+        path = self._layout.context(session_id)
+        return self._attempt(str(path), lambda: self._replace(path, text))
 
     def _write_json(self, name: str, document: dict[str, object]) -> bool:
         def replace() -> None:
