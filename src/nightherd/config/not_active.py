@@ -29,7 +29,6 @@ class Waiting:
 CLAUDE = "running agents with Claude"
 WEBHOOKS = "webhooks"
 CONTAINERS = "containers"
-DAEMON = "the daemon"
 
 MODELS = frozenset({"native"})
 """Runtimes that use a model, but not through Claude; a script has no use for what models are told."""
@@ -61,7 +60,6 @@ AGENT_KEYS = (
     Waiting("working_directory.default_branch", "cloning of repositories"),
 )
 FLEET_KEYS = (
-    Waiting("cancel_grace", DAEMON),
     Waiting("working_directory", "cloning of repositories"),
     Waiting("docker", CONTAINERS),
     Waiting("web.session_expiry_hours", "the dashboard"),

@@ -30,6 +30,10 @@ from nightherd.config.schema.script import (
     EditInput,
     EditStep,
     FailStep,
+    GlobInput,
+    GlobStep,
+    GrepInput,
+    GrepStep,
     OtherStep,
     ReadInput,
     ReadStep,
@@ -84,6 +88,7 @@ def resolve_fleet(
         max_concurrent=settings.max_concurrent,
         lease=settings.lease,
         heartbeat=settings.heartbeat,
+        cancel_grace=settings.cancel_grace,
         max_restarts=settings.max_restarts,
         limits=resolve_limits(settings.limits),
         web=resolve_web(settings.web),
@@ -173,7 +178,7 @@ def resolve_step(step: AnyStep) -> Step:
             return Say(step.say)
         case ThinkStep():
             return Think(step.think)
-        case BashStep() | ReadStep() | WriteStep() | EditStep():
+        case BashStep() | ReadStep() | WriteStep() | EditStep() | GlobStep() | GrepStep():
             return UseTool(step.tool, tool_input(step))
         case SleepStep():
             return Sleep(step.sleep)
@@ -189,7 +194,9 @@ def resolve_step(step: AnyStep) -> Step:
             assert_never(step)
 
 
-def tool_input(step: BashStep | ReadStep | WriteStep | EditStep) -> dict[str, Any]:
+def tool_input(
+    step: BashStep | ReadStep | WriteStep | EditStep | GlobStep | GrepStep,
+) -> dict[str, Any]:
     """What the tool is called with: what was given, a timeout in milliseconds."""
     given: dict[str, Any]
     match step.input:
@@ -207,6 +214,16 @@ def tool_input(step: BashStep | ReadStep | WriteStep | EditStep) -> dict[str, An
                 "old_string": edit.old_string,
                 "new_string": edit.new_string,
                 "replace_all": edit.replace_all,
+            }
+        case GlobInput() as glob:
+            given = {"pattern": glob.pattern, "path": glob.path}
+        case GrepInput() as grep:
+            given = {
+                "pattern": grep.pattern,
+                "path": grep.path,
+                "glob": grep.glob,
+                "ignore_case": grep.ignore_case,
+                "mode": grep.mode,
             }
         case _:
             assert_never(step.input)

@@ -15,6 +15,7 @@ from nightherd.engine.execution import carry_on
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import RescueTerms, rescue
+from nightherd.engine.session_care import expire_sessions
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.wakeups import wake_jobs
 from nightherd.engine.workshop import Workshop
@@ -28,6 +29,8 @@ from nightherd.model.job import ExitReason, Job
 IDLE_S = 0.25
 WAKE_S = 1.0
 """How late a job that waits for a time may go on."""
+EXPIRE_S = 30.0
+"""How late a session that has expired may say so in its row."""
 MOST_AT_ONCE = 16
 """Jobs claimed in one transaction while there are plenty."""
 
@@ -102,6 +105,7 @@ class Shift:
             tasks.start_soon(self._oversee)
             tasks.start_soon(self._look_after_others)
             tasks.start_soon(self._wake_others)
+            tasks.start_soon(self._expire_sessions)
             async with anyio.create_task_group() as jobs:
                 await self._claim_on(jobs)
             tasks.cancel_scope.cancel()
@@ -216,6 +220,15 @@ class Shift:
             if woken:
                 self._freed.set()
             await anyio.sleep(WAKE_S)
+
+    async def _expire_sessions(self) -> None:
+        """Sessions that nobody goes on with are over."""
+        while True:
+            try:
+                await expire_sessions(self._workshop)
+            except NightherdError as error:
+                self._tell_trouble(error.message)
+            await anyio.sleep(EXPIRE_S)
 
     async def _rescue(self) -> None:
         for notice in self._workshop.state.take_notices():

@@ -121,6 +121,8 @@ class Fleet:
     """How many jobs may run at once, all agents together; None for as many as there are."""
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
+    cancel_grace: timedelta = timedelta(seconds=10)
+    """How long what is cancelled may take to end before it is killed."""
     limits: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
     max_restarts: int = 5

@@ -59,8 +59,9 @@ class FleetSettings(Model):
     heartbeat: Span = Field(
         timedelta(seconds=10), description="How often a worker says that it lives."
     )
-    cancel_grace: Span | None = Field(
-        None, description="How long a cancelled job may take to end; 10s when absent."
+    cancel_grace: Span = Field(
+        timedelta(seconds=10),
+        description="How long a cancelled job may take to end before its processes are killed.",
     )
     max_restarts: Whole = Field(5, description="Lost workers after which a job is given up.")
     durability: Literal["process", "checkpoint", "fsync"] = Field(
