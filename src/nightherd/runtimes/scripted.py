@@ -29,6 +29,8 @@ from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.mcp.client import McpClient
+from nightherd.runtimes.mcp.link import Surroundings
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import standard_tools
 from nightherd.runtimes.turn import PlannedTurn, failing_turn, plan_turn
@@ -85,6 +87,8 @@ class ScriptedRuntime:
                     if refusal is not None:
                         yield denial(turn.call, refusal)
                     yield await run.call(turn.call, refusal)
+                    for warning in run.warnings():
+                        yield warning
                     await request.at(TriggerPoint.POST_TOOLS)
                 if turn.failure is not None:
                     end = turn.failure
@@ -123,7 +127,22 @@ class _Run:
             "NIGHTHERD_WORKER_PID": str(os.getpid()),
         }
         self._has_processes = False
-        self._permissions = permissions_of(request.agent, real_path=os.path.realpath)
+        injected = tuple(request.injected_servers)
+        self._permissions = permissions_of(
+            request.agent, injected=injected, real_path=os.path.realpath
+        )
+        self._servers = McpClient(
+            request.agent.mcp_servers,
+            injected,
+            Surroundings(
+                directory=request.agent.working_directory,
+                environment=request.environment,
+                execution=request.execution,
+                keepers=keepers,
+                marks=self._marks,
+                grace=grace,
+            ),
+        )
 
     def begin(self) -> SystemEvent:
         """Who this is. A session that begins here is named after its job, also when the job is resumed."""
@@ -161,7 +180,7 @@ class _Run:
 
     def refusal(self, use: ToolUseEvent) -> str | None:
         """Why the agent may not make the call; None when it may."""
-        if use.tool_name not in self._tools:
+        if use.tool_name not in self._tools and not self._servers.has(use.tool_name):
             return None
         match decide(self._permissions, use.tool_name, use.input or {}):
             case Refused(reason):
@@ -184,6 +203,8 @@ class _Run:
 
     async def _run_tool(self, use: ToolUseEvent) -> ToolOutcome:
         tool = self._tools.get(use.tool_name)
+        if self._servers.has(use.tool_name):
+            return await self._servers.call(use.tool_name, use.input or {})
         if tool is None:
             return failed(f"there is no tool {use.tool_name}; there are {', '.join(self._tools)}")
         self._has_processes = self._has_processes or tool.starts_processes
@@ -199,8 +220,13 @@ class _Run:
         )
         return await tool.run(use.input, context)
 
+    def warnings(self) -> list[SystemEvent]:
+        """What has to be said about MCP servers since the last call."""
+        return self._servers.take_warnings()
+
     async def stop_processes(self) -> None:
         """End what tools have left running; nothing to do when no tool started anything."""
+        await self._servers.close()
         if self._has_processes:
             await self._keepers.stop(self._grace)
             # A tool that is not ours may have started something without a keeper.

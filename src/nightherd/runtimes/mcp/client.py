@@ -1,0 +1,255 @@
+"""The client: the servers of one run, declared and injected, for agents whose turns are our own.
+
+A server is reached when it is first needed, and again after it was lost. What goes wrong with one is the
+answer of the call that needed it, and once a warning; it never ends the run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import anyio
+
+from nightherd import __version__
+from nightherd.model.duration import format_duration
+from nightherd.model.event import SystemEvent, describe
+from nightherd.model.mcp import (
+    InjectedMcpServerDef,
+    McpServer,
+    McpTransport,
+    split_tool_name,
+    tool_name,
+)
+from nightherd.model.system import Warned
+from nightherd.runtimes.mcp.http_link import HttpLink, SseLink, connect
+from nightherd.runtimes.mcp.injected import call_injected
+from nightherd.runtimes.mcp.link import Link, LinkError, Surroundings, start_stdio
+from nightherd.runtimes.mcp.protocol import VERSIONS, Message
+from nightherd.runtimes.tools.tool import ToolOutcome, failed
+
+OPENING = timedelta(seconds=60)
+"""How long a server may take until it can be asked."""
+CALL = timedelta(minutes=10)
+"""How long a call may take when the server's `timeout` does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTool:
+    """A tool that a server offers."""
+
+    name: str
+    """The long one, with the server's."""
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+class McpClient:
+    """The servers of one run. `close` it in whatever way the run ends."""
+
+    def __init__(
+        self,
+        servers: Sequence[McpServer],
+        injected: Sequence[InjectedMcpServerDef],
+        where: Surroundings,
+    ) -> None:
+        self._declared = {server.name: _Connection(server, where) for server in servers}
+        self._injected = {server.name: server for server in injected}
+        self._warnings: list[SystemEvent] = []
+        self._told: set[str] = set()
+
+    def has(self, name: str) -> bool:
+        """Whether `name` is that of a tool of one of the servers, as far as the server goes."""
+        parts = split_tool_name(name)
+        return parts is not None and (parts[0] in self._injected or parts[0] in self._declared)
+
+    async def list_tools(self) -> list[FoundTool]:
+        """Every tool of every server that can be reached."""
+        found = [
+            FoundTool(
+                name=tool_name(server.name, tool.name),
+                description=tool.description,
+                input_schema=tool.whole_schema,
+            )
+            for server in self._injected.values()
+            for tool in server.tools
+        ]
+        for name, connection in self._declared.items():
+            if name in self._injected:
+                continue
+            try:
+                found += [found_tool(name, tool) for tool in await connection.list_tools()]
+            except LinkError as error:
+                self._warn(name, str(error))
+            except TimeoutError:
+                self._warn(name, "it did not say in time what it offers")
+        return found
+
+    async def call(self, name: str, input: Mapping[str, Any]) -> ToolOutcome:
+        """What the tool answers; a server that cannot be reached is a failed call."""
+        server, tool = split_tool_name(name) or ("", "")
+        given, connection = self._injected.get(server), self._declared.get(server)
+        if given is not None:
+            answer = await call_injected(given, tool, input)
+            return failed(answer.text) if answer.is_error else ToolOutcome(result=answer.text)
+        if connection is None:
+            return failed(f"there is no MCP server {server}")
+        try:
+            return outcome_of(await connection.call(tool, input))
+        except TimeoutError:
+            return failed(f"{name} took longer than {format_duration(connection.patience)}")
+        except LinkError as error:
+            self._warn(server, str(error))
+            return failed(f"the MCP server {server} is not there: {error}")
+
+    def take_warnings(self) -> list[SystemEvent]:
+        """What has to be said about servers since the last time."""
+        taken, self._warnings = self._warnings, []
+        return taken
+
+    async def close(self) -> None:
+        """Every server is let go. Cannot be cancelled."""
+        with anyio.CancelScope(shield=True):
+            for connection in self._declared.values():
+                await connection.close()
+
+    def _warn(self, name: str, reason: str) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            text = (
+                f"the MCP server {name} is not there ({reason}); the run goes on without its tools"
+            )
+            self._warnings.append(
+                describe(Warned(code="mcp_server_failed", raw={"name": name}), text)
+            )
+
+
+class _Connection:
+    """One declared server, open or not."""
+
+    def __init__(self, server: McpServer, where: Surroundings) -> None:
+        self._server = server
+        self._where = where
+        self._link: Link | None = None
+        self._numbers = itertools.count(1)
+        self._asking = anyio.Lock()
+        self.patience = server.timeout or CALL
+
+    async def list_tools(self) -> list[Mapping[str, Any]]:
+        async with self._asking:
+            with anyio.fail_after(OPENING.total_seconds()):
+                found: list[Mapping[str, Any]] = []
+                params: Message = {}
+                while True:
+                    result = await self._ask("tools/list", params)
+                    found += [one for one in result.get("tools", ()) if isinstance(one, Mapping)]
+                    if not result.get("nextCursor"):
+                        return found
+                    params = {"cursor": result["nextCursor"]}
+
+    async def call(self, tool: str, input: Mapping[str, Any]) -> Message:
+        async with self._asking:
+            await self._open()
+            with anyio.fail_after(self.patience.total_seconds()):
+                return await self._ask("tools/call", {"name": tool, "arguments": dict(input)})
+
+    async def close(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    async def _ask(self, method: str, params: Message) -> Message:
+        """The result of a request; a refusal by the server is an outcome of the tool, not of the link."""
+        link = await self._open()
+        request = self._request(method, params)
+        try:
+            answer = await link.ask(request)
+        except (LinkError, OSError) as error:
+            await self.close()
+            raise error if isinstance(error, LinkError) else LinkError(str(error)) from error
+        return result_in(answer)
+
+    async def _open(self) -> Link:
+        if self._link is None:
+            try:
+                with anyio.fail_after(OPENING.total_seconds()):
+                    self._link = await self._linked()
+                    await self._introduce(self._link)
+            except BaseException as error:
+                with anyio.CancelScope(shield=True):
+                    await self.close()
+                if isinstance(error, TimeoutError):
+                    raise LinkError("it did not answer in time") from error
+                if isinstance(error, OSError):
+                    raise LinkError(str(error)) from error
+                raise
+        return self._link
+
+    async def _linked(self) -> Link:
+        match self._server.transport:
+            case McpTransport.STDIO:
+                return await start_stdio(self._server, self._where)
+            case McpTransport.HTTP:
+                return HttpLink(self._server)
+            case McpTransport.SSE:
+                link = SseLink(self._server, connect(self._server.url or ""))
+                await link.open()
+                return link
+
+    async def _introduce(self, link: Link) -> None:
+        hello = {
+            "protocolVersion": VERSIONS[0],
+            "capabilities": {},
+            "clientInfo": {"name": "nightherd", "version": __version__},
+        }
+        answer = await link.ask(self._request("initialize", hello))
+        if "error" in answer:
+            raise LinkError("it does not want to be talked to")
+        await link.tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _request(self, method: str, params: Message) -> Message:
+        return {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
+
+
+def result_in(answer: Message) -> Message:
+    """What a request came to; one that the server refused came to an error."""
+    error = answer.get("error")
+    if isinstance(error, Mapping):
+        text = {"type": "text", "text": str(error.get("message", "refused"))}
+        return {"content": [text], "isError": True}
+    result = answer.get("result")
+    return dict(result) if isinstance(result, Mapping) else {}
+
+
+def outcome_of(result: Message) -> ToolOutcome:
+    """What a call came to, as text; what is no text is named."""
+    parts = result.get("content")
+    texts = [text_of(part) for part in parts] if isinstance(parts, list) else []
+    text = "\n".join(texts)
+    return failed(text or "the tool failed") if result.get("isError") else ToolOutcome(result=text)
+
+
+def text_of(part: Any) -> str:
+    """One part of an answer."""
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "resource", "resource": {"text": str(text)}}:
+            return text
+        case {"type": str(kind)}:
+            return f"[{kind}]"
+        case _:
+            return ""
+
+
+def found_tool(server: str, tool: Mapping[str, Any]) -> FoundTool:
+    """A tool as its server describes it."""
+    schema = tool.get("inputSchema")
+    return FoundTool(
+        name=tool_name(server, str(tool.get("name"))),
+        description=str(tool.get("description") or ""),
+        input_schema=schema if isinstance(schema, Mapping) else {"type": "object"},
+    )

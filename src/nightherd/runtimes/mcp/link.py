@@ -1,0 +1,155 @@
+"""Link: how the messages of the Model Context Protocol reach one server. One question at a time.
+
+Questions wait for their answers where they are asked; nothing runs beside them. What a server says in between
+is heard, and a request of its own is answered that it cannot be served here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from nightherd.model.mcp import McpServer
+from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.process import KeptProcess, kept_process
+from nightherd.runtimes.keeper.streams import Source
+from nightherd.runtimes.mcp.protocol import METHOD_NOT_FOUND, Message
+
+LONGEST_LINE = 64 * 1024 * 1024
+
+
+class LinkError(Exception):
+    """The server cannot be reached, or is not there any more."""
+
+
+class Link(Protocol):
+    """One server that can be talked to. `LinkError` and `OSError` mean that it cannot, any more."""
+
+    async def ask(self, message: Message) -> Message:
+        """The answer to a request. May be cancelled: an answer that comes later is for nobody."""
+
+    async def tell(self, message: Message) -> None:
+        """A message that is not answered."""
+
+    async def close(self) -> None:
+        """It is let go, with everything it started. Cannot be cancelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where the processes of servers run, and who ends them."""
+
+    directory: str
+    environment: Mapping[str, str]
+    execution: str
+    keepers: Keepers
+    marks: Mapping[str, str]
+    grace: timedelta
+
+
+class StdioLink:
+    """A server that is a process of ours, under a keeper."""
+
+    def __init__(self, process: KeptProcess, opened: AsyncExitStack) -> None:
+        self._process = process
+        self._opened = opened
+        self._lines = _Lines(process.stdout)
+
+    async def ask(self, message: Message) -> Message:
+        await self.tell(message)
+        while True:
+            line = await self._lines.next()
+            if line is None:
+                ending = await self._process.wait()
+                raise LinkError(f"it ended with exit code {ending.returncode}")
+            for heard in heard_in(line):
+                answer = answer_to(message["id"], heard)
+                if answer is not None:
+                    return answer
+                reply = reply_to(heard)
+                if reply is not None:
+                    await self.tell(reply)
+
+    async def tell(self, message: Message) -> None:
+        if self._process.stdin is not None:
+            await self._process.stdin.send(json.dumps(message).encode() + b"\n")
+
+    async def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await self._opened.aclose()
+
+
+async def start_stdio(server: McpServer, where: Surroundings) -> StdioLink:
+    """The server's process, started; `LinkError` when it cannot be."""
+    opened = AsyncExitStack()
+    try:
+        process = await opened.enter_async_context(
+            kept_process(
+                [server.command or "", *server.args],
+                cwd=where.directory,
+                env={**where.environment, **server.env},
+                execution=where.execution,
+                marks=where.marks,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # What it says there may be anything, also its secrets.
+                stderr=subprocess.DEVNULL,
+                grace=where.grace,
+                keepers=where.keepers,
+            )
+        )
+    except (OSError, ValueError) as error:
+        raise LinkError(f"it cannot be started: {error}") from error
+    return StdioLink(process, opened)
+
+
+class _Lines:
+    """Lines of a process, read one by one; a reader that is cancelled loses nothing."""
+
+    def __init__(self, source: Source | None) -> None:
+        self._source = source
+        self._rest = bytearray()
+
+    async def next(self) -> bytes | None:
+        """The next line; None when there will be none."""
+        while (end := self._rest.find(b"\n")) < 0:
+            chunk = b"" if self._source is None else await self._source.receive()
+            if not chunk or len(self._rest) > LONGEST_LINE:
+                return None
+            self._rest += chunk
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        return line
+
+
+def heard_in(text: bytes | str) -> Iterator[Mapping[str, Any]]:
+    """The messages in a line, or in the data of an event; what is none is passed over."""
+    try:
+        message = json.loads(text)
+    except ValueError:
+        return
+    for one in message if isinstance(message, list) else [message]:
+        if isinstance(one, Mapping):
+            yield one
+
+
+def answer_to(id: Any, message: Mapping[str, Any]) -> Message | None:
+    """The message, if it is the answer to request `id`."""
+    is_answer = message.get("id") == id and "method" not in message
+    return dict(message) if is_answer else None
+
+
+def reply_to(message: Mapping[str, Any]) -> Message | None:
+    """What a server's own request is answered: a ping with life, anything else with regret."""
+    if "method" not in message or "id" not in message:
+        return None
+    if message["method"] == "ping":
+        return {"jsonrpc": "2.0", "id": message["id"], "result": {}}
+    error = {"code": METHOD_NOT_FOUND, "message": "this client has no such method"}
+    return {"jsonrpc": "2.0", "id": message["id"], "error": error}
