@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from nightherd.model.agent_state import AgentState
-from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
@@ -285,15 +285,6 @@ class SaveCheckpoint:
 
     epoch: int
     checkpoint: Checkpoint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveCheckpoints:
-    """Take bookmarks of a job away. Their rows stay; the last one of a job that can go on is refused."""
-
-    job_id: JobId
-    numbers: tuple[int, ...]
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

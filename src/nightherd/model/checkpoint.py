@@ -38,6 +38,15 @@ class Checkpoint:
     """When it was taken away; lists leave it out."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveCheckpoints:
+    """Take bookmarks of a job away. Their rows stay; the last one of a job that can go on is refused."""
+
+    job_id: JobId
+    numbers: tuple[int, ...]
+    at: datetime
+
+
 def checkpoint_id(job_id: JobId, number: int) -> str:
     """The key of a job's n-th checkpoint."""
     return f"{job_id}#{number}"

@@ -13,6 +13,7 @@ from typing import Any
 from nightherd.model import change as changes
 from nightherd.model import schedule_change
 from nightherd.model.change import Answer, Change
+from nightherd.model.checkpoint import RemoveCheckpoints
 from nightherd.model.decisions import (
     claims,
     deliveries,
@@ -51,7 +52,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     schedule_change.PlanSchedule: schedules.plan,
     schedule_change.OverrideSchedule: schedules.override,
     changes.SaveCheckpoint: records.save_checkpoint,
-    changes.RemoveCheckpoints: records.remove_checkpoints,
+    RemoveCheckpoints: records.remove_checkpoints,
     CountUsage: spending.count_usage,
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,

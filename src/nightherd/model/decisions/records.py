@@ -12,12 +12,16 @@ from nightherd.model.change import (
     CorrectJob,
     RefreshAdopted,
     Refused,
-    RemoveCheckpoints,
     Row,
     SaveCheckpoint,
     Why,
 )
-from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint, checkpoint_id
+from nightherd.model.checkpoint import (
+    HEADER_LIMIT,
+    Checkpoint,
+    RemoveCheckpoints,
+    checkpoint_id,
+)
 from nightherd.model.decisions.around import owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
