@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.execution import Execution
     from nightherd.model.hook import HttpRequest, ShellCommand
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
-    from nightherd.model.job import Job, JobQuery, JobTexts
+    from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
     from nightherd.model.limits import Used
     from nightherd.model.mcp import InjectedMcpServerDef
     from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
@@ -127,6 +127,9 @@ class FleetReader(Protocol):
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
         """Whether a job of one of `agents` waits; cheap enough to ask all the time."""
+
+    def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
+        """How many jobs have not ended, by agent and status; what has ended costs nothing."""
 
     def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
         """The worker's running jobs, first submitted first."""

@@ -17,7 +17,7 @@ from nightherd.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from pathlib import Path
 
     from nightherd.engine.adopt import Desk, Pens
@@ -154,8 +154,8 @@ def kept_transcript(
     )
 
 
-def open_mirror(state_dir: Path, fleet: Fleet | None = None) -> Mirror:
-    """The readable files of `state_dir`; a fleet's agents are in them before their first job."""
+def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:
+    """The readable files of `state_dir`; a fleet's agents are in them, and `at` when it was started."""
     return cast(
         "Mirror",
         load("nightherd.mirror.follower:MirrorFollower")(
@@ -165,6 +165,7 @@ def open_mirror(state_dir: Path, fleet: Fleet | None = None) -> Mirror:
             clock=system_clock(),
             agents=tuple(fleet.agents) if fleet is not None else None,
             conversation=partial(_conversation, state_dir),
+            started_at=at,
         ),
     )
 
@@ -201,7 +202,7 @@ def lease_terms(fleet: Fleet) -> LeaseTerms:
 
 @asynccontextmanager
 async def open_workshop(
-    state_dir: Path, fleet: Fleet, environ: Mapping[str, str]
+    state_dir: Path, fleet: Fleet, environ: Mapping[str, str], started_at: datetime | None = None
 ) -> AsyncIterator[Workshop]:
     """Everything running jobs needs, on `state_dir`; what it opened is closed when the context ends.
 
@@ -211,7 +212,6 @@ async def open_workshop(
         raise RefusedError("Windows is not supported; run nightherd under WSL")
     environment = {**fleet.environment, **environ}
     clock = system_clock()
-    random_text = load("nightherd.host.randomness:random_text")
     load("nightherd.state.directory:init_state_directory")(state_dir)
     state: StateWriter = load("nightherd.state.store:SqliteStore")(
         state_dir,
@@ -220,14 +220,14 @@ async def open_workshop(
         durability=fleet.durability,
     )
     reader = open_reader(state_dir)
-    mirror = open_mirror(state_dir, fleet) if fleet.mirror else None
+    mirror = open_mirror(state_dir, fleet, started_at) if fleet.mirror else None
     async with AsyncExitStack() as opened:
         opened.push_async_callback(state.close)
         opened.callback(reader.close)
         if mirror is not None:
             mirror.start()
             opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
-        worker = load("nightherd.model.ids:generate_worker_id")(random_text)
+        worker = load("nightherd.model.ids:generate_worker_id")(random_text())
         process = load("nightherd.host.process:this_process")()
         terms = lease_terms(fleet)
         # They act a little before the lease is over: by then nothing of ours may still run.
@@ -248,7 +248,7 @@ async def open_workshop(
             ),
             can_run=can_run,
             clock=clock,
-            random_text=random_text,
+            random_text=random_text(),
             worker=worker,
             lease=lease,
             environment=environment,
@@ -331,8 +331,7 @@ async def open_record(state_dir: Path) -> AsyncIterator[Record]:
 def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Check]:
     """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
     clock, now = record.clock, record.clock.now()
-    state_checks = load("nightherd.state.checks:state_checks")
-    quick, deep = state_checks(state_dir, clock, now, on_step)
+    quick, deep = load("nightherd.state.checks:state_checks")(state_dir, clock, now, on_step)
     kill_marked = load("nightherd.runtimes.marked:kill_marked")
     agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
     mirror = load("nightherd.mirror.checkup:mirror_check")(state_dir, now, open_mirror(state_dir))

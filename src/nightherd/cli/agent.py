@@ -1,22 +1,125 @@
-"""`nightherd agent`: what can be done with one agent of the fleet."""
+"""`nightherd agent`: the agents, where they stand, and forgetting an error."""
 
 from __future__ import annotations
 
+import anyio
 import click
 
+from nightherd.cli.complete import complete_agents
+from nightherd.cli.errand import find_agent
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import json_option
+from nightherd.cli.status import agent_table, look
+from nightherd.cli.text import absolute, neutralise
+from nightherd.errors import RefusedError
+from nightherd.model.change import Refused, ResetAgent
+from nightherd.views.fleet import AgentView, agent_row
+from nightherd.views.schedules import list_views, schedule_row
+from nightherd.wiring import open_reader, open_record, system_clock
 
 
 @click.group(
     "agent",
     cls=LazyGroup,
     entries={
+        "list": Entry("nightherd.cli.agent:list_agents", "Every agent; also just `agent`."),
+        "show": Entry("nightherd.cli.agent:show", "One agent: state, schedules, settings."),
+        "reset": Entry("nightherd.cli.agent:reset", "Forget the error of an agent."),
         "resume": Entry(
             "nightherd.cli.session_resume:agent_resume", "Go on in the session it used last."
         ),
     },
-    no_args_is_help=True,
-    epilog="Example: nightherd agent resume coder",
+    default="list",
+    epilog="Example: nightherd agent show hello",
 )
 def agent() -> None:
-    """What can be done with one agent of the fleet."""
+    """The agents of the fleet and where they stand."""
+
+
+@click.command("list", epilog="Example: nightherd agent list --json")
+@json_option
+@click.pass_obj
+def list_agents(invocation: Invocation) -> None:
+    """Every agent that is declared or ever worked."""
+    screen, now = invocation.screen, system_clock().now()
+    fleet = load_fleet_told(invocation)
+    view = look(invocation.state_directory(), fleet.agents)
+    if screen.is_json:
+        screen.document("agents", [agent_row(one) for one in view.agents], now)
+        return
+    if not view.agents:
+        screen.say("the fleet has no agents")
+        return
+    screen.show(agent_table(view.agents, screen, now))
+
+
+@click.command("show", epilog="Example: nightherd agent show hello")
+@click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, agent: str) -> None:
+    """One agent: where it stands and its schedules."""
+    screen, now = invocation.screen, system_clock().now()
+    view, schedules = _view(invocation, agent)
+    row = {**agent_row(view), "schedules": schedules}
+    if screen.is_json:
+        screen.document("agent", row, now)
+        return
+    state = view.state
+    lines = [
+        ("agent", state.name),
+        ("status", state.status.value),
+        ("job", state.current_job or "-"),
+        ("last job", state.last_job or "-"),
+        ("waiting", str(view.waiting)),
+        ("next", f"{state.next_schedule or '-'} {absolute(state.next_trigger_at)}"),
+        ("runtime", row["runtime"] or "-"),
+        ("about", state.error_message or row["description"] or "-"),
+    ]
+    for label, text in lines:
+        screen.show(f"{label.ljust(10)}{neutralise(str(text))}")
+    for schedule in schedules:
+        rule = schedule["rule"] or "by hand"
+        screen.show(f"{'schedule'.ljust(10)}{schedule['name']}: {rule}, {schedule['status']}")
+
+
+@click.command("reset", epilog="Example: nightherd agent reset hello")
+@click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
+@json_option
+@click.pass_obj
+def reset(invocation: Invocation, agent: str) -> None:
+    """Forget the error of an agent, so that it shows as idle again."""
+    fleet = load_fleet_told(invocation)
+    name = find_agent(fleet, agent).name
+
+    async def forget() -> None:
+        async with open_record(invocation.state_directory()) as record:
+            (answer,) = await record.state.apply([ResetAgent(agent=name)])
+            if isinstance(answer, Refused):
+                raise RefusedError(answer.message, hint="nightherd agent list")
+
+    anyio.run(forget)
+    screen, now = invocation.screen, system_clock().now()
+    view, schedules = _view(invocation, name)
+    if screen.is_json:
+        screen.document("agent", {**agent_row(view), "schedules": schedules}, now)
+        return
+    screen.show(f"{name} is {view.state.status.value}")
+
+
+def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[dict[str, object]]]:
+    fleet, now = load_fleet_told(invocation), system_clock().now()
+    found = find_agent(fleet, name)
+    state_dir = invocation.state_directory()
+    fleet_view = look(state_dir, {found.name: found})
+    view = next(one for one in fleet_view.agents if one.state.name == found.name)
+    reader = open_reader(state_dir)
+    try:
+        schedules = [
+            schedule_row(one) for one in list_views(reader, fleet, now) if one.agent is found
+        ]
+    finally:
+        reader.close()
+    return view, schedules

@@ -63,6 +63,22 @@ def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete:
         return []
 
 
+def complete_schedules(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The fleet's schedules that begin so, as AGENT/NAME."""
+    try:
+        invocation = _invocation(ctx)
+        loaded = load("nightherd.config.load:load_fleet")(
+            invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd
+        )
+        agents = loaded.fleet.agents.values()
+        names = [f"{agent.name}/{name}" for agent in agents for name in agent.schedules]
+        return [name for name in names if name.startswith(incomplete)]
+    except Exception:  # noqa: BLE001 (an edge, as above)
+        return []
+
+
 def _invocation(ctx: click.Context) -> Invocation:
     """What the line so far says: completion parses it without running the commands."""
     given = ctx.find_root().params

@@ -26,15 +26,22 @@ COMMANDS = {
     "demo": Entry("nightherd.cli.demo:demo", "Watch scripted agents do real work. No key needed."),
     "init": Entry("nightherd.cli.init:init", "Write a first fleet file."),
     "run": Entry("nightherd.cli.run:run", "Give an agent a piece of work and watch it."),
+    "start": Entry("nightherd.cli.start:start", "Run the fleet: schedules, jobs, the API."),
+    "stop": Entry("nightherd.cli.stop:stop", "Let the running fleet finish, and end it."),
+    "restart": Entry("nightherd.cli.stop:restart", "Stop the running fleet and start it again."),
+    "reload": Entry("nightherd.cli.stop:reload", "Let the running fleet read its files anew."),
+    "status": Entry("nightherd.cli.status:status", "What the fleet is doing."),
+    "agent": Entry("nightherd.cli.agent:agent", "The agents and where they stand."),
+    "schedule": Entry("nightherd.cli.schedule:schedule", "Rules in time, and what came of them."),
     "worker": Entry("nightherd.cli.worker:worker", "Run waiting jobs; take over lost ones."),
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
-    "agent": Entry("nightherd.cli.agent:agent", "What can be done with one agent."),
     "session": Entry("nightherd.cli.session:session", "The conversations that jobs go on in."),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
     "import": Entry(
         "nightherd.cli.import_command:import_group", "Take over what other tools recorded."
     ),
     "config": Entry("nightherd.cli.config:config", "Check and explain the fleet file."),
+    "service": Entry("nightherd.cli.systemd:service", "Keep the fleet running with systemd."),
     "completion": Entry(
         "nightherd.cli.completion:completion", "Print a shell's completion script."
     ),

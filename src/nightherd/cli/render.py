@@ -22,6 +22,9 @@ GLYPHS = {
     "active": ("●", "36"),
     "paused": ("‖", "32"),
     "expired": ("◌", "35"),
+    "idle": ("○", "32"),
+    "error": ("✗", "31"),
+    "disabled": ("⊘", "35"),
 }
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 

@@ -35,6 +35,11 @@ class Findings:
         self._files.setdefault(file, len(self._files))
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Every file that was opened, or that something was found about."""
+        return tuple(self._files)
+
+    @property
     def full(self) -> bool:
         """Whether nothing more is collected."""
         return len(self._seen) >= MOST_PROBLEMS

@@ -58,6 +58,8 @@ class CheckedFleet:
     file: Path
     problems: tuple[Problem, ...]
     loaded: LoadedFleet | None
+    files: tuple[str, ...] = ()
+    """Every file it was read from; each may have a `.env` beside it."""
 
 
 def load_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> LoadedFleet:
@@ -97,7 +99,12 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
             settings=Section(assembly.fleets[0][1], settings),
             agents={agent.name: section for agent, section in agents},
         )
-    return CheckedFleet(file=file, problems=findings.errors + findings.notices, loaded=loaded)
+    return CheckedFleet(
+        file=file,
+        problems=findings.errors + findings.notices,
+        loaded=loaded,
+        files=findings.files,
+    )
 
 
 def check_endpoints(

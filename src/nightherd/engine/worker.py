@@ -25,6 +25,7 @@ from nightherd.model.change import Applied, ClaimJob
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
+from nightherd.model.scheduled import for_schedule
 
 IDLE_S = 0.25
 WAKE_S = 1.0
@@ -61,6 +62,7 @@ class Shift:
         leaves_when_idle: bool = False,
     ) -> None:
         self._fleet = fleet
+        self._agents = dict(fleet.agents)
         self._workshop = workshop
         self._record = record
         self._rescue_terms = rescue_terms
@@ -74,10 +76,19 @@ class Shift:
         self._at_once = 1
         self._last_trouble = ""
         self._freed = anyio.Event()
+        self._runnable: dict[str, int] = {}
+        self._repos: dict[str, str] = {}
+        self.adopt(fleet)
+
+    def adopt(self, fleet: Fleet) -> None:
+        """From now on jobs of these agents are taken; those that run go on as they began."""
+        self._fleet = fleet
+        # An agent that is gone may still have a job here that was just taken.
+        self._agents.update(fleet.agents)
         self._runnable = {
             agent.name: agent.max_concurrent
             for agent in fleet.agents.values()
-            if workshop.can_run(agent.runtime)
+            if self._workshop.can_run(agent.runtime)
         }
         self._repos = {
             agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None
@@ -179,7 +190,7 @@ class Shift:
 
     async def _run(self, job: Job, stopper: Stopper) -> None:
         self._reports.on_start(job)
-        agent = self._fleet.agents[job.agent]
+        agent = for_schedule(self._agents[job.agent], job.schedule)
         try:
             ended = await carry_on(
                 job,

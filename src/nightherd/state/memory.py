@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -293,6 +294,10 @@ class MemoryReader:
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
         return any(agent in agents for agent in self._rows.waiting_agents())
+
+    def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
+        waiting = [job for job in self._rows.all(Job) if not job.is_terminal]
+        return Counter((job.agent, job.status) for job in waiting)
 
     def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
         running = [job for job in self._rows.all(Job) if job.status is JobStatus.RUNNING]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from nightherd.model.agent_state import AgentState
@@ -10,7 +10,7 @@ from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import Job
+from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Used
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session, SessionQuery
@@ -128,6 +128,13 @@ class SqliteReader(SqliteJobReader):
         if rows is None:
             return False
         return any(str(agent) in agents for (agent,) in rows.values("waiting_agents"))
+
+    def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
+        rows = self._rows()
+        found = rows.values("count_open_jobs") if rows else ()
+        return {
+            (str(agent), JobStatus(str(status))): int(str(count)) for agent, status, count in found
+        }
 
     def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
         rows = self._rows()

@@ -1,0 +1,147 @@
+"""`nightherd schedule`: rules in time, when they are due and what came of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import click
+
+from nightherd.cli.complete import complete_agents
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen, status_cell, table
+from nightherd.cli.text import one_line
+from nightherd.cli.values import DURATION
+from nightherd.daemon.record import find_daemon
+from nightherd.model.due import Due, upcoming
+from nightherd.model.schedule_rule import rule_text
+from nightherd.views.jobs import timestamp
+from nightherd.views.schedules import ScheduleView, list_views, schedule_row
+from nightherd.wiring import open_reader, system_clock
+
+MOST = 1_000
+
+
+@click.group(
+    "schedule",
+    cls=LazyGroup,
+    entries={
+        "list": Entry("nightherd.cli.schedule:list_schedules", "Every schedule; also just that."),
+        "next": Entry("nightherd.cli.schedule:next_slots", "What is due, and when."),
+        "run": Entry("nightherd.cli.schedule_actions:run", "A job of a schedule, now."),
+        "enable": Entry("nightherd.cli.schedule_actions:enable", "Let a schedule fire."),
+        "disable": Entry("nightherd.cli.schedule_actions:disable", "Let a schedule rest."),
+        "set": Entry("nightherd.cli.schedule_actions:set_rule", "Give a schedule another rule."),
+        "reset": Entry("nightherd.cli.schedule_actions:reset", "As the fleet file says, again."),
+        "history": Entry("nightherd.cli.schedule_past:history", "What became of its slots."),
+        "why": Entry("nightherd.cli.schedule_past:why", "What decides when it fires."),
+    },
+    default="list",
+    epilog="Example: nightherd schedule next --for 14d",
+)
+def schedule() -> None:
+    """Rules in time. A schedule is named AGENT/NAME."""
+
+
+@click.command("list", epilog="Example: nightherd schedule list")
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@json_option
+@click.pass_obj
+def list_schedules(invocation: Invocation, agent: str | None) -> None:
+    """Every declared schedule and where it stands."""
+    screen, now = invocation.screen, system_clock().now()
+    views = [one for one in _views(invocation, now) if agent in (None, one.agent.name)]
+    if screen.is_json:
+        screen.document("schedules", [schedule_row(view) for view in views], now)
+        return
+    if not views:
+        screen.say("no schedules" if agent is None else f"{agent} has no schedules")
+        return
+    heading = ("SCHEDULE", "STATUS", "RULE", "LAST", "NEXT", "ABOUT")
+    rows = [_cells(view, screen, now) for view in views]
+    screen.show(table(heading, rows, width=screen.width, style=screen.out))
+    tell_rest(invocation)
+
+
+@click.command("next", epilog="Example: nightherd schedule next --for 14d")
+@click.option("--for", "span", type=DURATION, default="1d", metavar="TIME", help="How far (1d).")
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=100, help="At most so many (100).")
+@json_option
+@click.pass_obj
+def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit: int) -> None:
+    """What is due in the time to come, first to last."""
+    screen, now = invocation.screen, system_clock().now()
+    views = [one for one in _views(invocation, now) if agent in (None, one.agent.name)]
+    found = _merged(views, now, now + span, limit)
+    if screen.is_json:
+        rows = [
+            {
+                "schedule": view.id,
+                "due_at": timestamp(due.instant),
+                "runs_at": timestamp(due.runs_at),
+                "rule": rule_text(view.rule),
+            }
+            for due, view in found
+        ]
+        screen.document("upcoming", rows, now)
+        return
+    if not found:
+        screen.say("nothing is due in that time")
+        return
+    rows_for_people = [
+        (timestamp(due.runs_at) or "", view.id, rule_text(view.rule)) for due, view in found
+    ]
+    screen.show(
+        table(("WHEN", "SCHEDULE", "RULE"), rows_for_people, width=screen.width, style=screen.out)
+    )
+    tell_rest(invocation)
+
+
+def tell_rest(invocation: Invocation) -> None:
+    """Say so when nothing fires schedules at the moment."""
+    if find_daemon(invocation.state_directory()) is None:
+        invocation.screen.flush()
+        invocation.screen.say("nothing fires schedules at the moment: nightherd start")
+
+
+def _views(invocation: Invocation, now: datetime) -> list[ScheduleView]:
+    fleet = load_fleet_told(invocation)
+    reader = open_reader(invocation.state_directory())
+    try:
+        return list_views(reader, fleet, now)
+    finally:
+        reader.close()
+
+
+def _merged(
+    views: list[ScheduleView], now: datetime, until: datetime, limit: int
+) -> list[tuple[Due, ScheduleView]]:
+    """The first slots of all schedules together."""
+    found: list[tuple[Due, ScheduleView]] = []
+    for view in views:
+        if view.rule is None or view.next_run_at is None:
+            continue
+        slots = upcoming(view.id, view.schedule, view.rule, now, until)
+        found += [(due, view) for due, _ in zip(slots, range(limit), strict=False)]
+    found.sort(key=lambda one: (one[0].runs_at, one[1].id))
+    return found[:limit]
+
+
+def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]:
+    state = view.state
+    about = state.last_error or ""
+    if state.is_paused:
+        about = f"paused after {state.consecutive_failures} failures: {about}"
+    elif view.override is not None:
+        about = about or f"overridden by {view.override.updated_by}"
+    return (
+        view.id,
+        status_cell(state.status.value),
+        rule_text(view.rule) or "by hand",
+        screen.when(state.last_run_at, now),
+        screen.when(view.next_run_at, now),
+        one_line(about) or "-",
+    )

@@ -1,0 +1,130 @@
+"""`nightherd schedule run`, `enable`, `disable`, `set` and `reset`: what can be done about a schedule."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import anyio
+import click
+
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.schedule_text import schedule_argument, tell_schedule
+from nightherd.engine.schedule_book import make_entry, plan
+from nightherd.engine.schedule_jobs import schedule_request
+from nightherd.engine.submit import submit
+from nightherd.model.agent import Agent
+from nightherd.model.due import parse_rule
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.schedule import schedule_id
+from nightherd.model.schedule_change import OverrideSchedule
+from nightherd.model.schedule_rule import Schedule
+from nightherd.model.scheduled import find_schedule
+from nightherd.views.jobs import job_row
+from nightherd.wiring import check_runtime, open_record, open_workshop, system_clock
+
+
+@click.command("run", epilog="Example: nightherd schedule run hello/nightly")
+@schedule_argument
+@json_option
+@click.pass_obj
+def run(invocation: Invocation, schedule: str) -> None:
+    """A job of the schedule, now. It waits for a worker; no slot of the schedule is used up."""
+    fleet = load_fleet_told(invocation)
+    agent, chosen = find_schedule(fleet.agents, schedule)
+    check_runtime(agent.runtime)
+    request = schedule_request(agent, chosen)
+
+    async def hand_in() -> Job:
+        state_dir = invocation.state_directory()
+        async with open_workshop(state_dir, fleet, invocation.environ) as workshop:
+            return (await submit(request, workshop)).job
+
+    job = anyio.run(hand_in)
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        screen.document("job", job_row(job, now), now)
+        return
+    screen.show(job.id)
+    screen.flush()
+    screen.say(f"watch: nightherd jobs tail {JobId(job.id)} -f")
+
+
+@click.command("enable", epilog="Example: nightherd schedule enable hello/nightly")
+@schedule_argument
+@json_option
+@click.pass_obj
+def enable(invocation: Invocation, schedule: str) -> None:
+    """Let a schedule fire, whatever the fleet file says; one that paused itself begins anew."""
+    _override(invocation, schedule, enabled=True)
+
+
+@click.command("disable", epilog="Example: nightherd schedule disable hello/nightly")
+@schedule_argument
+@json_option
+@click.pass_obj
+def disable(invocation: Invocation, schedule: str) -> None:
+    """Let a schedule rest, whatever the fleet file says. A job of it that runs goes on."""
+    _override(invocation, schedule, enabled=False)
+
+
+@click.command("set", epilog="Example: nightherd schedule set hello/nightly '0 3 * * *'")
+@schedule_argument
+@click.argument("rule", metavar="EXPR")
+@json_option
+@click.pass_obj
+def set_rule(invocation: Invocation, schedule: str, rule: str) -> None:
+    """Give a schedule another rule: an interval such as 30m, or a cron expression."""
+    _override(invocation, schedule, rule=rule)
+
+
+@click.command("reset", epilog="Example: nightherd schedule reset hello/nightly")
+@schedule_argument
+@json_option
+@click.pass_obj
+def reset(invocation: Invocation, schedule: str) -> None:
+    """Take away what was set: the schedule is as the fleet file says again."""
+    _override(invocation, schedule, reset=True)
+
+
+def _override(invocation: Invocation, reference: str, **said: Any) -> None:
+    fleet = load_fleet_told(invocation)
+    agent, schedule = find_schedule(fleet.agents, reference)
+    if "rule" in said:
+        said["rule"] = said["rule"].strip()
+        parse_rule(said["rule"], schedule.timezone)
+    anyio.run(_record, invocation, agent, schedule, said)
+    tell_schedule(invocation, agent, schedule)
+
+
+async def _record(
+    invocation: Invocation, agent: Agent, schedule: Schedule, said: dict[str, Any]
+) -> None:
+    """Put it on record, and the slot that comes next with it."""
+    async with open_record(invocation.state_directory()) as record:
+        now = record.clock.now()
+        change = OverrideSchedule(
+            agent=agent.name,
+            schedule=schedule.name,
+            at=now,
+            by=_who(invocation),
+            is_declared_enabled=schedule.enabled,
+            **said,
+        )
+        await record.state.apply([change])
+        key = schedule_id(agent.name, schedule.name)
+        overrides = {one.id: one for one in record.reader.list_overrides()}
+        states = {one.id: one for one in record.reader.list_schedules(agent.name)}
+        entry = make_entry(agent, schedule, overrides.get(key))
+        planned = plan(entry, states.get(key), now, record.reader)
+        if planned.change is not None:
+            # Refused when a running fleet was quicker: then it is planned.
+            await record.state.apply([planned.change])
+
+
+def _who(invocation: Invocation) -> str:
+    environ = invocation.environ
+    return environ.get("USER") or environ.get("LOGNAME") or f"user {os.getuid()}"

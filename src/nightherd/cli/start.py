@@ -1,0 +1,210 @@
+"""`nightherd start`: the process that runs a fleet, in front or by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.complete import complete_agents
+from nightherd.cli.edge import abandon_output
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen
+from nightherd.cli.text import length, neutralise
+from nightherd.daemon.control import wait_until
+from nightherd.daemon.describe import daemon_row
+from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.daemon.run import Post, run_daemon
+from nightherd.engine.scheduling import SchedulingReports
+from nightherd.engine.worker import WorkerReports
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.model.agent import Fleet
+from nightherd.model.event import Event
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.money import format_usd
+from nightherd.state.directory import init_state_directory
+from nightherd.views.jobs import job_row
+from nightherd.wiring import system_clock
+
+OUTPUT = "daemon.out"
+PATIENCE_S = 60.0
+
+
+@click.command("start", epilog="Example: nightherd start --detach")
+@click.option("--detach", is_flag=True, help="Leave it running by itself, and return.")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="AGENT",
+    shell_complete=complete_agents,
+    help="Only this agent; may be given several times.",
+)
+@json_option
+@click.pass_obj
+def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None:
+    """Run the fleet: fire its schedules, run its jobs, rescue lost ones, serve the API.
+
+    SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. SIGHUP, and every change of the
+    fleet's files, reloads the configuration. With --json one document per happening.
+    """
+    fleet = load_fleet_told(invocation)
+    if detach:
+        record = launch(invocation, agents)
+        tell_started(invocation.screen, record)
+        return
+    run_in_front(invocation, agents, fleet)
+
+
+def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
+    """Run until it is told to stop."""
+    screen = invocation.screen
+    post = Post(
+        files=FleetFiles(invocation.fleet_file(), invocation.environ, agents),
+        state_dir=invocation.state_directory(),
+        environ=invocation.environ,
+        worker=_worker_reports(screen),
+        schedules=_scheduling_reports(screen),
+        tell=lambda text: screen.say(neutralise(text)),
+        agents=agents,
+    )
+    count = sum(len(agent.schedules) for agent in fleet.agents.values())
+    agents_text, schedules = _many(len(fleet.agents), "agent"), _many(count, "schedule")
+    screen.say(f"process {os.getpid()}: {agents_text}, {schedules}")
+    try:
+        anyio.run(run_daemon, post)
+    except ExceptionGroup as group:
+        # One thing went wrong; the group is the task group's wrapping.
+        raise _first(group) from None
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
+    """Start it in a session of its own; its record once it works. What it says goes to a file."""
+    state_dir = invocation.state_directory()
+    running = find_daemon(state_dir)
+    if running is not None:
+        raise RefusedError(
+            f"{state_dir} is run by process {running.pid} already",
+            hint="nightherd status, nightherd restart or nightherd stop",
+        )
+    output = init_state_directory(state_dir).logs / OUTPUT
+    command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
+    command += ["--state-dir", str(state_dir), "start"]
+    command += [part for name in agents for part in ("--agent", name)]
+    begin = output.stat().st_size if output.exists() else 0
+    handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            command,
+            cwd=invocation.fleet_file().parent,
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            start_new_session=True,
+            env=dict(invocation.environ),
+        )
+    finally:
+        os.close(handle)
+
+    def is_settled() -> bool:
+        found = find_daemon(state_dir)
+        return child.poll() is not None or (found is not None and found.pid == child.pid)
+
+    wait_until(is_settled, PATIENCE_S)
+    record = find_daemon(state_dir)
+    if record is None or record.pid != child.pid or child.poll() is not None:
+        raise NightherdError(_last_words(output, begin), hint=f"less {output}")
+    return record
+
+
+def _last_words(output: Path, begin: int) -> str:
+    with output.open("rb") as file:
+        file.seek(begin)
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    said = next((line for line in lines if line.startswith("nightherd:")), lines[-1:] or "")
+    text = said if isinstance(said, str) else "".join(said)
+    return f"it did not start: {text.removeprefix('nightherd:').strip() or 'it said nothing'}"
+
+
+def tell_started(screen: Screen, record: DaemonRecord) -> None:
+    """The daemon that runs now."""
+    now = system_clock().now()
+    if screen.is_json:
+        screen.document("daemon", daemon_row(record, now), now)
+        return
+    screen.show(str(record.pid))
+    screen.flush()
+    screen.say("watch: nightherd status")
+
+
+def _worker_reports(screen: Screen) -> WorkerReports:
+    def tell(word: str, job: Job) -> None:
+        now = system_clock().now()
+        if screen.is_json:
+            _document(screen, {"what": word, "job": job_row(job, now)})
+            return
+        parts = [f"{word} {job.id} {job.agent}"]
+        if job.is_terminal:
+            parts += [job.status.value, format_usd(job.cost_microusd), length(job.duration(now))]
+        _line(screen, ", ".join(parts))
+
+    def nothing(job: Job, event: Event) -> None:
+        """Events are in the journal; `jobs tail` shows them."""
+
+    return WorkerReports(
+        on_start=lambda job: tell("started", job),
+        on_event=nothing,
+        on_end=lambda job: tell("ended", job),
+        on_rescue=lambda job: tell("rescued", job),
+        on_trouble=lambda text: screen.say(neutralise(text)),
+    )
+
+
+def _scheduling_reports(screen: Screen) -> SchedulingReports:
+    def fired(schedule: str, job: JobId) -> None:
+        if screen.is_json:
+            _document(screen, {"what": "fired", "schedule": schedule, "job_id": job})
+            return
+        _line(screen, f"fired {schedule}: {job}")
+
+    def skipped(schedule: str, reason: str) -> None:
+        if screen.is_json:
+            _document(screen, {"what": "skipped", "schedule": schedule, "reason": reason})
+            return
+        _line(screen, f"skipped {schedule}: {neutralise(reason)}")
+
+    return SchedulingReports(
+        on_fire=fired, on_skip=skipped, on_trouble=lambda text: screen.say(neutralise(text))
+    )
+
+
+def _document(screen: Screen, data: dict[str, object]) -> None:
+    try:
+        screen.document("happening", data, system_clock().now())
+    except BrokenPipeError:
+        abandon_output()  # nobody listens any more; the fleet goes on
+
+
+def _line(screen: Screen, text: str) -> None:
+    try:
+        screen.show(text)
+        screen.flush()
+    except BrokenPipeError:
+        abandon_output()

@@ -1,0 +1,122 @@
+"""`nightherd status`: what the fleet is doing, from what is on record and true right now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.problems import problems_data
+from nightherd.cli.render import Screen, status_cell, table
+from nightherd.cli.text import length, neutralise, one_line
+from nightherd.config.load import check_fleet
+from nightherd.daemon.describe import daemon_row, problem_line
+from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.daemon.workers import is_at_work
+from nightherd.errors import ConfigNotFoundError
+from nightherd.model.agent import Agent
+from nightherd.model.problem import Problem, Severity
+from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
+from nightherd.wiring import open_reader, system_clock
+
+
+@click.command("status", epilog="Example: nightherd status --json")
+@json_option
+@click.pass_obj
+def status(invocation: Invocation) -> None:
+    """What the fleet is doing: the process that runs it, agents, workers, what waits and what is next.
+
+    Works without that process too, and with a fleet file that has mistakes.
+    """
+    screen, now = invocation.screen, system_clock().now()
+    state_dir = invocation.state_directory()
+    declared, problems = _declared(invocation)
+    view = look(state_dir, declared)
+    record = find_daemon(state_dir)
+    if screen.is_json:
+        cwd = invocation.cwd
+        data = {
+            "state_dir": str(state_dir),
+            "daemon": None if record is None else daemon_row(record, now),
+            "config_problems": problems_data(problems, cwd),
+            **fleet_document(view),
+        }
+        screen.document("status", data, now)
+        return
+    _tell_daemon(screen, record, now)
+    for problem in problems:
+        place = problem.place
+        screen.show(neutralise(f"  {place.file}:{place.line}:{place.column}: {problem.message}"))
+    counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
+    workers = len(view.workers)
+    screen.show(f"jobs: {counts}; {workers} worker{'' if workers == 1 else 's'}")
+    if view.agents:
+        screen.show(agent_table(view.agents, screen, now))
+
+
+def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem]]:
+    """The agents of the fleet file, none when it cannot be used, and what is wrong with it."""
+    try:
+        file = invocation.fleet_file()
+        checked = check_fleet(file, environ=invocation.environ, cwd=invocation.cwd)
+    except ConfigNotFoundError:
+        if invocation.state is None:
+            raise
+        return {}, []
+    errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+    return {} if checked.loaded is None else checked.loaded.fleet.agents, errors
+
+
+def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
+    """The fleet on record."""
+    reader = open_reader(state_dir)
+    try:
+        return show_fleet(reader, declared, is_at_work(system_clock().monotonic()))
+    finally:
+        reader.close()
+
+
+def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:
+    if record is None:
+        screen.show("not running: nothing fires schedules; nightherd start")
+        return
+    since = length(now - record.started_at)
+    word = "finishing what runs" if record.is_draining else "running"
+    parts = [f"{word} for {since}", f"process {record.pid}", f"nightherd {record.version}"]
+    if record.ports:
+        parts.append("port " + ", ".join(str(port) for port in record.ports))
+    screen.show(", ".join(parts))
+    if record.problems:
+        screen.show(screen.out.bad("a newer configuration has mistakes; the old one stays:"))
+        for problem in record.problems:
+            screen.show(neutralise(f"  {problem_line(problem)}"))
+
+
+def agent_table(views: Any, screen: Screen, now: datetime) -> str:
+    """The agents, one line each."""
+    heading = ("AGENT", "STATUS", "JOB", "WAITING", "NEXT", "WHEN", "ABOUT")
+    rows = [_agent_cells(view, screen, now) for view in views]
+    return table(heading, rows, width=screen.width, style=screen.out)
+
+
+def _agent_cells(view: AgentView, screen: Screen, now: datetime) -> tuple[str, ...]:
+    state = view.state
+    about = state.error_message or ""
+    if view.lost_job is not None:
+        about = f"{view.lost_job} lost its worker"
+    elif view.declared is None:
+        about = "not in the fleet file"
+    return (
+        state.name,
+        status_cell(state.status.value),
+        state.current_job or "-",
+        str(view.waiting),
+        state.next_schedule or "-",
+        screen.when(state.next_trigger_at, now),
+        one_line(about) or "-",
+    )

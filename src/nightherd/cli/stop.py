@@ -1,0 +1,128 @@
+"""`nightherd stop`, `restart` and `reload`: telling the process that runs a fleet what to do."""
+
+from __future__ import annotations
+
+import signal
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen
+from nightherd.cli.start import launch, tell_started
+from nightherd.cli.text import neutralise
+from nightherd.cli.values import DURATION
+from nightherd.daemon.control import get_daemon, send, wait_for_end, wait_until
+from nightherd.daemon.describe import daemon_row, problem_line
+from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.errors import ConfigError, NotYetError, RefusedError
+from nightherd.wiring import system_clock
+
+RELOAD_S = 60.0
+QUIET_S = 1.0
+
+now_option = click.option("--now", is_flag=True, help="Cancel what runs instead of finishing it.")
+timeout_option = click.option(
+    "--timeout", type=DURATION, metavar="TIME", help="How long to wait for its end; else for ever."
+)
+
+
+@click.command("stop", epilog="Example: nightherd stop --now")
+@now_option
+@timeout_option
+@json_option
+@click.pass_obj
+def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
+    """Let the running fleet finish what it runs, and end it."""
+    state_dir = invocation.state_directory()
+    record = get_daemon(state_dir)
+    _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
+    screen, at = invocation.screen, system_clock().now()
+    if screen.is_json:
+        screen.document("daemon", daemon_row(record, at), at)
+        return
+    screen.show(f"process {record.pid} has ended")
+
+
+@click.command("restart", epilog="Example: nightherd restart")
+@now_option
+@timeout_option
+@json_option
+@click.pass_obj
+def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
+    """Stop the running fleet and start it again, detached. Nothing is stopped for a file with mistakes."""
+    load_fleet_told(invocation)
+    state_dir = invocation.state_directory()
+    record = find_daemon(state_dir)
+    if record is not None:
+        _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
+    agents = tuple(record.agents or ()) if record is not None else ()
+    tell_started(invocation.screen, launch(invocation, agents))
+
+
+@click.command("reload", epilog="Example: nightherd reload")
+@json_option
+@click.pass_obj
+def reload(invocation: Invocation) -> None:
+    """Let the running fleet read its files anew; with mistakes in them it goes on as it was."""
+    state_dir = invocation.state_directory()
+    before = get_daemon(state_dir)
+    if not send(before, signal.SIGHUP):
+        raise RefusedError(f"nothing runs {state_dir}", hint="nightherd start")
+
+    def is_done() -> bool:
+        found = find_daemon(state_dir)
+        return found is None or _marks(found) != _marks(before)
+
+    if not wait_until(is_done, RELOAD_S):
+        raise NotYetError(f"process {before.pid} has not reloaded yet", hint="nightherd status")
+    record = get_daemon(state_dir)
+    screen, at = invocation.screen, system_clock().now()
+    if record.problems:
+        if not screen.is_json:
+            for problem in record.problems:
+                screen.say(neutralise(problem_line(problem)))
+        count = len(record.problems)
+        raise ConfigError(
+            f"{count} problem{'' if count == 1 else 's'} in the configuration; the old one stays",
+            hint="nightherd config check",
+        )
+    if screen.is_json:
+        screen.document("daemon", daemon_row(record, at), at)
+        return
+    screen.show(f"process {record.pid} has reloaded {record.config}")
+
+
+def _has_heard(state_dir: Path, record: DaemonRecord) -> bool:
+    found = find_daemon(state_dir)
+    return found is None or found.pid != record.pid or found.is_draining
+
+
+def _marks(record: DaemonRecord) -> tuple[object, ...]:
+    return (record.loaded_at, record.failed_at)
+
+
+def _end(
+    screen: Screen,
+    state_dir: Path,
+    record: DaemonRecord,
+    *,
+    is_now: bool,
+    timeout: timedelta | None,
+) -> None:
+    if not record.is_draining:
+        send(record, signal.SIGTERM)
+    if is_now:
+        # Two signals at once may be heard as one: the second is sent when the first had its effect.
+        wait_until(lambda: _has_heard(state_dir, record), RELOAD_S)
+        send(record, signal.SIGTERM)
+    limit_s = None if timeout is None else timeout.total_seconds()
+    if not wait_for_end(record, min(QUIET_S, limit_s if limit_s is not None else QUIET_S)):
+        screen.say("it finishes what it runs; nightherd stop --now cancels that")
+        if not wait_for_end(record, limit_s):
+            raise NotYetError(
+                f"process {record.pid} has not ended yet", hint="nightherd stop --now"
+            )

@@ -1,0 +1,42 @@
+"""The API of a daemon: served on its socket, and where the fleet file says so; left out when it is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+from nightherd.daemon.record import SOCKET
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Fleet
+from nightherd.wiring import load
+
+NEEDED = ("fastapi", "uvicorn")
+
+
+async def serve_api(
+    state_dir: Path,
+    fleet: Callable[[], Fleet],
+    workshop: Workshop,
+    environ: Mapping[str, str],
+    tell: Callable[[str], None],
+    *,
+    task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled; started, it tells the ports it listens on, or None when there is no API."""
+    if any(find_spec(name) is None for name in NEEDED):
+        tell("the API is not served: pip install 'nightherd[serve]'")
+        task_status.started(None)
+        return
+    async with load("nightherd.web.site:open_site")(
+        state_dir, fleet, workshop, environ, tell
+    ) as site:
+        ports = load("nightherd.web.server:ports_of")(
+            fleet(), site, state_dir, workshop.random_text
+        )
+        app = load("nightherd.web.app:make_app")(site)
+        serve = load("nightherd.web.server:serve")
+        await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)

@@ -1,0 +1,40 @@
+"""The daemon as surfaces show it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from nightherd.daemon.record import DaemonRecord
+from nightherd.views.jobs import timestamp
+
+
+def daemon_row(record: DaemonRecord, now: datetime) -> dict[str, Any]:
+    """Who runs the directory, since when, and whether a newer configuration could not be used."""
+    return {
+        "pid": record.pid,
+        "host": record.host,
+        "version": record.version,
+        "started_at": timestamp(record.started_at),
+        "uptime_seconds": max(round((now - record.started_at).total_seconds(), 3), 0.0),
+        "is_draining": record.is_draining,
+        "config": record.config,
+        "agents": record.agents,
+        "loaded_at": timestamp(record.loaded_at),
+        "config_error": config_error(record),
+        "socket": record.socket,
+        "ports": record.ports,
+    }
+
+
+def config_error(record: DaemonRecord) -> dict[str, Any] | None:
+    """What is wrong with a newer configuration; None when the one in use is the newest."""
+    if not record.problems:
+        return None
+    return {"at": timestamp(record.failed_at), "problems": record.problems}
+
+
+def problem_line(problem: dict[str, Any]) -> str:
+    """A located problem on one line."""
+    place = ":".join(str(problem.get(key, "")) for key in ("file", "line", "column"))
+    return f"{place}: {problem.get('message', '')}"

@@ -1,0 +1,103 @@
+"""The fleet's files: loaded whole or not at all, and looked at for changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nightherd.config.load import CheckedFleet, check_fleet
+from nightherd.config.report import problem_data
+from nightherd.errors import AgentNotFoundError, ConfigInvalidError, NightherdError
+from nightherd.model.agent import Fleet
+from nightherd.model.problem import Severity
+
+DOTENV = ".env"
+Stamp = tuple[tuple[str, int, int, int], ...]
+"""What a set of files looked like: name, inode, size and time of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """What loading came to: a fleet, or what is wrong. `stamp` is what the files looked like before."""
+
+    fleet: Fleet | None
+    problems: list[dict[str, Any]]
+    files: tuple[str, ...]
+    stamp: Stamp
+
+
+class FleetFiles:
+    """One fleet file and everything it names; only `agents` of it when some are given."""
+
+    def __init__(self, file: Path, environ: Mapping[str, str], agents: Iterable[str] = ()) -> None:
+        self.file = file
+        self._environ = environ
+        self._agents = tuple(agents)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every agent counts."""
+        return not self._agents
+
+    def load(self, before: Loading) -> Loading:
+        """Read everything anew, after `before`; what is wrong is said, never raised."""
+        stamp = stamp_of(before.files)
+        try:
+            checked = check_fleet(self.file, environ=self._environ, cwd=self.file.parent)
+            return self._loading(checked, stamp)
+        except NightherdError as error:
+            problem = {"file": self.file.name, "line": 1, "column": 1, "message": error.message}
+            return replace(before, fleet=None, problems=[problem], stamp=stamp)
+
+    def load_first(self) -> Loading:
+        """The same at the start, where what is wrong ends it: `ConfigError`, with every problem located."""
+        checked = check_fleet(self.file, environ=self._environ, cwd=self.file.parent)
+        if checked.loaded is None:
+            errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+            raise ConfigInvalidError(errors)
+        return self._loading(checked, ())
+
+    def _loading(self, checked: CheckedFleet, stamp: Stamp) -> Loading:
+        cwd, files = self.file.parent, with_dotenv(checked.files)
+        errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+        # What was seen before reading counts: a file written meanwhile is read once more.
+        seen = {one[0]: one for one in stamp}
+        return Loading(
+            fleet=None if checked.loaded is None else self._chosen(checked.loaded.fleet),
+            problems=[problem_data(one, cwd=cwd) for one in errors],
+            files=files,
+            stamp=tuple(seen.get(one[0], one) for one in stamp_of(files)),
+        )
+
+    def _chosen(self, fleet: Fleet) -> Fleet:
+        if not self._agents:
+            return fleet
+        for name in self._agents:
+            if name not in fleet.agents:
+                raise AgentNotFoundError(
+                    f"the fleet has no agent {name!r}", hint="nightherd agent list"
+                )
+        return replace(fleet, agents={name: fleet.agents[name] for name in self._agents})
+
+
+def with_dotenv(files: Iterable[str]) -> tuple[str, ...]:
+    """The files, and the `.env` that may stand beside each."""
+    found = dict.fromkeys(files)
+    beside = {str(Path(file).parent / DOTENV): None for file in found}
+    return tuple({**found, **beside})
+
+
+def stamp_of(files: Iterable[str]) -> Stamp:
+    """What the files look like now; one that is not there looks like nothing."""
+    stamps = []
+    for file in files:
+        try:
+            found = os.stat(file)  # noqa: PTH116 (a thousand of them every second)
+        except OSError:
+            stamps.append((file, 0, 0, 0))
+        else:
+            stamps.append((file, found.st_ino, found.st_size, found.st_mtime_ns))
+    return tuple(stamps)

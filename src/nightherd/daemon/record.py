@@ -1,0 +1,133 @@
+"""Who runs a state directory: one process at a time, which holds a lock and says who it is.
+
+The lock is what counts; the record beside it is what `status` shows. A record whose process is gone is
+nobody's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nightherd.errors import RefusedError, StateFileError
+from nightherd.files.atomic import atomic_write_json
+from nightherd.files.permission import error_code, permission_error_message
+from nightherd.host.process import is_alive, this_process
+from nightherd.ports import Process
+
+LOCK = "daemon.lock"
+RECORD = "daemon.json"
+SOCKET = "daemon.sock"
+PRIVATE = 0o600
+
+
+class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the daemon says about itself."""
+
+    v: int = 1
+    pid: int
+    host: str
+    process_started: str
+    boot_id: str
+    started_at: datetime
+    version: str
+    config: str
+    """The fleet file."""
+    agents: list[str] | None = None
+    """The agents it was limited to."""
+    loaded_at: datetime
+    """Since when the configuration it works with counts."""
+    problems: list[dict[str, Any]] = []
+    """What is wrong with a newer configuration, which is therefore not used."""
+    failed_at: datetime | None = None
+    socket: str | None = None
+    ports: list[int] = []
+    is_draining: bool = False
+
+    @property
+    def process(self) -> Process:
+        """The process it is."""
+        return Process(
+            host=self.host, pid=self.pid, started=self.process_started, boot_id=self.boot_id
+        )
+
+
+def make_record(
+    *, at: datetime, version: str, config: str, agents: list[str] | None
+) -> DaemonRecord:
+    """The record of this process."""
+    process = this_process()
+    return DaemonRecord(
+        pid=process.pid,
+        host=process.host,
+        process_started=process.started,
+        boot_id=process.boot_id,
+        started_at=at,
+        version=version,
+        config=config,
+        agents=agents,
+        loaded_at=at,
+    )
+
+
+def write_record(state_dir: Path, record: DaemonRecord) -> None:
+    """Say who runs the directory."""
+    atomic_write_json(state_dir / RECORD, msgspec.to_builtins(record))
+
+
+def remove_record(state_dir: Path) -> None:
+    """Nobody runs the directory any more; harmless when it was not said."""
+    (state_dir / RECORD).unlink(missing_ok=True)
+
+
+def find_daemon(state_dir: Path) -> DaemonRecord | None:
+    """Who runs the directory now; None when nobody does, also when somebody was killed."""
+    try:
+        data = (state_dir / RECORD).read_bytes()
+        record = msgspec.json.decode(data, type=DaemonRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return record if is_alive(record.process) else None
+
+
+@contextmanager
+def owning(state_dir: Path) -> Iterator[None]:
+    """This process runs `state_dir` for the length of the block; `RefusedError` when another does."""
+    path = state_dir / LOCK
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE)
+    except OSError as error:
+        code = error_code(error)
+        message = permission_error_message(code, path)
+        raise StateFileError(message, path=str(path), operation="lock", code=code) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise _refusal(state_dir, handle) from error
+        # Read by those who are refused before the record is there.
+        os.truncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        try:
+            yield
+        finally:
+            remove_record(state_dir)
+    finally:
+        os.close(handle)
+
+
+def _refusal(state_dir: Path, handle: int) -> RefusedError:
+    record = find_daemon(state_dir)
+    pid = str(record.pid) if record is not None else os.pread(handle, 32, 0).decode().strip()
+    since = f" since {record.started_at:%Y-%m-%dT%H:%M:%SZ}" if record is not None else ""
+    return RefusedError(
+        f"{state_dir} is run by process {pid or 'unknown'}{since} already",
+        hint="nightherd status, nightherd restart or nightherd stop",
+    )

@@ -1,0 +1,89 @@
+"""The systemd unit that keeps a fleet running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightherd.errors import InvalidValueError
+
+TEMPLATE = """\
+# Written by nightherd service install.
+[Unit]
+Description=nightherd: the fleet in {directory}
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+ExecReload=/bin/kill -HUP $MAINPID
+WorkingDirectory={directory}
+# Jobs that run are finished; what is not done by then is cancelled, and never lost.
+KillMode=mixed
+TimeoutStopSec={stop_s}
+TimeoutStartSec=120
+WatchdogSec=60
+Restart=on-failure
+RestartSec=5
+# A configuration that cannot be used does not get better by trying again.
+RestartPreventExitStatus=78
+UMask=0077
+
+[Install]
+WantedBy={target}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What the unit runs, and for whom."""
+
+    program: Path
+    fleet_file: Path
+    state_dir: Path
+    is_user: bool
+    stop_s: int = 600
+
+
+def unit_name(fleet_file: Path) -> str:
+    """The unit's name: one for each directory that a fleet stands in."""
+    name = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-"
+        for letter in fleet_file.parent.name
+    ).strip("-")
+    return f"nightherd-{name or 'fleet'}.service"
+
+
+def unit_text(service: Service) -> str:
+    """The unit file."""
+    arguments = [
+        str(service.program),
+        "--config",
+        str(service.fleet_file),
+        "--state-dir",
+        str(service.state_dir),
+        "start",
+    ]
+    return TEMPLATE.format(
+        command=" ".join(_quoted(one) for one in arguments),
+        directory=_plain(service.fleet_file.parent),
+        stop_s=service.stop_s,
+        target="default.target" if service.is_user else "multi-user.target",
+    )
+
+
+def _quoted(text: str) -> str:
+    """`text` as one word of a command line in a unit."""
+    if any(ord(letter) < 32 for letter in text):
+        raise InvalidValueError(f"{text!r} cannot stand in a unit file")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if escaped != text or " " in text else text
+
+
+def _plain(path: Path) -> str:
+    """A path where a unit takes it as it is, up to the end of the line."""
+    if any(ord(letter) < 32 for letter in str(path)):
+        raise InvalidValueError(f"{str(path)!r} cannot stand in a unit file")
+    return str(path).replace("%", "%%")

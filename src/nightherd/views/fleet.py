@@ -1,0 +1,149 @@
+"""The fleet as `status` shows it: agents, workers and what waits, from rows alone and true right now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nightherd.model.agent_state import AgentState, with_status
+from nightherd.model.job import JobStatus
+from nightherd.model.schedule import ScheduleState, ScheduleStatus
+from nightherd.views.jobs import timestamp
+
+if TYPE_CHECKING:
+    from nightherd.model.agent import Agent
+    from nightherd.model.worker import Worker
+    from nightherd.ports import StateReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """One agent: what is declared, what is so."""
+
+    state: AgentState
+    declared: Agent | None
+    waiting: int
+    running: int
+    suspended: int
+    lost_job: str | None = None
+    """A job that runs by its row, but whose worker is gone: it goes on with the next worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetView:
+    """The whole fleet."""
+
+    agents: Sequence[AgentView]
+    workers: Sequence[Worker]
+    """Those that are really there."""
+    waiting: int
+    running: int
+    suspended: int
+
+
+def show_fleet(
+    reader: StateReader, declared: Mapping[str, Agent], is_there: Callable[[Worker], bool]
+) -> FleetView:
+    """Every agent that is declared or ever worked, the declared ones first."""
+    states = {state.name: state for state in reader.list_agents()}
+    counts = reader.count_open_jobs()
+    workers = [worker for worker in reader.live_workers() if is_there(worker)]
+    alive = {worker.id for worker in workers}
+    schedules: dict[str, list[ScheduleState]] = {}
+    for schedule in reader.list_schedules():
+        schedules.setdefault(schedule.agent, []).append(schedule)
+    names = [*declared, *(name for name in states if name not in declared)]
+    agents = []
+    for name in names:
+        state = states.get(name) or AgentState(name=name)
+        seen, lost = _as_it_is(reader, state, alive)
+        seen = with_next(seen, schedules.get(name, ()))
+        agents.append(
+            AgentView(
+                state=seen,
+                declared=declared.get(name),
+                waiting=counts.get((name, JobStatus.PENDING), 0),
+                running=counts.get((name, JobStatus.RUNNING), 0),
+                suspended=counts.get((name, JobStatus.SUSPENDED), 0),
+                lost_job=lost,
+            )
+        )
+    return FleetView(
+        agents=agents,
+        workers=workers,
+        waiting=sum(agent.waiting for agent in agents),
+        running=sum(agent.running for agent in agents),
+        suspended=sum(agent.suspended for agent in agents),
+    )
+
+
+def with_next(state: AgentState, schedules: Sequence[ScheduleState]) -> AgentState:
+    """The agent with the schedule that is due first."""
+    due = [
+        (schedule.next_run_at, schedule.name)
+        for schedule in schedules
+        if schedule.next_run_at is not None and schedule.status is not ScheduleStatus.DISABLED
+    ]
+    if not due:
+        return replace(state, next_schedule=None, next_trigger_at=None)
+    at, name = min(due)
+    return replace(state, next_schedule=name, next_trigger_at=at)
+
+
+def _as_it_is(
+    reader: StateReader, state: AgentState, alive: set[Any]
+) -> tuple[AgentState, str | None]:
+    """The agent's state, `running` only while a live worker has its job; and the job that has none."""
+    if state.current_job is None:
+        return state, None
+    job = reader.find_job(state.current_job)
+    if job is not None and job.status is JobStatus.RUNNING and job.worker in alive:
+        return state, None
+    return with_status(replace(state, current_job=None)), state.current_job
+
+
+def agent_row(view: AgentView) -> dict[str, Any]:
+    """An agent as lists give it."""
+    state, declared = view.state, view.declared
+    return {
+        "name": state.name,
+        "status": state.status.value,
+        "current_job": state.current_job,
+        "last_job": state.last_job,
+        "next_schedule": state.next_schedule,
+        "next_trigger_at": timestamp(state.next_trigger_at),
+        "container_id": state.container_id,
+        "error_message": state.error_message,
+        "waiting": view.waiting,
+        "running": view.running,
+        "suspended": view.suspended,
+        "lost_job": view.lost_job,
+        "is_declared": declared is not None,
+        "runtime": declared.runtime.value if declared is not None else None,
+        "description": declared.description if declared is not None else None,
+    }
+
+
+def worker_row(worker: Worker) -> dict[str, Any]:
+    """A worker that is there."""
+    return {
+        "id": worker.id,
+        "host": worker.host,
+        "pid": worker.pid,
+        "started_at": timestamp(worker.started_at),
+        "heartbeat_at": timestamp(worker.heartbeat_at),
+    }
+
+
+def fleet_document(view: FleetView) -> dict[str, Any]:
+    """The fleet as plain data."""
+    return {
+        "agents": [agent_row(agent) for agent in view.agents],
+        "workers": [worker_row(worker) for worker in view.workers],
+        "jobs": {
+            "waiting": view.waiting,
+            "running": view.running,
+            "suspended": view.suspended,
+        },
+    }

@@ -1,0 +1,210 @@
+"""Schedules as every surface shows them: declared, overridden, where they stand, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.due import next_slot, parse_rule
+from nightherd.model.duration import format_duration
+from nightherd.model.schedule import (
+    ScheduleOverride,
+    ScheduleState,
+    ScheduleStatus,
+    Slot,
+    schedule_id,
+)
+from nightherd.model.schedule_rule import Rule, Schedule, rule_text
+from nightherd.views.jobs import timestamp
+
+if TYPE_CHECKING:
+    from nightherd.ports import StateReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleView:
+    """One declared schedule and everything known about it."""
+
+    agent: Agent
+    schedule: Schedule
+    state: ScheduleState
+    override: ScheduleOverride | None
+    rule: Rule | None
+    is_enabled: bool
+    next_run_at: datetime | None
+    """When its next slot is fired; worked out from the rule when nothing planned it yet."""
+
+    @property
+    def id(self) -> str:
+        """`AGENT/NAME`."""
+        return self.state.id
+
+
+def list_views(reader: StateReader, fleet: Fleet, now: datetime) -> list[ScheduleView]:
+    """Every declared schedule, in the order of the fleet."""
+    states = {state.id: state for state in reader.list_schedules()}
+    overrides = {override.id: override for override in reader.list_overrides()}
+    return [
+        make_view(agent, schedule, states, overrides, now)
+        for agent in fleet.agents.values()
+        for schedule in agent.schedules.values()
+    ]
+
+
+def view_of(reader: StateReader, agent: Agent, schedule: Schedule, now: datetime) -> ScheduleView:
+    """One schedule."""
+    states = {state.id: state for state in reader.list_schedules(agent.name)}
+    overrides = {override.id: override for override in reader.list_overrides()}
+    return make_view(agent, schedule, states, overrides, now)
+
+
+def make_view(
+    agent: Agent,
+    schedule: Schedule,
+    states: Mapping[str, ScheduleState],
+    overrides: Mapping[str, ScheduleOverride],
+    now: datetime,
+) -> ScheduleView:
+    """The schedule with what is on record about it."""
+    key = schedule_id(agent.name, schedule.name)
+    override = overrides.get(key)
+    rule, is_enabled = schedule.rule, schedule.enabled
+    if override is not None and override.schedule is not None:
+        rule = parse_rule(override.schedule, schedule.timezone)
+    if override is not None and override.enabled is not None:
+        is_enabled = override.enabled
+    state = states.get(key) or ScheduleState(id=key, agent=agent.name, name=schedule.name)
+    is_paused = 0 < schedule.pause_after <= state.consecutive_failures
+    status = state.status
+    if not is_enabled or is_paused:
+        status = ScheduleStatus.DISABLED
+    elif status is ScheduleStatus.DISABLED:
+        status = ScheduleStatus.IDLE
+    planned = state.next_run_at if state.rule == rule_text(rule) else None
+    if status is ScheduleStatus.DISABLED:
+        planned = None
+    elif planned is None and rule is not None:
+        due = next_slot(key, schedule, rule, now)
+        planned = due.runs_at if due is not None else None
+    return ScheduleView(
+        agent=agent,
+        schedule=schedule,
+        state=ScheduleState(
+            id=key,
+            agent=agent.name,
+            name=schedule.name,
+            status=status,
+            last_run_at=state.last_run_at,
+            next_run_at=planned,
+            last_error=state.last_error,
+            consecutive_failures=state.consecutive_failures,
+            next_due_at=state.next_due_at,
+            rule=state.rule,
+            pause_after=schedule.pause_after,
+        ),
+        override=override,
+        rule=rule,
+        is_enabled=is_enabled,
+        next_run_at=planned,
+    )
+
+
+def schedule_row(view: ScheduleView) -> dict[str, Any]:
+    """A schedule as lists give it."""
+    schedule, state = view.schedule, view.state
+    return {
+        "id": view.id,
+        "agent": view.agent.name,
+        "name": schedule.name,
+        "status": state.status.value,
+        "rule": rule_text(view.rule) or None,
+        "declared_rule": rule_text(schedule.rule) or None,
+        "enabled": view.is_enabled,
+        "is_paused": state.is_paused,
+        "last_run_at": timestamp(state.last_run_at),
+        "next_run_at": timestamp(view.next_run_at),
+        "last_error": state.last_error,
+        "consecutive_failures": state.consecutive_failures,
+        "jitter": format_duration(schedule.jitter) if schedule.jitter else None,
+        "max_overlap": schedule.max_overlap,
+        "catch_up": schedule.catch_up.value,
+        "pause_after": schedule.pause_after,
+        "override": override_row(view.override),
+    }
+
+
+def override_row(override: ScheduleOverride | None) -> dict[str, Any] | None:
+    """What somebody set about a schedule."""
+    if override is None or not override.is_set:
+        return None
+    return {
+        "enabled": override.enabled,
+        "schedule": override.schedule,
+        "updated_at": timestamp(override.updated_at),
+        "updated_by": override.updated_by,
+    }
+
+
+def slot_row(slot: Slot) -> dict[str, Any]:
+    """A due instant and what became of it."""
+    return {
+        "id": slot.id,
+        "schedule": slot.schedule_id,
+        "due_at": timestamp(slot.due_at),
+        "outcome": slot.outcome.value,
+        "job_id": slot.job_id,
+        "reason": slot.reason,
+        "decided_at": timestamp(slot.decided_at),
+    }
+
+
+def why_last(view: ScheduleView, slots: Sequence[Slot]) -> str:
+    """What decided the last firing."""
+    if not slots:
+        return "no slot of it was ever due while something could fire it"
+    slot = slots[0]
+    due = f"the slot of {timestamp(slot.due_at)}"
+    late = slot.decided_at - slot.due_at
+    when = (
+        f", decided {format_duration(late)} after it was due" if late.total_seconds() >= 1 else ""
+    )
+    if slot.job_id is not None:
+        return f"{due} became {slot.job_id}{when}"
+    return f"{due} was skipped{when}: {slot.reason}"
+
+
+def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
+    """What decides the next firing, the reason that counts first; `is_kept` while something fires slots."""
+    said, state = view.override, view.state
+    who = "" if said is None else f" by {said.updated_by} at {timestamp(said.updated_at)}"
+    reasons: list[str] = []
+    if state.is_paused:
+        reasons.append(
+            f"it paused itself after {state.consecutive_failures} failures in a row"
+            f" (pause_after: {state.pause_after}); schedule enable lets it go on"
+        )
+    if not view.is_enabled:
+        by_override = said is not None and said.enabled is False
+        reasons.append(
+            f"it was disabled{who}" if by_override else "the fleet file says enabled: false"
+        )
+    elif said is not None and said.enabled is True and not view.schedule.enabled:
+        reasons.append(f"it was enabled{who}; the fleet file says enabled: false")
+    if view.rule is None:
+        reasons.append("no time makes it due; schedule run does")
+    else:
+        source = f"set{who}" if said is not None and said.schedule is not None else "declared"
+        reasons.append(f"its rule is {rule_text(view.rule)}, {source}")
+    if view.next_run_at is not None:
+        jitter = f", jitter of up to {format_duration(view.schedule.jitter)} included"
+        spread = jitter if view.schedule.jitter else ""
+        reasons.append(f"so it is fired at {timestamp(view.next_run_at)}{spread}")
+        if state.status is ScheduleStatus.RUNNING:
+            most = view.schedule.max_overlap
+            reasons.append(f"unless {most} of its jobs have not ended by then (max_overlap)")
+    if not is_kept:
+        reasons.append("nothing fires schedules at the moment; nightherd start does")
+    return reasons
