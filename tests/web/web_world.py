@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 from anyio import to_thread
 
 from nightherd.config.load import load_fleet
@@ -24,7 +25,7 @@ from nightherd.model.ids import JobId
 from nightherd.web.app import make_app
 from nightherd.web.server import SOCKET, Port, serve
 from nightherd.web.site import Site, open_site
-from nightherd.web.socket_file import connect
+from nightherd.web.socket_file import address_of, connect
 from nightherd.wiring import open_workshop
 
 FLEET = """\
@@ -60,6 +61,17 @@ agents:
     runtime: scripted
     session: {mode: per_channel}
     script: [{say: "${prompt}"}]
+  - name: chatty
+    runtime: scripted
+    default_prompt: go
+    script:
+      - repeat: 100
+        steps: [{say: word}, {usage: {output_tokens: 1}}]
+  - name: loud
+    runtime: scripted
+    script:
+      - repeat: 200
+        steps: [{say: "${prompt}"}, {usage: {output_tokens: 1}}]
   - name: slow
     runtime: scripted
     default_prompt: go
@@ -206,6 +218,51 @@ async def served(
         world.ports = await tasks.start(run)
         yield world
         tasks.cancel_scope.cancel()
+
+
+class Follower:
+    """A stream of events, as a client sees it."""
+
+    def __init__(self, stream: anyio.abc.SocketStream) -> None:
+        self._stream = stream
+        self._text = b""
+
+    async def head(self) -> bytes:
+        """Everything before the events."""
+        while b"\r\n\r\n" not in self._text:
+            self._text += await self._stream.receive()
+        head, _, self._text = self._text.partition(b"\r\n\r\n")
+        return head
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Each event as it comes, until the server ends the stream."""
+        while True:
+            while b"\n\n" in self._text:
+                block, _, self._text = self._text.partition(b"\n\n")
+                fields = dict(line.split(": ", 1) for line in block.decode().split("\n"))
+                if "data" in fields:
+                    event = json.loads(fields["data"])
+                    assert (fields["id"], fields["event"]) == (str(event["seq"]), event["type"])
+                    yield event
+            try:
+                self._text += await self._stream.receive()
+            except anyio.EndOfStream:
+                return
+
+
+@asynccontextmanager
+async def following(world: World, job_id: str, **headers: str) -> AsyncIterator[Follower]:
+    """Follow a job's events."""
+    lines = [f"GET /v1/jobs/{job_id}/events HTTP/1.0", "Accept: text/event-stream"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    with address_of(world.socket_path) as address:
+        stream = await anyio.connect_unix(address)
+    async with stream:
+        await stream.send("\r\n".join([*lines, "", ""]).encode())
+        follower = Follower(stream)
+        head = await follower.head()
+        assert b" 200 " in head.split(b"\r\n")[0], head
+        yield follower
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:

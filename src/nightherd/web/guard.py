@@ -25,6 +25,8 @@ HEALTH = "/healthz"
 CLOSE = {"connection": "close"}
 TOO_LARGE = "a body may have at most {} bytes"
 API_BODY_LIMIT = 4 * 1024 * 1024
+DISCARDED = 8 * 1024 * 1024
+"""Bytes that are read of a body that is not taken, before its sender is hung up on."""
 CHUNK_PATIENCE_S = 10.0
 """How long a sender may pause within a body."""
 BODY_PATIENCE_S = 60.0
@@ -78,6 +80,7 @@ class Guard:
             limit = self._limit(scope["path"])
             length = headers.get("content-length", "")
             if length.isdecimal() and int(length) > limit:
+                await _discard(receive, self._door.chunk_patience_s)
                 refusal = too_large(limit)
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -127,6 +130,17 @@ def closing(answer: Response) -> Response:
 def too_large(limit: int) -> Response:
     """The answer to a body that is too large."""
     return closing(problem(413, "too_large", TOO_LARGE.format(limit)))
+
+
+async def _discard(receive: Receive, patience_s: float) -> None:
+    """Let a sender finish that is not far from it: many hear an answer only when they have said all."""
+    size = 0
+    with anyio.move_on_after(patience_s):
+        while size < DISCARDED:
+            message = await receive()
+            size += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 def _shows(headers: Mapping[str, str], token: str) -> bool:

@@ -162,7 +162,7 @@ async def events(
     if known.is_terminal and not await site.tails.has_more(job_id, place):
         return Response(status_code=204)
     stream = site.tails.follow(job_id, place)
-    return EventStream(stream, site.counters, site.stream_patience_s)
+    return EventStream(stream, site.counters)
 
 
 def _number(text: str) -> int:

@@ -1,7 +1,7 @@
-"""The protocol of connections: uvicorn's, with an end to those who take for ever to ask.
+"""The protocol of connections: uvicorn's, with an end to those who take for ever to ask, or to listen.
 
-A client that opens a connection and says nothing, or sends its headers a byte at a time, is let go. What
-it does within a request is limited elsewhere: bodies by the guard, streams by their own patience.
+A client that opens a connection and says nothing, or sends its headers a byte at a time, is let go, and so
+is one that does not take what it asked for. The body of a request is limited by the guard.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_PATIENCE_S = 10.0
+LISTEN_PATIENCE_S = 60.0
 
 
 class PatientProtocol(H11Protocol):
-    """Waits only so long for the head of a request."""
+    """Waits only so long for the head of a request, and for room to send more of an answer."""
 
     head_patience_s = HEAD_PATIENCE_S
+    listen_patience_s = LISTEN_PATIENCE_S
     _waiting: asyncio.TimerHandle | None = None
+    _held_up: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
@@ -27,6 +30,7 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is there any more."""
         self._stop_waiting()
+        self._go_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -42,6 +46,22 @@ class PatientProtocol(H11Protocol):
         super().on_response_complete()
         if not self._is_answering() and self.conn.trailing_data[0] and self._waiting is None:
             self._wait()
+
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+        super().pause_writing()
+        if self._held_up is None:
+            self._held_up = self.loop.call_later(self.listen_patience_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._go_on()
+        super().resume_writing()
+
+    def _go_on(self) -> None:
+        if self._held_up is not None:
+            self._held_up.cancel()
+            self._held_up = None
 
     def _is_answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

@@ -18,8 +18,6 @@ from nightherd.web.counters import Counters
 from nightherd.web.tails import Tails
 from nightherd.wiring import open_journals, open_reader, rescuer
 
-STREAM_PATIENCE_S = 60.0
-
 
 def _untold(trouble: str) -> None:
     """Nobody listens."""
@@ -39,8 +37,6 @@ class Site:
     counters: Counters = field(default_factory=Counters)
     tell: Callable[[str], None] = _untold
     """Told what an operator should hear of."""
-    stream_patience_s: float = STREAM_PATIENCE_S
-    """How long a follower may take nothing at all before it is let go."""
 
     def agent(self, name: str) -> Agent:
         """The agent of that name."""

@@ -31,6 +31,8 @@ LOOKS_PER_QUESTION = 40
 """While nothing comes, how many looks at the journal go by between two at the job's row."""
 KEPT_EVENTS = 4_096
 KEPT_BYTES = 4 * 1024 * 1024
+SENT_BYTES = 256 * 1024
+"""Bytes that are sent at once."""
 BLOCK = 256
 """Events that are read at once by one who is behind."""
 HEARTBEAT_S = 15.0
@@ -52,6 +54,16 @@ def frame_of(event: Event) -> Frame:
     data = b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), line)
     is_end = isinstance(event, SystemEvent) and event.subtype is SystemSubtype.END
     return Frame(event.seq, data, is_end)
+
+
+def fitting(frames: list[Frame]) -> list[Frame]:
+    """As many of the first as go out at once; a slow client has no more than that waiting for it."""
+    size = 0
+    for place, frame in enumerate(frames):
+        size += len(frame.data)
+        if size > SENT_BYTES:
+            return frames[: place or 1]
+    return frames
 
 
 class JobTail:
@@ -144,6 +156,7 @@ class Tails:
                 changed, is_over = tail.changed, tail.is_over
                 frames = await self._next(tail, job_id, seen)
                 if frames:
+                    frames = fitting(frames)
                     seen = frames[-1].seq
                     yield b"".join(frame.data for frame in frames)
                     if frames[-1].is_end:

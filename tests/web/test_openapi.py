@@ -1,0 +1,116 @@
+"""The API is as it is described: whatever is asked, the answer has a described shape and is never an error of ours."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+import requests
+import schemathesis
+from anyio import to_thread
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import (
+    CheckFunction,
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from nightherd.web.app import OPENAPI
+from nightherd.web.guard import Door
+from nightherd.web.server import Port
+from nightherd.web.site import Site
+from web.web_world import served
+
+CHECKS: list[CheckFunction] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+OPERATIONS = {
+    ("GET", "/healthz"),
+    ("GET", "/metrics"),
+    ("GET", "/v1/hooks/{name}/deliveries"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/jobs/{job}"),
+    ("GET", "/v1/jobs/{job}/events"),
+    ("GET", "/v1/sessions"),
+    ("GET", "/v1/sessions/{session}"),
+    ("POST", "/v1/hooks/{name}"),
+    ("POST", "/v1/jobs"),
+    ("POST", "/v1/jobs/{job}/cancel"),
+    ("POST", "/v1/jobs/{job}/resume"),
+    ("POST", "/v1/jobs/{job}/retry"),
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API on a port, with a job in it; nothing has to be shown there."""
+    ready, done = threading.Event(), threading.Event()
+    found: list[int] = []
+
+    def make_ports(site: Site) -> list[Port]:
+        door = Door(counters=site.counters, hook_limit=lambda: 1_000_000)
+        return [Port(host="127.0.0.1", port=0, door=door)]
+
+    async def main() -> None:
+        async with served(tmp_path_factory.mktemp("served"), make_ports=make_ports) as world:
+            await world.run()
+            found.extend(world.ports)
+            ready.set()
+            await to_thread.run_sync(done.wait)
+
+    thread = threading.Thread(target=anyio.run, args=(main,))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield f"http://127.0.0.1:{found[0]}"
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_every_path_is_described(address: str) -> None:
+    described = requests.get(address + OPENAPI, timeout=60).json()
+
+    paths = described["paths"]
+    assert described["openapi"].startswith("3.1")
+    assert {
+        (method.upper(), path) for path, methods in paths.items() for method in methods
+    } == OPERATIONS
+    assert all(
+        operation["description"] for methods in paths.values() for operation in methods.values()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "path"), sorted(OPERATIONS))
+def test_answers_are_as_described_whatever_is_asked(address: str, method: str, path: str) -> None:
+    schema = schemathesis.openapi.from_url(address + OPENAPI)
+    operation = schema[path][method]
+
+    @settings(
+        max_examples=15,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )
+    @given(case=operation.as_strategy())
+    def ask(case: schemathesis.Case[Any]) -> None:
+        case.call_and_validate(checks=CHECKS, timeout=60)
+
+    ask()
+
+
+@pytest.mark.parametrize("reference", ["@last", "@last-failed", "%00", "%2e%2e%2f", "a" * 3_000])
+def test_references_of_every_kind_are_answered(address: str, reference: str) -> None:
+    answer = requests.get(f"{address}/v1/jobs/{reference}", timeout=60)
+
+    assert answer.status_code in (200, 404)
