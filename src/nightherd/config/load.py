@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
+from nightherd.config.capabilities import check_capabilities
 from nightherd.config.discovery import FLEET_FILE_NAMES, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
@@ -177,6 +178,7 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
             continue
         agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
         check_script(agent, draft, findings)
+        check_capabilities(agent, draft, findings)
         check_schedules(agent, draft, findings)
         first = declared.setdefault(agent.name, draft)
         if first is not draft:

@@ -34,6 +34,7 @@ from nightherd.config.schema.script import (
     GlobStep,
     GrepInput,
     GrepStep,
+    McpStep,
     OtherStep,
     ReadInput,
     ReadStep,
@@ -180,12 +181,15 @@ def resolve_step(step: AnyStep) -> Step:
             return Think(step.think)
         case BashStep() | ReadStep() | WriteStep() | EditStep() | GlobStep() | GrepStep():
             return UseTool(step.tool, tool_input(step))
+        case McpStep():
+            return UseTool(step.tool, step.input)
         case SleepStep():
             return Sleep(step.sleep)
         case UsageStep():
             return Spend(resolve_usage(step.usage))
         case FailStep():
-            return Fail(step.fail.code, step.fail.message)
+            failure = step.fail
+            return Fail(failure.code, failure.message, failure.recoverable, failure.retry_after)
         case RepeatStep():
             return Repeat(step.repeat, tuple(resolve_step(inner) for inner in step.steps))
         case OtherStep():

@@ -11,19 +11,22 @@ from nightherd.config.schema.types import (
     Duration,
     Filling,
     Flag,
+    Inputs,
     Model,
     Money,
     Text,
     Timeout,
     Whole,
     refuse,
+    shaped,
 )
 from nightherd.config.wording import listed
+from nightherd.model.mcp import PREFIX as MCP_PREFIX
 from nightherd.model.money import MicroUsd
 
 VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "repeat")
-TOOLS = ("Bash", "Read", "Write", "Edit")
-ToolName = Literal["Bash", "Read", "Write", "Edit"]
+TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep")
+ToolName = Literal["Bash", "Read", "Write", "Edit", "Glob", "Grep"]
 
 
 class BashInput(Model):
@@ -57,6 +60,25 @@ class EditInput(Model):
     old_string: Filling = Field(description="Text to replace.")
     new_string: Text = Field(description="Text to put there.")
     replace_all: Flag = Field(False, description="Whether every occurrence is replaced.")
+
+
+class GlobInput(Model):
+    """What Glob takes."""
+
+    pattern: Filling = Field(description="What the paths look like.")
+    path: Filling | None = Field(None, description="Directory to look in.")
+
+
+class GrepInput(Model):
+    """What Grep takes."""
+
+    pattern: Filling = Field(description="Regular expression for lines.")
+    path: Filling | None = Field(None, description="File or directory to look in.")
+    glob: Filling | None = Field(None, description="Which files to look into.")
+    ignore_case: Flag = Field(False, description="Whether capital letters do not matter.")
+    mode: Literal["content", "files", "count"] = Field(
+        "content", description="What is shown: lines, files, or how many in each."
+    )
 
 
 class SayStep(Model):
@@ -99,6 +121,33 @@ class EditStep(Model):
     input: EditInput = Field(description="What to change.")
 
 
+class GlobStep(Model):
+    """Find files."""
+
+    tool: Literal["Glob"] = Field(description="Find files.")
+    input: GlobInput = Field(description="What to find.")
+
+
+class GrepStep(Model):
+    """Find lines in files."""
+
+    tool: Literal["Grep"] = Field(description="Find lines in files.")
+    input: GrepInput = Field(description="What to find.")
+
+
+class McpStep(Model):
+    """Call a tool of an MCP server."""
+
+    tool: Annotated[
+        str,
+        shaped(
+            r"mcp__[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*__[A-Za-z0-9_-]+",
+            "a tool of an MCP server; write mcp__SERVER__TOOL",
+        ),
+    ] = Field(description="Call a tool of an MCP server.")
+    input: Inputs = Field({}, description="What the tool takes.")
+
+
 class SleepStep(Model):
     """Take time."""
 
@@ -126,6 +175,8 @@ class Failure(Model):
 
     code: Filling = Field("scripted_failure", description="Error code.")
     message: Text = Field("the script failed here", description="Error message.")
+    recoverable: Flag = Field(False, description="Whether trying again may help.")
+    retry_after: Duration | None = Field(None, description="When trying again may help.")
 
 
 class FailStep(Model):
@@ -175,6 +226,8 @@ def kind_of(value: Any) -> str:
         return "(other)"
     if verbs[0] != "tool":
         return f"({verbs[0]})"
+    if isinstance(value["tool"], str) and value["tool"].startswith(MCP_PREFIX):
+        return "(mcp)"
     return f"({value['tool']})" if value["tool"] in TOOLS else "(other)"
 
 
@@ -185,6 +238,9 @@ AnyStep = Annotated[
     | Annotated[ReadStep, Tag("(Read)")]
     | Annotated[WriteStep, Tag("(Write)")]
     | Annotated[EditStep, Tag("(Edit)")]
+    | Annotated[GlobStep, Tag("(Glob)")]
+    | Annotated[GrepStep, Tag("(Grep)")]
+    | Annotated[McpStep, Tag("(mcp)")]
     | Annotated[SleepStep, Tag("(sleep)")]
     | Annotated[UsageStep, Tag("(usage)")]
     | Annotated[FailStep, Tag("(fail)")]
