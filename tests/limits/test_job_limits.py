@@ -10,48 +10,22 @@ import anyio
 import pytest
 
 from engine.bench import AGENT, Bench
+from limits.turns import CENT, FOUR_TURNS, used
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import ResumeJob
 from nightherd.model.event import (
-    AssistantEvent,
     ErrorEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
-    ToolUseEvent,
-    describe,
 )
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.limits import LimitName, Limits, OnLimit
 from nightherd.model.money import MicroUsd
 from nightherd.model.script import Say, Spend, compile_script
-from nightherd.model.system import Complete, SystemSubtype
-from nightherd.model.usage import Usage
+from nightherd.model.system import SystemSubtype
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
-
-CENT = 10_000
-
-
-def used(cents: int, tokens: int = 10) -> Usage:
-    return Usage(input_tokens=tokens, output_tokens=tokens, cost_microusd=MicroUsd(cents * CENT))
-
-
-def turn(number: int, *, cents: int = 10) -> tuple[Event, ...]:
-    """A turn of a runtime that does not ask: an answer, a call, its result."""
-    call = f"call-{number}"
-    return (
-        AssistantEvent(content=f"turn {number}", usage=used(cents), turn=number, index=0),
-        ToolUseEvent(tool_name="Bash", tool_use_id=call, turn=number, index=1, end=True),
-        ToolResultEvent(tool_use_id=call, success=True, turn=number, index=0, end=True),
-    )
-
-
-END: tuple[Event, ...] = (
-    AssistantEvent(content="done", usage=used(10), turn=4, index=0, end=True),
-    describe(Complete(stop_reason="end_turn")),
-)
-FOUR_TURNS = (*turn(1), *turn(2), *turn(3), *END)
 
 
 def claude(limits: Limits) -> Agent:

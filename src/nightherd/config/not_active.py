@@ -39,7 +39,6 @@ AGENT_KEYS = (
     Waiting("schedules.*.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.trigger.type", WEBHOOKS, frozenset({"webhook"})),
     Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
-    Waiting("schedules.*.limits.per_day", "limits of one schedule over a day"),
     Waiting("schedules.*.work_source", "work sources"),
     Waiting("agents", CLAUDE, runtimes=MODELS),
     Waiting("sandbox", CLAUDE, runtimes=MODELS),

@@ -17,8 +17,8 @@ from nightherd.model.limits import (
 )
 
 
-def resolve_limits(limits: LimitsSchema | None, *, is_daily: bool = True) -> Limits:
-    """What a `limits` section says; those of a day only where they can be kept."""
+def resolve_limits(limits: LimitsSchema | None) -> Limits:
+    """What a `limits` section says."""
     if limits is None:
         return NO_LIMITS
     return Limits(
@@ -28,7 +28,7 @@ def resolve_limits(limits: LimitsSchema | None, *, is_daily: bool = True) -> Lim
         spawns=limits.spawns,
         depth=limits.depth,
         duration=limits.duration,
-        per_day=_day(limits.per_day) if is_daily else NO_DAY_LIMITS,
+        per_day=_day(limits.per_day),
         outcomes=_outcomes(limits.on_reached),
     )
 

@@ -35,7 +35,7 @@ def resolve_schedule(key: str, schedule: ScheduleSchema) -> Schedule:
         job_timeout=schedule.job_timeout,
         session=None if schedule.session is None else resolve_session(schedule.session),
         resume_session=schedule.resume_session,
-        limits=resolve_limits(schedule.limits, is_daily=False),
+        limits=resolve_limits(schedule.limits),
         hooks=limit_hooks(schedule.limits, owner=f"schedules.{key}.limits"),
         output_to_file=bool(schedule.output_to_file),
     )

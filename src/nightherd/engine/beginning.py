@@ -132,6 +132,7 @@ def request_for(
     session = workshop.reader.find_session(job.session_id) if job.session_id is not None else None
     record = recorder.tally
     settled = session.turn_count if session is not None else 0
+    counted = workshop.reader.find_job(job.id) or job
     known = record.runtime_session_id or job.runtime_session_id
     return RuntimeRequest(
         job_id=job.id,
@@ -140,7 +141,7 @@ def request_for(
         prompt=texts.prompt,
         # The session's row counts what has been settled; turns of this job's lost executions are on
         # record in its journal only.
-        session_turns=settled - job.turns + record.turns,
+        session_turns=settled - counted.turns + record.turns,
         job_turns=record.turns,
         runtime_session_id=known,
         values=values_of(agent, texts.inputs),

@@ -45,6 +45,7 @@ from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
+from nightherd.model.scheduled import for_schedule
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import End, Suspended
 
@@ -92,7 +93,7 @@ async def carry_on(
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
-    agent = overridden(agent, texts.overrides)
+    agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
     recorder = Recorder(
         workshop.secrets,
         on_event,

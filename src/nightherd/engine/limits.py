@@ -42,10 +42,10 @@ def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
     """What one job of the agent may use: what it was given itself, else what the agent has."""
     own = agent.limits
     failing: dict[LimitName, OnLimit] = {}
-    if agent.max_turns is not None:
+    if agent.max_turns is not None and (own.turns is None or kept.get("max_turns") is not None):
         own = replace(own, turns=agent.max_turns)
         failing[LimitName.TURNS] = OnLimit.FAIL
-    if agent.max_budget_microusd is not None:
+    if agent.max_budget_microusd is not None and own.spend is None:
         own = replace(own, spend=agent.max_budget_microusd)
         failing[LimitName.SPEND] = OnLimit.FAIL
     if failing:

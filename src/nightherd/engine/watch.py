@@ -7,9 +7,11 @@ checkpoints are made is no matter of the execution's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
+from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
@@ -18,10 +20,12 @@ from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.event import Event
 from nightherd.model.job import Job, JobTexts
-from nightherd.model.limits import Hit, suspension_of
+from nightherd.model.limits import Hit, Used, suspension_of
 from nightherd.model.outcome import Tally
+from nightherd.model.spending import next_day
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger_point import TriggerPoint
+from nightherd.ports import Clock
 
 ON_THE_WAY = frozenset({TriggerPoint.PRE_TURN, TriggerPoint.POST_LLM, TriggerPoint.POST_TOOLS})
 
@@ -103,14 +107,20 @@ class QuietWatch:
 class CloseWatch:
     """Keeps the job to its limits and puts bookmarks on the way."""
 
-    def __init__(self, guard: Guard, bookmarks: Bookmarks, *, asks: bool) -> None:
+    def __init__(
+        self, guard: Guard, purse: Purse, bookmarks: Bookmarks, clock: Clock, *, asks: bool
+    ) -> None:
         self.stopped: Stop | None = None
+        self._purse = purse
+        self._is_shared = purse.is_shared
+        self._clock = clock
         self._guard = guard
         self._bookmarks = bookmarks
         self._asks = asks
 
     async def before_start(self) -> Stop | None:
-        return self._stop(self._guard.before_start())
+        hit = self._guard.before_start()
+        return self._stop(hit if hit is not None else await self._count(Used()))
 
     def time_left(self) -> float | None:
         left = self._guard.time_left()
@@ -131,12 +141,18 @@ class CloseWatch:
             point = point_of(event, tally)
             if point is not None:
                 await self._bookmarks.at(point, self._guard.running)
+            if hit is None and point is TriggerPoint.POST_TOOLS:
+                hit = await self._count(Used())
         return self._stop(hit)
 
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         hit = self._guard.before_turn(microusd, tokens)
-        self._stop(hit)
-        return None if hit is None else suspension_of(hit)
+        if hit is None:
+            hit = await self._count(Used(spend=microusd, tokens=tokens))
+        stop = self._stop(hit)
+        if hit is None or isinstance(stop, Suspension):
+            return stop if isinstance(stop, Suspension) else None
+        return suspension_of(hit)
 
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)
@@ -147,11 +163,16 @@ class CloseWatch:
     async def settled(self, job: Job) -> None:
         return None
 
+    async def _count(self, asked: Used) -> Hit | None:
+        return await self._purse.count(asked) if self._is_shared else None
+
     def _stop(self, hit: Hit | None) -> Stop | None:
-        if hit is not None:
-            self.stopped = stop_of(hit)
-            return self.stopped
-        return None
+        if hit is None:
+            return None
+        self.stopped = stop_of(hit)
+        if hit.is_day and isinstance(self.stopped, Suspension):
+            self.stopped = replace(self.stopped, until=next_day(self._clock.now()))
+        return self.stopped
 
 
 def make_watch(
@@ -165,7 +186,9 @@ def make_watch(
     limits = job_limits(agent, texts.overrides)
     bookmarks = Bookmarks(job, agent, limits, recorder, workshop)
     is_native = agent.runtime is RuntimeName.NATIVE
-    if limits.is_empty and not is_native and not workshop.persistence.is_project:
+    purse = Purse(job, agent, texts, recorder, workshop)
+    is_free = limits.is_empty and not purse.is_shared
+    if is_free and not is_native and not workshop.persistence.is_project:
         return QuietWatch(bookmarks, workshop)
     guard = Guard(job, agent, limits, recorder, workshop)
-    return CloseWatch(guard, bookmarks, asks=agent.runtime in ASKING)
+    return CloseWatch(guard, purse, bookmarks, workshop.clock, asks=agent.runtime in ASKING)

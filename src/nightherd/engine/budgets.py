@@ -1,0 +1,141 @@
+"""Budgets: what a job shares with others, of a day, of the whole fleet, or of the tree it belongs to.
+
+A job that shares a budget counts what it uses as it goes, in one transaction with asking whether there is
+more: however many run at once, what they have used and set aside together never goes beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, RefusedError
+from nightherd.model.agent import Agent
+from nightherd.model.change import Refused, Why
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobTexts
+from nightherd.model.limits import COUNTED, DayLimits, Hit, Limits, Scope, Used
+from nightherd.model.spending import Budget, CountUsage, day_of
+
+WITHIN = "within"
+"""Where a child job keeps what the jobs above it may use, children included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daily:
+    """Limits of a day, and whose they are."""
+
+    scope: Scope
+    limits: DayLimits
+    agent: str | None = None
+    schedule: str | None = None
+
+    def budgets(self, day: str) -> Iterator[Budget]:
+        """What is left to be kept on that day."""
+        for name in COUNTED:
+            maximum = self.limits.maximum(name)
+            if maximum is not None:
+                yield Budget(
+                    scope=self.scope,
+                    name=name,
+                    maximum=maximum,
+                    day=day,
+                    agent=self.agent,
+                    schedule=self.schedule,
+                )
+
+
+class Purse:
+    """What one execution may use of what its job shares with others."""
+
+    def __init__(
+        self, job: Job, agent: Agent, texts: JobTexts, recorder: Recorder, workshop: Workshop
+    ) -> None:
+        self._job = job
+        self._recorder = recorder
+        self._workshop = workshop
+        self._days = tuple(daily_limits(job, agent, workshop.budget))
+        self._lasting = (
+            *fleet_budgets(workshop.budget),
+            *tree_budgets(texts.overrides.get(WITHIN), workshop),
+        )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is anything to be counted."""
+        return bool(self._lasting) or any(True for _ in self._budgets(self._workshop.clock.now()))
+
+    async def count(self, asked: Used) -> Hit | None:
+        """Count what the job has used so far and set aside what it asks for; the budget that says no."""
+        at = self._workshop.clock.now()
+        (answer,) = await self._workshop.state.apply(
+            [
+                CountUsage(
+                    job_id=self._job.id,
+                    epoch=self._job.epoch,
+                    at=at,
+                    total=self._recorder.tally.totals,
+                    last_seq=self._recorder.last_seq,
+                    asked=asked,
+                    budgets=(*self._budgets(at), *self._lasting),
+                )
+            ]
+        )
+        if not isinstance(answer, Refused):
+            return None
+        if answer.why is Why.OVER_BUDGET:
+            return answer.hit
+        if answer.why in (Why.FENCED, Why.STATUS):
+            raise FencedError(answer.message)
+        raise RefusedError(answer.message)
+
+    def _budgets(self, at: datetime) -> Iterator[Budget]:
+        day = day_of(at)
+        for daily in self._days:
+            yield from daily.budgets(day)
+
+
+def daily_limits(job: Job, agent: Agent, fleet: Limits) -> Iterator[Daily]:
+    """The limits of a day that the job falls under."""
+    schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
+    if schedule is not None:
+        limits = schedule.limits.per_day
+        yield Daily(scope=Scope.SCHEDULE, limits=limits, agent=job.agent, schedule=job.schedule)
+    yield Daily(scope=Scope.AGENT, limits=agent.limits.per_day, agent=job.agent)
+    yield Daily(scope=Scope.FLEET, limits=fleet.per_day)
+
+
+def fleet_budgets(limits: Limits) -> Iterator[Budget]:
+    """What all jobs together may use, ever."""
+    for name in COUNTED:
+        maximum = limits.maximum(name)
+        if maximum is not None:
+            yield Budget(scope=Scope.FLEET, name=name, maximum=maximum)
+
+
+def tree_budgets(kept: Any, workshop: Workshop) -> Iterator[Budget]:
+    """What the jobs above may use, this one included; as they stand now when somebody has raised them."""
+    for above in kept if isinstance(kept, list | tuple) else ():
+        root = JobId(str(above["job"]))
+        limits = {**above["limits"], **raised(root, workshop)}
+        for name in COUNTED:
+            if limits.get(name.value) is not None:
+                yield Budget(
+                    scope=Scope.PARENT, name=name, maximum=int(limits[name.value]), root=root
+                )
+
+
+def raised(job_id: JobId, workshop: Workshop) -> Mapping[str, Any]:
+    """The limits that were given to a job itself."""
+    texts = workshop.reader.find_texts(job_id)
+    found = texts.overrides.get("limits") if texts is not None else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def asked_of(microusd: int, tokens: int) -> Used:
+    """The worst case of a turn."""
+    return Used(spend=microusd, tokens=tokens)
