@@ -6,10 +6,11 @@ and wakes everybody. Nothing waits inside a transaction but the disk.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from nightherd.db.group import Outcome
@@ -25,10 +26,11 @@ Run = Callable[[Sequence[Sequence[Change]]], list[list[Outcome]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one caller handed in, and where it waits."""
+    """What one caller handed in, and where it waits: `future` belongs to `loop` and is settled there."""
 
     changes: Sequence[Change]
-    future: Future[list[Answer]] = field(default_factory=Future)
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[list[Answer]]
 
 
 class Writer:
@@ -52,12 +54,14 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def submit(self, changes: Sequence[Change]) -> Future[list[Answer]]:
+    def submit(self, changes: Sequence[Change]) -> asyncio.Future[list[Answer]]:
         """Hand in a batch. The future gives the answers once they are committed, or raises what went wrong.
 
-        Cancelling it before its group begins leaves everything undone; later it changes nothing.
+        It belongs to the running event loop. Cancelling it before its group begins leaves everything undone;
+        later it changes nothing.
         """
-        batch = Batch(changes=changes)
+        loop = asyncio.get_running_loop()
+        batch = Batch(changes=changes, loop=loop, future=loop.create_future())
         with self._starting:
             if self._is_closed:
                 raise RuntimeError("the writer is closed")
@@ -86,7 +90,7 @@ class Writer:
         is_open = True
         while is_open:
             group, is_open = self._drain()
-            group = [batch for batch in group if batch.future.set_running_or_notify_cancel()]
+            group = [batch for batch in group if not batch.future.cancelled()]
             if not group:
                 continue
             try:
@@ -95,11 +99,8 @@ class Writer:
                         run = self._open_run()
                     outcomes = run([batch.changes for batch in group])
             except BaseException as error:  # noqa: BLE001 - raised in every caller that waits
-                for batch in group:
-                    batch.future.set_exception(error)
-                continue
-            for batch, answers in zip(group, outcomes, strict=True):
-                _settle(batch, answers)
+                outcomes = [[_raised(error)] for _ in group]
+            _wake(list(zip(group, outcomes, strict=True)))
         self._close_database()
 
     def _drain(self) -> tuple[list[Batch], bool]:
@@ -119,11 +120,28 @@ class Writer:
         return group, False
 
 
-def _settle(batch: Batch, outcomes: Sequence[Outcome]) -> None:
-    answers: list[Answer] = []
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            batch.future.set_exception(outcome)
-            return
-        answers.append(outcome)
-    batch.future.set_result(answers)
+def _raised(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else RuntimeError(f"the writer failed: {error!r}")
+
+
+def _wake(settled: Sequence[tuple[Batch, Sequence[Outcome]]]) -> None:
+    """Tell every caller what became of its batch, each loop once: waking one is what costs."""
+    for loop in {batch.loop for batch, _ in settled}:
+        mine = [one for one in settled if one[0].loop is loop]
+        with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
+            loop.call_soon_threadsafe(_settle, mine)
+
+
+def _settle(settled: Sequence[tuple[Batch, Sequence[Outcome]]]) -> None:
+    """In the callers' loop: answers, or the first thing that was raised."""
+    for batch, outcomes in settled:
+        if batch.future.done():
+            continue  # its caller has given up
+        answers: list[Answer] = []
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                batch.future.set_exception(outcome)
+                break
+            answers.append(outcome)
+        else:
+            batch.future.set_result(answers)

@@ -63,11 +63,11 @@ class SqliteStore:
         """
         if not changes:
             return ()
-        return await asyncio.wrap_future(self._writer.submit(changes))
+        return await self._writer.submit(changes)
 
     async def catch_up(self) -> None:
         """Finish what a killed writer began: put back what the database lost, append what the ledger lacks."""
-        await asyncio.wrap_future(self._writer.submit(()))
+        await self._writer.submit(())
 
     async def close(self) -> None:
         """Finish what was handed in and give everything back; harmless the second time."""
