@@ -97,7 +97,7 @@ def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> Non
             "removed": [one.id for one in done.removed],
             "kept": [one.id for one in done.kept],
         }
-        screen.document("session-cleanup", data, now)
+        screen.document("session_cleanup", data, now)
         return
     for one in done.removed:
         screen.show(one.id)

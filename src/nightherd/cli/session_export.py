@@ -56,7 +56,7 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
         atomic_write_file(target, "".join(pieces))
         if screen.is_json:
             written = {"session_id": found.id, "format": kind, "file": str(target)}
-            screen.document("session-file", written, now)
+            screen.document("session_file", written, now)
         else:
             screen.say(f"wrote {output}")
             _tell_use(invocation, exported, chosen)
@@ -65,7 +65,7 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
         screen.show("".join(piece.replace("\n", "") for piece in pieces))
     elif screen.is_json:
         text = {"session_id": found.id, "format": kind, "text": "".join(pieces)}
-        screen.document("session-file", text, now)
+        screen.document("session_file", text, now)
     else:
         for line in lines_of(pieces):
             screen.show(line)

@@ -31,7 +31,7 @@ def tree(invocation: Invocation, session: str) -> None:
         found = find_session(reader, session)
         family = family_of(reader, journals, found, now)
     if screen.is_json:
-        screen.document("session-tree", branch_document(family), now)
+        screen.document("session_tree", branch_document(family), now)
     else:
         screen.show(tree_text(family, found.id, screen.out))
 
@@ -50,6 +50,6 @@ def compare(invocation: Invocation, one: str, other: str) -> None:
             reader, journals, find_session(reader, one), find_session(reader, other), now
         )
     if screen.is_json:
-        screen.document("session-comparison", comparison_document(comparison), now)
+        screen.document("session_comparison", comparison_document(comparison), now)
     else:
         screen.show(comparison_text(comparison, screen))

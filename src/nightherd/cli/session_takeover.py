@@ -52,7 +52,7 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
                 "shell": shell,
                 "recorded_job_id": taken.id if taken is not None else None,
             }
-            screen.document("session-takeover", data, now)
+            screen.document("session_takeover", data, now)
             return
         _tell_taken(invocation, taken)
         screen.show(shell)
@@ -68,7 +68,7 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     taken = take_in(invocation, found)
     if screen.is_json:
         data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
-        screen.document("session-takeover", data, system_clock().now())
+        screen.document("session_takeover", data, system_clock().now())
     else:
         _tell_taken(invocation, taken)
 

@@ -16,7 +16,7 @@ from nightherd.model.ids import JobId, SessionId, parse_job_id, parse_session_id
 from nightherd.model.money import MicroUsd, parse_usd
 from nightherd.model.session import Session, SessionMode, SessionStatus
 
-SCHEMA = "nightherd/v1/session-export"
+SCHEMA = "nightherd/v1/session_export"
 VERSION = 1
 LARGEST = 1024 * 1024 * 1024
 """Bytes; a file beyond this is no session that anybody had."""

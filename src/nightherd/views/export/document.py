@@ -13,7 +13,7 @@ from nightherd.views.export.exported import Exported
 from nightherd.views.jobs import job_row, timestamp
 from nightherd.views.sessions import session_row
 
-SCHEMA = "nightherd/v1/session-export"
+SCHEMA = "nightherd/v1/session_export"
 VERSION = 1
 
 
