@@ -59,6 +59,10 @@ class Fail:
 
     code: str
     message: str
+    recoverable: bool = False
+    """Whether trying again may help."""
+    retry_after: timedelta | None = None
+    """When it may."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ def plan_turn(
                 usage += share
             case UseTool():
                 tool = step
-            case Fail(code, message):
-                failure = ErrorEvent(message=render(message, values), code=code, turn=number)
+            case Fail():
+                failure = _failure(step, number, values)
     spent = usage if usage != NOTHING_USED else None
     has_answer = bool(texts or thoughts or spent) or not (tool or failure)
     return PlannedTurn(
@@ -74,6 +74,15 @@ def plan_turn(
         else None,
         call=_call(tool, number, tool_use_id, values, index=int(has_answer)) if tool else None,
         failure=failure,
+    )
+
+
+def _failure(step: Fail, number: int, values: Mapping[str, str]) -> ErrorEvent:
+    facts: dict[str, object] = {"recoverable": True} if step.recoverable else {}
+    if step.retry_after is not None:
+        facts["retry_after_s"] = step.retry_after.total_seconds()
+    return ErrorEvent(
+        message=render(step.message, values), code=step.code, turn=number, extra=facts or None
     )
 
 
