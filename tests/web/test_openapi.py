@@ -33,6 +33,14 @@ CHECKS: list[CheckFunction] = [
     response_schema_conformance,
 ]
 OPERATIONS = {
+    ("GET", "/v1/agents"),
+    ("GET", "/v1/agents/{name}"),
+    ("GET", "/v1/schedules"),
+    ("GET", "/v1/status"),
+    ("POST", "/v1/agents/{name}/reset"),
+    ("POST", "/v1/schedules/{agent}/{name}/disable"),
+    ("POST", "/v1/schedules/{agent}/{name}/enable"),
+    ("POST", "/v1/schedules/{agent}/{name}/run"),
     ("GET", "/healthz"),
     ("GET", "/metrics"),
     ("GET", "/v1/hooks/{name}/deliveries"),

@@ -53,6 +53,9 @@ agents:
     script:
       - say: Hello, ${prompt}.
       - usage: {input_tokens: 10, output_tokens: 2, cost_usd: 0.001}
+    schedules:
+      nightly: {type: cron, cron: "0 3 * * *", prompt: the night}
+      rarely: {type: interval, interval: 30d, enabled: false}
   - name: topical
     runtime: scripted
     default_prompt: about ${inputs.topic}

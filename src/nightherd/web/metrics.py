@@ -14,8 +14,6 @@ from nightherd.web.site import Site, site_of
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.SUSPENDED)
-MOST = 10_000
-"""Open jobs that are counted; beyond it the number stays there."""
 
 Sample = tuple[Mapping[str, str], float]
 
@@ -40,8 +38,9 @@ async def metrics(site: OnSite) -> Response:
 
 
 def _of_state(reader: StateReader) -> Iterable[str]:
+    counts = reader.count_open_jobs()
     jobs: list[Sample] = [
-        ({"status": status.value}, len(reader.list_jobs(JobQuery(status=status, limit=MOST))))
+        ({"status": status.value}, sum(n for (_, one), n in counts.items() if one is status))
         for status in OPEN
     ]
     yield from written("nightherd_jobs", "gauge", "Jobs that have not ended.", jobs)

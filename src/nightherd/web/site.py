@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fastapi import Request
 
@@ -23,6 +25,10 @@ def _untold(trouble: str) -> None:
     """Nobody listens."""
 
 
+def _nobody(now: datetime) -> None:
+    """No daemon serves."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """Everything the API needs from the world."""
@@ -37,6 +43,8 @@ class Site:
     counters: Counters = field(default_factory=Counters)
     tell: Callable[[str], None] = _untold
     """Told what an operator should hear of."""
+    daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
+    """The process that serves, as `status` shows it."""
 
     def agent(self, name: str) -> Agent:
         """The agent of that name."""
@@ -59,6 +67,7 @@ async def open_site(
     workshop: Workshop,
     environ: Mapping[str, str],
     tell: Callable[[str], None] = _untold,
+    daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody,
 ) -> AsyncIterator[Site]:
     """A site on `state_dir`; what it opened is closed when the context ends."""
     ask = Asking(partial(open_reader, state_dir))
@@ -72,6 +81,7 @@ async def open_site(
                 environ=environ,
                 rescue=rescuer(workshop, fleet()),
                 tell=tell,
+                daemon=daemon,
             )
         finally:
             ask.close()

@@ -1,0 +1,151 @@
+"""`/v1/status`, `/v1/agents` and `/v1/schedules`: what the fleet is doing, and what can be done about it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+
+from nightherd.engine.record import process_of
+from nightherd.engine.schedule_jobs import schedule_request
+from nightherd.engine.schedule_override import override_schedule
+from nightherd.engine.submit import submit
+from nightherd.errors import NotFoundError, RefusedError
+from nightherd.host.process import boot_id, is_alive
+from nightherd.model.agent import Agent
+from nightherd.model.change import Refused, ResetAgent
+from nightherd.model.schedule_change import OverrideSchedule
+from nightherd.model.schedule_rule import Schedule
+from nightherd.model.scheduled import find_schedule
+from nightherd.model.worker import Worker, is_lease_over
+from nightherd.ports import StateReader
+from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
+from nightherd.views.jobs import job_row
+from nightherd.views.schedules import list_views, schedule_row, view_of
+from nightherd.web.documents import JOB, answers, document, list_of, object_with
+from nightherd.web.site import Site, site_of
+
+AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
+SCHEDULE = object_with("id", "agent", "name", "status", "rule", "enabled", "next_run_at")
+STATUS = object_with("agents", "workers", "jobs", "daemon")
+BY = "the API"
+
+router = APIRouter(prefix="/v1", tags=["fleet"])
+
+OnSite = Annotated[Site, Depends(site_of)]
+
+
+@router.get("/status", responses=answers("status", STATUS))
+async def status(site: OnSite) -> Response:
+    """What the fleet is doing: agents, workers, what waits, and the process that serves this."""
+    now = site.workshop.clock.now()
+    view = await _look(site)
+    return document("status", {"daemon": site.daemon(now), **fleet_document(view)}, now)
+
+
+@router.get("/agents", responses=answers("agents", list_of(AGENT)))
+async def list_agents(site: OnSite) -> Response:
+    """Every agent that is declared or ever worked."""
+    view = await _look(site)
+    return document("agents", [agent_row(one) for one in view.agents], site.workshop.clock.now())
+
+
+@router.get("/agents/{name}", responses=answers("agent", AGENT, 404))
+async def show_agent(site: OnSite, name: str) -> Response:
+    """One agent and its schedules."""
+    return await _agent(site, name)
+
+
+@router.post("/agents/{name}/reset", responses=answers("agent", AGENT, 404, 409))
+async def reset_agent(site: OnSite, name: str) -> Response:
+    """Forget the error of an agent, so that it shows as idle again."""
+    (answer,) = await site.workshop.state.apply([ResetAgent(agent=site.agent(name).name)])
+    if isinstance(answer, Refused):
+        raise RefusedError(answer.message)
+    return await _agent(site, name)
+
+
+@router.get("/schedules", responses=answers("schedules", list_of(SCHEDULE)))
+async def list_schedules(site: OnSite) -> Response:
+    """Every declared schedule: its rule, where it stands, and when it is next."""
+    now = site.workshop.clock.now()
+    views = await site.ask(lambda reader: list_views(reader, site.fleet(), now))
+    return document("schedules", [schedule_row(view) for view in views], now)
+
+
+@router.post(
+    "/schedules/{agent}/{name}/run",
+    status_code=201,
+    responses=answers("job", JOB, 404, 409, status=201),
+)
+async def run_schedule(site: OnSite, agent: str, name: str) -> Response:
+    """A job of the schedule, now; no slot of the schedule is used up."""
+    owner, schedule = _find(site, agent, name)
+    job = (await submit(schedule_request(owner, schedule), site.workshop)).job
+    now = site.workshop.clock.now()
+    return document("job", job_row(job, now), now, status=201)
+
+
+@router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", SCHEDULE, 404))
+async def enable_schedule(site: OnSite, agent: str, name: str) -> Response:
+    """Let a schedule fire, whatever the fleet file says; one that paused itself begins anew."""
+    return await _switch(site, agent, name, enabled=True)
+
+
+@router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", SCHEDULE, 404))
+async def disable_schedule(site: OnSite, agent: str, name: str) -> Response:
+    """Let a schedule rest, whatever the fleet file says. A job of it that runs goes on."""
+    return await _switch(site, agent, name, enabled=False)
+
+
+async def _switch(site: Site, agent: str, name: str, *, enabled: bool) -> Response:
+    owner, schedule = _find(site, agent, name)
+    workshop = site.workshop
+    change = OverrideSchedule(
+        agent=owner.name,
+        schedule=schedule.name,
+        at=workshop.clock.now(),
+        by=BY,
+        is_declared_enabled=schedule.enabled,
+        enabled=enabled,
+    )
+    await override_schedule(
+        change,
+        owner,
+        schedule,
+        state=workshop.state,
+        reader=workshop.reader,
+        clock=workshop.clock,
+    )
+    now = workshop.clock.now()
+    view = await site.ask(lambda reader: view_of(reader, owner, schedule, now))
+    return document("schedule", schedule_row(view), now)
+
+
+async def _agent(site: Site, name: str) -> Response:
+    view = await _look(site)
+    found = next((one for one in view.agents if one.state.name == name), None)
+    if found is None:
+        raise NotFoundError(f"there is no agent {name!r}")
+    now = site.workshop.clock.now()
+    views = await site.ask(lambda reader: list_views(reader, site.fleet(), now))
+    schedules = [schedule_row(one) for one in views if one.agent.name == name]
+    data: dict[str, Any] = {**agent_row(found), "schedules": schedules}
+    return document("agent", data, now)
+
+
+async def _look(site: Site) -> FleetView:
+    monotonic, boot = site.workshop.clock.monotonic(), boot_id()
+
+    def is_there(worker: Worker) -> bool:
+        alive = is_alive(process_of(worker))
+        return not is_lease_over(worker, boot_id=boot, monotonic=monotonic, is_process_alive=alive)
+
+    def look(reader: StateReader) -> FleetView:
+        return show_fleet(reader, site.fleet().agents, is_there)
+
+    return await site.ask(look)
+
+
+def _find(site: Site, agent: str, name: str) -> tuple[Agent, Schedule]:
+    return find_schedule(site.fleet().agents, f"{agent}/{name}")
