@@ -33,6 +33,10 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
                 input: {file_path: a, offset: 2}
               - tool: Edit
                 input: {file_path: a, old_string: x, new_string: ""}
+              - tool: Glob
+                input: {pattern: "**/*.py"}
+              - tool: Grep
+                input: {pattern: x, path: src, ignore_case: true}
               - usage: {input_tokens: 3, output_tokens: 4, cost_usd: "$0.000001"}
               - sleep: 200ms
               - repeat: 3
@@ -54,6 +58,10 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
                 "Edit",
                 {"file_path": "a", "old_string": "x", "new_string": "", "replace_all": False},
             ),
+            UseTool("Glob", {"pattern": "**/*.py"}),
+            UseTool(
+                "Grep", {"pattern": "x", "path": "src", "ignore_case": True, "mode": "content"}
+            ),
             Spend(Usage(input_tokens=3, output_tokens=4, cost_microusd=MicroUsd(1))),
             Sleep(timedelta(milliseconds=200)),
             Repeat(3, (UseTool("Write", {"file_path": "${turn}", "content": ""}),)),
@@ -72,7 +80,10 @@ def test_a_script_becomes_the_steps_it_says(folder: Folder) -> None:
         ("{say: a, input: {}}", "18 unknown key 'input'"),
         ("{say: [a]}", "15 expected text, got a list"),
         ("{sya: a}", "10 unknown key 'sya'"),
-        ("{tool: Bsh, input: {command: x}}", "16 'Bsh' is not one of Bash, Read, Write, Edit"),
+        (
+            "{tool: Bsh, input: {command: x}}",
+            "16 'Bsh' is not one of Bash, Read, Write, Edit, Glob, Grep",
+        ),
         ("{tool: Bash}", "10 'input' is missing"),
         ("{tool: Bash, input: {comand: x}}", "30 unknown key 'comand'"),
         ("{tool: Bash, input: {command: ''}}", "39 must not be empty"),

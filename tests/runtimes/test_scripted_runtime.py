@@ -59,7 +59,7 @@ def test_a_run_opens_with_init_and_closes_with_complete(stage: Stage) -> None:
         runtime="scripted",
         runtime_session_id=f"scripted-{JOB}",
         working_directory=str(stage.directory),
-        tools=["Bash", "Read", "Write", "Edit"],
+        tools=["Bash", "Read", "Write", "Edit", "Glob", "Grep"],
     )
     assert isinstance(last, SystemEvent)
     assert payload_of(last) == Complete(stop_reason="end_turn")
@@ -73,7 +73,7 @@ def test_a_session_that_goes_on_keeps_its_runtime_session_id(stage: Stage) -> No
         runtime="scripted",
         runtime_session_id="its-own",
         working_directory=str(stage.directory),
-        tools=["Bash", "Read", "Write", "Edit"],
+        tools=["Bash", "Read", "Write", "Edit", "Glob", "Grep"],
     )
 
 
@@ -203,7 +203,7 @@ def test_a_tool_there_is_not_is_a_failed_call(stage: Stage) -> None:
 
     assert isinstance(result, ToolResultEvent)
     assert result.success is False
-    assert result.error == "there is no tool Teleport; there are Bash, Read, Write, Edit"
+    assert result.error == "there is no tool Teleport; there are Bash, Read, Write, Edit, Glob, Grep"
 
 
 def test_fail_ends_the_run_with_its_code_and_message(stage: Stage) -> None:

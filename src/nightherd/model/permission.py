@@ -25,6 +25,7 @@ from nightherd.model.mcp import InjectedMcpServerDef, split_tool_name
 from nightherd.model.shell_command import ShellCommand, Simple, read_command, spellings
 from nightherd.model.tool_rule import BASH, FILE_TOOLS, ToolRule, parse_rule
 
+SEARCH_TOOLS = frozenset({"Glob", "Grep"})
 CHANGES_DIRECTORY = frozenset({"cd", "pushd", "popd"})
 
 
@@ -43,7 +44,9 @@ class PermissionMode(StrEnum):
 
 AUTO_APPROVED: Mapping[PermissionMode, frozenset[str]] = {
     PermissionMode.DEFAULT: frozenset(),
-    PermissionMode.ACCEPT_EDITS: frozenset({"Read", "Write", "Edit", "mkdir", "rm", "mv", "cp"}),
+    PermissionMode.ACCEPT_EDITS: frozenset(
+        {"Read", "Write", "Edit", "Glob", "Grep", "mkdir", "rm", "mv", "cp"}
+    ),
     PermissionMode.PLAN: frozenset(),
     PermissionMode.DELEGATE: frozenset(),
     PermissionMode.DONT_ASK: frozenset(),
@@ -128,6 +131,8 @@ class _Question:
             self._command = read_command(str(input.get("command", "")))
         elif tool in FILE_TOOLS:
             self._path = self._absolute(str(input.get("file_path", "")))
+        elif tool in SEARCH_TOOLS:
+            self._path = self._absolute(str(input.get("path") or "."))
 
     def answer(self) -> Decision:
         rules, tool = self._rules, self._tool
@@ -160,6 +165,9 @@ class _Question:
 
     def _denied(self) -> Denied | None:
         for rule in self._rules.denied:
+            if self._tool == "Grep" and rule.tool == "Read" and rule.specifier is not None:
+                reason = f"it cannot be told whether the search reads what {rule.text!r} denies"
+                return Denied(f"{reason} ('denied_tools')")
             if not rule.concerns(self._tool):
                 continue
             if rule.specifier is None or self._is_forbidden_by(rule):

@@ -27,6 +27,10 @@ class Arguments:
             raise self._wrong(name, "a text")
         return value
 
+    def text_or(self, name: str, otherwise: str) -> str:
+        """A text, or `otherwise` when absent."""
+        return otherwise if self._input.get(name) is None else self.text(name)
+
     def flag(self, name: str) -> bool:
         """True or false; false when absent."""
         value = self._input.get(name, False)

@@ -51,12 +51,12 @@ class Bash:
         output = BoundedOutput()
         try:
             async with _kept(await _shell(), command, context) as process:
-                ending = await _finish(process, output, timeout)
+                ending = await finish(process, output, timeout)
         except (OSError, ValueError) as error:
             return failed(f"the command could not be started: {error}")
         if ending is None:
             return failed(f"stopped: it ran longer than {format_duration(timeout)}", output.text())
-        return _outcome(ending, output.text())
+        return outcome_of(ending, output.text())
 
 
 async def _shell() -> str:
@@ -79,7 +79,7 @@ def _kept(
     )
 
 
-async def _finish(process: KeptProcess, output: BoundedOutput, allowed: timedelta) -> Ending | None:
+async def finish(process: KeptProcess, output: BoundedOutput, allowed: timedelta) -> Ending | None:
     """How the command ended, or None when it was stopped because its time was up."""
     ending: Ending | None = None
     closed = anyio.Event()
@@ -101,7 +101,8 @@ async def _finish(process: KeptProcess, output: BoundedOutput, allowed: timedelt
     return ending
 
 
-def _outcome(ending: Ending, text: str) -> ToolOutcome:
+def outcome_of(ending: Ending, text: str) -> ToolOutcome:
+    """What a command that ended so, and printed `text`, came to."""
     match ending.killed_by:
         case KilledBy.LEASE:
             # No result: the call was cut off with its worker, and whoever takes the job over says so.

@@ -86,5 +86,28 @@ STANDARD: Mapping[str, Described] = {
             replace_all=_flag("Whether every occurrence is replaced."),
         ),
     ),
+    "Glob": Described(
+        description="Find files by their paths. Returns one path a line, relative to the working directory.",
+        input_schema=_takes(
+            ("pattern",),
+            pattern=_text("What the paths look like: **/*.py, src/*.{js,ts}."),
+            path=_text("The directory to look in; the working directory when absent."),
+        ),
+    ),
+    "Grep": Described(
+        description="Find lines in files by a regular expression of Python's kind.",
+        input_schema=_takes(
+            ("pattern",),
+            pattern=_text("The regular expression."),
+            path=_text("The file or directory to look in; the working directory when absent."),
+            glob=_text("Which files to look into: *.py, src/**/*.md."),
+            ignore_case=_flag("Whether capital letters do not matter."),
+            mode={
+                "type": "string",
+                "enum": ["content", "files", "count"],
+                "description": "Lines with file and number, files alone, or how many in each file.",
+            },
+        ),
+    ),
 }
 """By name, the tools of `toolbox.py`."""

@@ -1,0 +1,118 @@
+"""Glob and Grep: finding files by their names and by what stands in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from nightherd.errors import InvalidValueError
+from nightherd.runtimes.keeper.ending import EXECUTION_MARK
+from nightherd.runtimes.keeper.process import kept_process
+from nightherd.runtimes.tools import search_program
+from nightherd.runtimes.tools.arguments import Arguments
+from nightherd.runtimes.tools.bash import finish, outcome_of
+from nightherd.runtimes.tools.output import BoundedOutput
+from nightherd.runtimes.tools.paths import locate
+from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
+
+PROGRAM = str(Path(search_program.__file__))
+SEARCH_LIMIT = timedelta(minutes=1)
+"""How long a search may take: a pattern can be one that never comes to an end."""
+NOTHING = "nothing found"
+MODES = ("content", "files", "count")
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """`pattern` for the paths of files (`src/**/*.py`), optionally `path`, the directory to look in.
+
+    The result is one path a line, relative to the working directory, in order.
+    """
+
+    name: str = "Glob"
+    starts_processes: bool = False
+
+    async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        """Look for them."""
+        try:
+            arguments = Arguments(self.name, input, ("pattern", "path"))
+            asked = {"pattern": arguments.text("pattern"), "path": arguments.text_or("path", ".")}
+        except InvalidValueError as error:
+            return failed(str(error))
+        return await _search(self.name, asked, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Grep:
+    """`pattern`, a regular expression, for lines of files; optionally `path`, a file or the directory to look in,
+    `glob` for the files to look into, `ignore_case`, and `mode`: `content`, `files` or `count`.
+
+    The result is one line each: `file:line:text`, `file`, or `file:count`.
+    """
+
+    name: str = "Grep"
+    starts_processes: bool = False
+
+    async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        """Look for them."""
+        try:
+            names = ("pattern", "path", "glob", "ignore_case", "mode")
+            arguments = Arguments(self.name, input, names)
+            asked = {
+                "pattern": arguments.text("pattern"),
+                "path": arguments.text_or("path", "."),
+                "glob": arguments.text_or("glob", ""),
+                "ignore_case": arguments.flag("ignore_case"),
+                "mode": arguments.text_or("mode", "content"),
+            }
+            if asked["mode"] not in MODES:
+                raise InvalidValueError(f"Grep: 'mode' has to be one of {', '.join(MODES)}")
+        except InvalidValueError as error:
+            return failed(str(error))
+        return await _search(self.name, asked, context)
+
+
+async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+    """In a process of its own, under a keeper: there is no other way to stop a pattern that never ends."""
+    try:
+        root = context.working_directory
+        base = await to_thread.run_sync(locate, root, asked["path"], context.more_directories)
+        if not base.exists():
+            raise InvalidValueError(f"there is nothing at {asked['path']}")
+    except InvalidValueError as error:
+        return failed(str(error))
+    told = {**asked, "name": name, "root": str(root.resolve()), "base": str(base)}
+    output = BoundedOutput()
+    with tempfile.TemporaryFile() as request:
+        request.write(json.dumps(told).encode())
+        request.seek(0)
+        try:
+            async with kept_process(
+                [sys.executable, "-I", "-S", PROGRAM],
+                cwd=root,
+                env={},
+                execution=context.marks.get(EXECUTION_MARK, ""),
+                marks=context.marks,
+                stdin=request.fileno(),
+                stderr=subprocess.STDOUT,
+                grace=context.grace,
+                keepers=context.keepers,
+            ) as process:
+                ending = await finish(process, output, SEARCH_LIMIT)
+        except (OSError, ValueError) as error:
+            return failed(f"the search could not be started: {error}")
+    if ending is None:
+        return failed("stopped: the search took too long", output.text())
+    outcome = outcome_of(ending, output.text())
+    if not outcome.success:
+        return failed(output.text().strip() or outcome.error or "the search failed")
+    return outcome if outcome.result else ToolOutcome(result=NOTHING)
