@@ -11,9 +11,9 @@ from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import job_argument, json_option
+from nightherd.engine.again import retry_job
 from nightherd.engine.record import get_job
 from nightherd.engine.rescue import rescue
-from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.change import Applied, CancelJob, Refused
@@ -21,7 +21,6 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.views.jobs import find_job_id, job_row
 from nightherd.wiring import (
-    check_runtime,
     open_reader,
     open_record,
     open_workshop,
@@ -85,19 +84,10 @@ def retry(invocation: Invocation, job: str) -> None:
 
 async def _retry(invocation: Invocation, state: Path, fleet: Fleet, job_id: JobId) -> Job:
     async with open_workshop(state, fleet, invocation.environ) as workshop:
-        job, texts = workshop.reader.find_job(job_id), workshop.reader.find_texts(job_id)
-        if job is None or texts is None:
+        job = workshop.reader.find_job(job_id)
+        if job is None:
             raise NotFoundError(f"there is no job {job_id}")
-        if not job.is_terminal:
-            raise RefusedError(
-                f"job {job_id} is {job.status}", hint=f"nightherd jobs cancel {job_id}"
-            )
-        agent = find_agent(fleet, job.agent)
-        check_runtime(agent.runtime)
-        request = SubmitRequest(
-            agent=agent, prompt=texts.prompt, inputs=texts.inputs, priority=job.priority
-        )
-        return (await submit(request, workshop)).job
+        return await retry_job(job_id, find_agent(fleet, job.agent), workshop)
 
 
 def _find(state: Path, reference: str) -> JobId:

@@ -12,14 +12,13 @@ from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.schedule_text import schedule_argument, tell_schedule
-from nightherd.engine.schedule_book import make_entry, plan
 from nightherd.engine.schedule_jobs import schedule_request
+from nightherd.engine.schedule_override import override_schedule
 from nightherd.engine.submit import submit
 from nightherd.model.agent import Agent
 from nightherd.model.due import parse_rule
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
-from nightherd.model.schedule import schedule_id
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
@@ -114,15 +113,14 @@ async def _record(
             is_declared_enabled=schedule.enabled,
             **said,
         )
-        await record.state.apply([change])
-        key = schedule_id(agent.name, schedule.name)
-        overrides = {one.id: one for one in record.reader.list_overrides()}
-        states = {one.id: one for one in record.reader.list_schedules(agent.name)}
-        entry = make_entry(agent, schedule, overrides.get(key))
-        planned = plan(entry, states.get(key), now, record.reader)
-        if planned.change is not None:
-            # Refused when a running fleet was quicker: then it is planned.
-            await record.state.apply([planned.change])
+        await override_schedule(
+            change,
+            agent,
+            schedule,
+            state=record.state,
+            reader=record.reader,
+            clock=record.clock,
+        )
 
 
 def _who(invocation: Invocation) -> str:

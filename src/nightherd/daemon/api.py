@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
 
-from nightherd.daemon.record import SOCKET
+from nightherd.daemon.describe import daemon_row
+from nightherd.daemon.record import SOCKET, find_daemon
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Fleet
 from nightherd.wiring import load
@@ -31,8 +34,13 @@ async def serve_api(
         tell("the API is not served: pip install 'nightherd[serve]'")
         task_status.started(None)
         return
+
+    def describe(now: datetime) -> Mapping[str, Any] | None:
+        record = find_daemon(state_dir)
+        return None if record is None else daemon_row(record, now)
+
     async with load("nightherd.web.site:open_site")(
-        state_dir, fleet, workshop, environ, tell
+        state_dir, fleet, workshop, environ, tell, describe
     ) as site:
         ports = load("nightherd.web.server:ports_of")(
             fleet(), site, state_dir, workshop.random_text
