@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from nightherd.db.connection import open_for_reading
+from nightherd.db.connection import Database, open_for_reading
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.kinds import TABLES
@@ -14,6 +14,7 @@ from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
 from nightherd.state.store import SqliteStore
+from nightherd.state.tables import PASSING
 from nightherd.testing.clock import START, FakeClock
 from nightherd.testing.state_contract import OpenState
 
@@ -55,16 +56,20 @@ STATES: dict[str, StateFactory] = {"memory": memory_state, "sqlite": sqlite_stat
 
 
 def contents(database: Path) -> Contents:
-    """Every row of every table that state lives in, column by column."""
+    """Every row of every table that state lives in, column by column, but for what the ledger does not hear of."""
     opened = open_for_reading(database)
     assert opened is not None
     try:
-        return {
-            table: [tuple(row) for row in opened.execute(f"SELECT * FROM {table} ORDER BY 1, 2")]
-            for table in TABLES.values()
-        }
+        return {table: _rows(opened, table) for table in TABLES.values()}
     finally:
         opened.close()
+
+
+def _rows(database: Database, table: str) -> list[tuple[object, ...]]:
+    found = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    passing = PASSING.get(table, frozenset())
+    names = ", ".join(str(name) for (name,) in found if name not in passing)
+    return list(database.execute(f"SELECT {names} FROM {table} ORDER BY 1, 2"))
 
 
 def replayed(directory: StateDirectory, target: Path) -> Contents:

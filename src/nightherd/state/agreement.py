@@ -15,7 +15,7 @@ from nightherd.state.kinds import TABLES
 from nightherd.state.outbox import waiting_after
 from nightherd.state.pages import Row, rows_by_key
 from nightherd.state.replay import OnChange, replay
-from nightherd.state.tables import Table
+from nightherd.state.tables import PASSING, Table
 
 ROOM = ".replay-"
 """How the directory begins in which the ledger is replayed; gone when the comparison is over."""
@@ -86,7 +86,8 @@ def _compare(database: Database, copy_path: Path, limit: int) -> list[Difference
 def _differing(
     table: Table[object], ours: Iterator[Row], theirs: Iterator[Row]
 ) -> Iterator[Difference]:
-    """Both in the order of their keys, side by side."""
+    """Both in the order of their keys, side by side; what the ledger does not hear of is passed over."""
+    passing = PASSING.get(table.name, frozenset())
     mine, other = next(ours, None), next(theirs, None)
     while mine is not None or other is not None:
         if other is None or (mine is not None and str(mine[0]) < str(other[0])):
@@ -98,7 +99,7 @@ def _differing(
             other = next(theirs, None)
         else:
             pairs = zip(table.columns, mine, other, strict=True)
-            columns = tuple(name for name, one, two in pairs if one != two)
+            columns = tuple(name for name, one, two in pairs if one != two and name not in passing)
             if columns:
                 yield Difference(table=table.name, key=str(mine[0]), columns=columns)
             mine, other = next(ours, None), next(theirs, None)

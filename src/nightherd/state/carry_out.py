@@ -31,6 +31,10 @@ QUICK = frozenset({StartExecution, RecordRuntimeSession, RegisterWorker, ExtendL
 Every other change does once it is acknowledged (INV-DURABLE).
 """
 
+UNRECORDED = frozenset({ExtendLease})
+"""Changes that the ledger does not hear of. A lease is as good as the process that holds it, and is never
+rebuilt; every other image of a worker's row has its lease as it was then (`tables.PASSING`)."""
+
 
 class StateTables:
     """What changes do to the tables of one open database: reads for `decide`, writes what it says."""
@@ -71,7 +75,7 @@ class StateTables:
         text = encode_images([{"table": one.table.name, "row": one.image} for one in drafts])
         for draft in drafts:
             kept.write(draft)
-        return Done(answer=answer, rows=text)
+        return Done(answer=answer, rows=None if type(change) in UNRECORDED else text)
 
     def restore(self, line: LedgerLine) -> None:
         kinds = {name: kind for kind, name in TABLES.items()}

@@ -41,6 +41,9 @@ NAMES: Mapping[str, str] = {
 A row may only refer to rows of tables above its own. `kinds.py` has the classes themselves.
 """
 
+PASSING: Mapping[str, frozenset[str]] = {"workers": frozenset({"deadline", "heartbeat_at"})}
+"""Columns that change without a line in the ledger: what it gives again may be older."""
+
 PLACES: Mapping[str, int] = {name: place for place, name in enumerate(NAMES)}
 
 Image = dict[str, Value]
