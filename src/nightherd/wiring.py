@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from nightherd.engine.rescue import RescueTerms
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
+    from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agent import Fleet, RuntimeName
     from nightherd.model.event import Event
     from nightherd.model.ids import JobId, RandomText
+    from nightherd.model.mcp import McpServer
+    from nightherd.model.persistence import Persistence
     from nightherd.model.session import Session
     from nightherd.ports import (
         ChangeFeed,
@@ -125,9 +128,11 @@ def check_runtime(name: RuntimeName) -> None:
         )
 
 
-def runtime_for(
-    name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta
-) -> Runtime:
+def _servers(fleet: Fleet) -> list[McpServer]:
+    return [server for agent in fleet.agents.values() for server in agent.mcp_servers]
+
+
+def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
     more = {"transcripts": state_dir / "transcripts"} if name.value in TRANSCRIBED else {}
@@ -152,6 +157,18 @@ def kept_transcript(
             directory=session.working_directory,
         ),
     )
+
+
+def load_persistence(state_dir: Path) -> Persistence:
+    """When checkpoints are made and how state is written, as the project says."""
+    found = load("nightherd.config.persistence:load_persistence")(state_dir)
+    return cast("Persistence", found)
+
+
+def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
+    """The files that have a job as one document each."""
+    files = load("nightherd.mirror.threads:ThreadStateFiles")
+    return cast("ThreadStateFiles", files(state_dir, persistence, pause=load("time:sleep")))
 
 
 def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:
@@ -211,6 +228,7 @@ async def open_workshop(
     if sys.platform == "win32":
         raise RefusedError("Windows is not supported; run nightherd under WSL")
     environment = {**fleet.environment, **environ}
+    persistence = load_persistence(state_dir)
     clock = system_clock()
     load("nightherd.state.directory:init_state_directory")(state_dir)
     state: StateWriter = load("nightherd.state.store:SqliteStore")(
@@ -252,11 +270,14 @@ async def open_workshop(
             worker=worker,
             lease=lease,
             environment=environment,
-            secrets=load("nightherd.model.secret:find_secrets")(environment),
+            secrets=load("nightherd.model.secret:find_secrets")(
+                {**load("nightherd.model.mcp:values_told")(_servers(fleet)), **environment}
+            ),
             version=__version__,
             fleet_limit=fleet.max_concurrent,
             budget=fleet.limits,
-            persistence=load("nightherd.config.persistence:load_persistence")(state_dir),
+            persistence=persistence,
+            threads=open_threads(state_dir, persistence) if fleet.mirror else None,
             hooks=load("nightherd.engine.hooks:JobHooks")(
                 agents=fleet.agents,
                 carrier=load("nightherd.runtimes.hooks.carrier:LocalHookCarrier")(

@@ -189,7 +189,7 @@ def test_what_others_have_set_aside_is_not_there(store: MemoryStore | SqliteStor
     last = answers[11]
     assert isinstance(last, Refused)
     assert last.hit is not None
-    assert (last.hit.current, last.hit.maximum) == (101, 100)
+    assert (last.hit.current, last.hit.maximum) == (100, 100)
 
 
 def finished(job: Job) -> tuple[JobStatus, int]:

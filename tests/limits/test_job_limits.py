@@ -84,7 +84,7 @@ def test_a_watched_job_goes_beyond_by_one_turn_at_most_and_says_by_how_much() ->
     job = bench.run()
 
     assert job.cost_microusd == 20 * CENT
-    assert job.error == "spend: $0.20 of the job's limit of $0.15, $0.05 over it"
+    assert job.error == "spend: $0.20, of the job's limit of $0.15, $0.05 over it"
     results = [one for one in bench.journal(job.id) if isinstance(one, ToolResultEvent)]
     assert len(results) == 1, "the tool of the turn that went beyond has not run"
 

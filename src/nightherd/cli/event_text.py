@@ -29,6 +29,7 @@ QUIET = frozenset(
     {
         SystemSubtype.HEADER,
         SystemSubtype.CONTEXT,
+        SystemSubtype.CHECKPOINT,
         SystemSubtype.INIT,
         SystemSubtype.TOOL_PROGRESS,
         SystemSubtype.COMPLETE,

@@ -21,9 +21,11 @@ from nightherd.cli.errand import (
 )
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.limit_option import limit_option, raised_overrides
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.prompt import read_prompt
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, resume_job, run_fork
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError, UsageError
@@ -50,11 +52,17 @@ def working_options(command: Command) -> Command:
 
 @click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
 @job_argument
+@limit_option("--raise", "raised", "What it may use from now on, as in spend=2.")
+@click.option(
+    "--at-checkpoint", type=click.IntRange(1), help="Go on from there, in a branch if it was left."
+)
 @working_options
 @click.pass_context
 def resume(
     ctx: click.Context,
     job: str,
+    raised: tuple[str, ...],
+    at_checkpoint: int | None,
     prompt: str | None,
     file: str | None,
     detach: bool,
@@ -67,7 +75,12 @@ def resume(
 
     async def go_on(workshop: Workshop) -> Job:
         rescue = rescuer(workshop, fleet)
-        return await resume_job(found.id, agent, Wish(prompt=text), workshop, rescue=rescue)
+        texts = workshop.reader.find_texts(found.id)
+        kept = raised_overrides(texts.overrides if texts is not None else {}, raised)
+        wish = Wish(prompt=text, overrides=kept)
+        if at_checkpoint is not None:
+            return await resume_at(found.id, at_checkpoint, agent, wish, workshop, rescue=rescue)
+        return await resume_job(found.id, agent, wish, workshop, rescue=rescue)
 
     see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
 

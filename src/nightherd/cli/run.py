@@ -23,6 +23,7 @@ from nightherd.cli.errand import (
 )
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.limit_option import limit_option, limit_overrides
 from nightherd.cli.options import json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.values import DURATION
@@ -74,6 +75,7 @@ class Where:
 @click.option("--job-timeout", type=DURATION, help="How long the job may run (code 124).")
 @click.option("--model", metavar="MODEL", help="Another model than the agent's.")
 @click.option("--max-turns", type=click.IntRange(1), help="Turns it may take.")
+@limit_option("--limit", "limits", "What it may use, as in spend=0.50 or turns=20.")
 @click.option("--priority", type=int, default=0, help="Higher goes first (0).")
 @click.option("--resume", metavar="SESSION", help="Go on in this session.")
 @click.option("--fork", metavar="SESSION", help="Begin with all that was said in this session.")
@@ -102,6 +104,7 @@ def run(  # noqa: PLR0913 (an option each)
     job_timeout: timedelta | None,
     model: str | None,
     max_turns: int | None,
+    limits: tuple[str, ...],
     priority: int,
     resume: str | None,
     fork: str | None,
@@ -122,7 +125,7 @@ def run(  # noqa: PLR0913 (an option each)
     fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet)
     found = find_agent(fleet, agent)
     kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
-    wish = Wish(prompt=text, inputs=values, overrides=kept)
+    wish = Wish(prompt=text, inputs=values, overrides={**kept, **limit_overrides(limits)})
     errand = Errand(
         fleet=fleet,
         state=invocation.state_directory(),

@@ -11,20 +11,24 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from anyio import to_thread
+
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import FencedError, StateError
+from nightherd.errors import FencedError, NightherdError, StateError
 from nightherd.model.agent import Agent
 from nightherd.model.change import Applied, Refused, SaveCheckpoint, Why
 from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint, checkpoint_id
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent, describe
 from nightherd.model.hook import AgentSubmission, HookPoint
+from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Limits, limits_document
 from nightherd.model.outcome import Outcome, Tally
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import CheckpointSaved
 from nightherd.model.trigger_point import TriggerPoint
+from nightherd.views.checkpoints import thread_state
 
 LONGEST_SYSTEM_PROMPT = 2_000
 
@@ -49,7 +53,10 @@ class Bookmarks:
         """Put one at `point`, unless it is switched off or the line has one that counts more."""
         if self._is_due(point):
             checkpoint = self._checkpoint(point, self._recorder.tally, running)
-            self._note(point, await self._save(checkpoint), checkpoint.seq)
+            number = await self._save(checkpoint)
+            self._note(point, number, checkpoint.seq)
+            if not self._workshop.persistence.performance.incremental:
+                await write_state(self._job.id, self._workshop, number)
 
     async def close(
         self, point: TriggerPoint, end: Suspension | Outcome, running: timedelta
@@ -106,6 +113,24 @@ class Bookmarks:
             duration_ms=running // timedelta(milliseconds=1),
             header=self._header,
         )
+
+
+async def write_state(job_id: JobId, workshop: Workshop, number: int | None = None) -> None:
+    """Write the job as one document: at that checkpoint, else as it stands. Nothing it meets fails the job."""
+    threads = workshop.threads
+    if threads is None:
+        return
+
+    def write() -> None:
+        now = workshop.clock.now()
+        state = thread_state(workshop.reader, workshop.journals, job_id, number, now=now)
+        threads.write(job_id, state)
+
+    try:
+        # In a thread: the whole conversation is read.
+        await to_thread.run_sync(write)
+    except (NightherdError, OSError):
+        pass  # it is derived: `checkpoint show --state` makes it again, and says what is wrong
 
 
 def number_in(answer: Applied | Refused) -> int:

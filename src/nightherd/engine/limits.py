@@ -127,7 +127,11 @@ class Guard:
             return hit
         asked = Used(spend=microusd, tokens=tokens)
         limits = replace(self._limits, turns=None, duration=None)
-        return decide(used, limits, has_more=True) or decide(used + asked, limits, has_more=False)
+        hit = decide(used, limits, has_more=True)
+        if hit is not None:
+            return hit
+        ahead = decide(used + asked, limits, has_more=False)
+        return None if ahead is None else replace(ahead, is_ahead=True)
 
     def time_left(self) -> timedelta | None:
         """How long it may still run."""

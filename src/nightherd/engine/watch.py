@@ -12,20 +12,19 @@ from datetime import timedelta
 from typing import Protocol
 
 from nightherd.engine.budgets import Purse
-from nightherd.engine.checkpoints import Bookmarks, end_point, point_of
+from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_state
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.event import Event
-from nightherd.model.job import Job, JobTexts
+from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.limits import Hit, Used, suspension_of
 from nightherd.model.outcome import Tally
 from nightherd.model.spending import next_day
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger_point import TriggerPoint
-from nightherd.ports import Clock
 
 ON_THE_WAY = frozenset({TriggerPoint.PRE_TURN, TriggerPoint.POST_LLM, TriggerPoint.POST_TOOLS})
 
@@ -72,6 +71,7 @@ class QuietWatch:
 
     def __init__(self, bookmarks: Bookmarks, workshop: Workshop) -> None:
         self._bookmarks = bookmarks
+        self._workshop = workshop
         self._clock = workshop.clock
         self._begun = workshop.clock.monotonic()
 
@@ -101,19 +101,21 @@ class QuietWatch:
         return ()
 
     async def settled(self, job: Job) -> None:
-        return None
+        if job.status is not JobStatus.COMPLETED:
+            await write_state(job.id, self._workshop)
 
 
 class CloseWatch:
     """Keeps the job to its limits and puts bookmarks on the way."""
 
     def __init__(
-        self, guard: Guard, purse: Purse, bookmarks: Bookmarks, clock: Clock, *, asks: bool
+        self, guard: Guard, purse: Purse, bookmarks: Bookmarks, workshop: Workshop, *, asks: bool
     ) -> None:
         self.stopped: Stop | None = None
+        self._workshop = workshop
         self._purse = purse
         self._is_shared = purse.is_shared
-        self._clock = clock
+        self._clock = workshop.clock
         self._guard = guard
         self._bookmarks = bookmarks
         self._asks = asks
@@ -161,7 +163,7 @@ class CloseWatch:
         return ()
 
     async def settled(self, job: Job) -> None:
-        return None
+        await write_state(job.id, self._workshop)
 
     async def _count(self, asked: Used) -> Hit | None:
         return await self._purse.count(asked) if self._is_shared else None
@@ -191,4 +193,4 @@ def make_watch(
     if is_free and not is_native and not workshop.persistence.is_project:
         return QuietWatch(bookmarks, workshop)
     guard = Guard(job, agent, limits, recorder, workshop)
-    return CloseWatch(guard, purse, bookmarks, workshop.clock, asks=agent.runtime in ASKING)
+    return CloseWatch(guard, purse, bookmarks, workshop, asks=agent.runtime in ASKING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from nightherd.engine.lease import Lease
 from nightherd.model.agent import Agent, RuntimeName
@@ -51,6 +51,13 @@ class NothingAfter:
         return None
 
 
+class ThreadFiles(Protocol):
+    """Where a job is written as one document, for people and other tools."""
+
+    def write(self, job_id: str, document: Mapping[str, Any], /) -> object:
+        """Replace what is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
     """Everything submitting and executing needs from the world."""
@@ -76,6 +83,8 @@ class Workshop:
     """What all jobs together may use, ever and in a day."""
     persistence: Persistence = DEFAULT_PERSISTENCE
     """When bookmarks are put, and how state is written for others to read."""
+    threads: ThreadFiles | None = None
+    """Where jobs are written as one document each; None for nowhere."""
     retry: RetryPolicy = PATIENT
     """What is done about failures that may pass."""
     hooks: AfterJob = field(default_factory=NothingAfter)

@@ -159,6 +159,8 @@ class Hit:
     maximum: int
     outcome: OnLimit = OnLimit.SUSPEND
     is_day: bool = False
+    is_ahead: bool = False
+    """Whether `current` is what the next turn could bring it to, rather than what has been used."""
 
     @property
     def code(self) -> str:
@@ -237,10 +239,12 @@ def suspension_of(hit: Hit) -> Suspension:
     used, maximum = shown(hit.name, hit.current), shown(hit.name, hit.maximum)
     over = hit.current - hit.maximum
     beyond = f", {shown(hit.name, over)} over it" if over > 0 else ""
+    if hit.is_ahead:
+        used, beyond = f"the next turn could bring it to {used}", ""
     return Suspension(
         reason=SuspendReason.LIMIT if hit.scope is Scope.JOB else SuspendReason.BUDGET,
         code=hit.code,
-        message=f"{hit.name.value}: {used} of {OWNERS[hit.scope]} of {maximum}{day}{beyond}",
+        message=f"{hit.name.value}: {used}, of {OWNERS[hit.scope]} of {maximum}{day}{beyond}",
         current_value=float(number(hit.name, hit.current)),
         current_max=float(number(hit.name, hit.maximum)),
     )

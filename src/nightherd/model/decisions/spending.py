@@ -105,13 +105,15 @@ def over_budget(budget: Budget, job: Job, grown: Used, asked: Used, rows: Rows) 
     more = 1 if budget.name is LimitName.TURNS else asked.amount(budget.name)
     if not (is_met(used, maximum, has_more=True) or used + more > maximum):
         return None
-    current = used if budget.name is LimitName.TURNS else used + more
+    is_used_up = budget.name is LimitName.TURNS or used >= maximum
+    current = used if is_used_up else used + more
     return Hit(
         name=budget.name,
         scope=budget.scope,
         current=current,
         maximum=maximum,
         is_day=budget.day is not None,
+        is_ahead=not is_used_up,
     )
 
 

@@ -1,0 +1,41 @@
+"""Resuming at a checkpoint: the same job when it waits right there, else a new one in a branch from there."""
+
+from __future__ import annotations
+
+from nightherd.engine.forking import AtCheckpoint
+from nightherd.engine.resuming import Rescue, Wish, resume_job, run_fork
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
+from nightherd.model.agent import Agent
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus
+
+
+async def resume_at(
+    job_id: JobId, number: int, agent: Agent, wish: Wish, workshop: Workshop, *, rescue: Rescue
+) -> Job:
+    """The job that goes on from checkpoint `number` of `job_id`; what was said after it is not known to it.
+
+    A job that waits where its last checkpoint is goes on itself. From every other place a new job goes on
+    in a branch, and the old one stays as it is.
+    """
+    job = workshop.reader.find_job(job_id)
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}")
+    found = workshop.reader.list_checkpoints(job_id)
+    if not any(one.number == number for one in found):
+        there = ", ".join(str(one.number) for one in found) or "none"
+        raise InvalidValueError(
+            f"job {job_id} has no checkpoint {number}; there are {there}",
+            hint=f"nightherd checkpoint list {job_id}",
+        )
+    if job.status is JobStatus.SUSPENDED and number == found[-1].number:
+        return await resume_job(job_id, agent, wish, workshop, rescue=rescue)
+    if job.status in (JobStatus.RUNNING, JobStatus.PENDING):
+        raise RefusedError(
+            f"job {job_id} is {job.status.value}", hint=f"nightherd jobs cancel {job_id}"
+        )
+    if job.session_id is None:
+        raise RefusedError(f"job {job_id} has no session to go on in")
+    place = AtCheckpoint(number=number, job_id=job_id)
+    return await run_fork(job.session_id, place, agent, wish, workshop)

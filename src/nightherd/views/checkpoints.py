@@ -1,0 +1,90 @@
+"""Checkpoints as data: a job's bookmarks, and the job at one of them as one document."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from nightherd.errors import JobNotFoundError, NotFoundError
+from nightherd.model.checkpoint import Checkpoint, checkpoint_id
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.money import to_usd
+from nightherd.model.thread_state import state_document
+from nightherd.ports import Journals, StateReader
+from nightherd.views.jobs import timestamp
+
+
+def find_checkpoint(reader: StateReader, job_id: JobId, number: int | None) -> Checkpoint:
+    """The job's checkpoint of that number, else its last; `NotFoundError` when there is none."""
+    found = reader.list_checkpoints(job_id)
+    for one in reversed(found):
+        if number is None or one.number == number:
+            return one
+    there = ", ".join(str(one.number) for one in found)
+    if number is None or not there:
+        raise NotFoundError(f"job {job_id} has no checkpoints")
+    raise NotFoundError(f"job {job_id} has no checkpoint {number}; there are {there}")
+
+
+def thread_state(
+    reader: StateReader,
+    journals: Journals,
+    job_id: JobId,
+    number: int | None = None,
+    *,
+    now: datetime,
+) -> dict[str, Any]:
+    """The job at that checkpoint as `state.json` has it; without a number, as the job stands now."""
+    job = reader.find_job(job_id)
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
+    place = present(reader, job, now) if number is None else find_checkpoint(reader, job_id, number)
+    events = journals.read(job_id)
+    return state_document(place, job, reader.find_texts(job_id), events, saved_at=now)
+
+
+def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
+    """A bookmark where the job stands now: what its row says, with what its last one knew besides."""
+    known = reader.list_checkpoints(job.id)
+    last = known[-1] if known else None
+    is_waiting = job.status is JobStatus.SUSPENDED
+    header = dict(last.header) if last is not None else {}
+    if not is_waiting:
+        header.pop("suspension", None)
+    executions = reader.list_executions(job.id)
+    return Checkpoint(
+        id=checkpoint_id(job.id, 0),
+        job_id=job.id,
+        number=0,
+        epoch=job.epoch,
+        seq=job.last_seq,
+        trigger=last.trigger if last is not None else "",
+        status=job.status.value,
+        created_at=now,
+        turn=job.turns,
+        suspend_reason=job.suspend_reason.value if is_waiting and job.suspend_reason else None,
+        input_tokens=job.input_tokens,
+        output_tokens=job.output_tokens,
+        cost_microusd=job.cost_microusd,
+        duration_ms=sum(one.duration_ms or 0 for one in executions),
+        header=header,
+    )
+
+
+def checkpoint_row(one: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as lists and `checkpoint show` give it."""
+    return {
+        "number": one.number,
+        "trigger": one.trigger,
+        "seq": one.seq,
+        "epoch": one.epoch,
+        "status": one.status,
+        "suspend_reason": one.suspend_reason,
+        "created_at": timestamp(one.created_at),
+        "turn": one.turn,
+        "input_tokens": one.input_tokens,
+        "output_tokens": one.output_tokens,
+        "cost_usd": to_usd(one.cost_microusd),
+        "duration_seconds": one.duration_ms / 1_000,
+    }
