@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import anyio
+import msgspec
 import pytest
 
 from engine.bench import AGENT, Bench, no_one, persistent
@@ -33,7 +34,7 @@ from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.retry import RetryPolicy
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.session_terms import SessionTerms
-from nightherd.model.system import Init, Suspended, SystemSubtype
+from nightherd.model.system import Complete, Init, Suspended, SystemSubtype
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
@@ -182,6 +183,35 @@ def test_branch_at_a_message_names_it_as_the_runtime_does_and_keeps_no_more() ->
     assert (job.trigger_type.value, job.forked_from) == ("fork", first.id)
     history = [event.content for event in request.history() if isinstance(event, AssistantEvent)]
     assert history == ["one", "one", "two"]
+
+
+def test_branch_of_an_earlier_job_does_not_begin_with_what_was_said_after_it() -> None:
+    init = describe(Init(runtime="scripted", runtime_session_id="abc"))
+    one = AssistantEvent(content="one", turn=1, index=0, end=True, uuid="u-1")
+    inside = AssistantEvent(content="aside", end=True, uuid="u-s", parent_tool_use_id="t")
+    two = AssistantEvent(content="two", turn=1, index=0, end=True, uuid="u-2")
+    done = msgspec.structs.replace(describe(Complete()), uuid="u-done")
+    bench = bench_for([init, one, inside, done], [init, two, done], ANSWER, agent=persistent())
+    first, second = bench.run(), bench.run()
+    assert first.session_id == second.session_id
+    assert first.session_id is not None
+    session_id = first.session_id
+
+    async def fork(message: int) -> Job:
+        wish = Wish(prompt="Else?")
+        return await run_fork(
+            session_id, AtMessage(number=message), bench.agent, wish, bench.workshop
+        )
+
+    points: list[str | None] = []
+    for message in (first.messages, first.messages + 1, 1):
+        bench.execute(anyio.run(fork, message).id)
+        found = bench.runtime.requests[-1].fork
+        points.append(None if found is None else found.at_uuid)
+
+    # After the first job, after the second was asked, and after nothing but a question.
+    assert points == ["u-1", "u-1", None]
+    assert bench.runtime.requests[-1].fork is None
 
 
 def test_history_is_everything_said_so_far_with_what_is_asked_now() -> None:

@@ -10,7 +10,14 @@ from nightherd.engine.submit import values_of
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent
 from nightherd.model.context_window import contextual
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, ToolResultEvent, describe
+from nightherd.model.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    describe,
+    is_message,
+)
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Tally
@@ -25,7 +32,7 @@ from nightherd.model.system import (
     Warned,
 )
 from nightherd.ports import RuntimeFork, RuntimeRequest
-from nightherd.views.conversation import events_of, segments_of
+from nightherd.views.conversation import events_of, messages_in, segments_of
 
 INTERRUPTED_CALL = "interrupted: the worker was lost while this ran, its outcome is unknown"
 
@@ -167,18 +174,36 @@ def _fork_of(session: Session, workshop: Workshop) -> RuntimeFork | None:
     base = workshop.reader.find_job(session.base_job_id)
     if base is None or base.runtime_session_id is None:
         return None
-    is_whole = session.base_seq is None or session.base_seq >= base.last_seq
-    uuid = None if is_whole else _uuid_at(base, session.base_seq or 0, workshop)
-    return RuntimeFork(runtime_session_id=base.runtime_session_id, at_uuid=uuid)
+    if _is_whole(session, base, workshop):
+        return RuntimeFork(runtime_session_id=base.runtime_session_id)
+    uuid = _uuid_at_base(session, workshop)
+    # Nothing but what was asked is left of it: there is no answer to begin after.
+    return (
+        None
+        if uuid is None
+        else RuntimeFork(runtime_session_id=base.runtime_session_id, at_uuid=uuid)
+    )
 
 
-def _uuid_at(job: Job, seq: int, workshop: Workshop) -> str | None:
-    """The runtime's own name of the last thing said up to `seq`."""
+def _is_whole(session: Session, base: Job, workshop: Workshop) -> bool:
+    """Whether the fork begins with everything that is in the runtime's session, later jobs of it included."""
+    last_seq = workshop.journals.seq_of_message(base.id, messages_in(workshop.journals, base))
+    if session.base_seq is not None and last_seq is not None and session.base_seq < last_seq:
+        return False
+    if base.session_id is None:
+        return True
+    *_, last = workshop.reader.jobs_of_session(base.session_id)
+    return last.id == base.id
+
+
+def _uuid_at_base(session: Session, workshop: Workshop) -> str | None:
+    """The runtime's own name of the last thing said before the fork, by the agent itself or to it."""
+    parts = segments_of(workshop.reader, workshop.journals, session)
+    inherited = [part for part in parts if part.job.session_id != session.id]
     found: str | None = None
-    for event in workshop.journals.read(job.id, load_blobs=False):
-        if event.seq > seq:
-            break
-        found = event.uuid or found
+    for event in events_of(workshop.journals, inherited):
+        if event.uuid is not None and event.parent_tool_use_id is None and is_message(event):
+            found = event.uuid
     return found
 
 

@@ -106,10 +106,9 @@ class ClaudeRuntime(ABC):
         """One conversation from its start to its end, with its transcript kept."""
         harvest = Harvest(self._transcripts, request) if self._transcripts is not None else None
         if harvest is not None:
-            prepared = await to_thread.run_sync(harvest.prepare, opening)
-            opening = prepared.opening
-            for event in prepared.events:
+            for event in await to_thread.run_sync(harvest.put_in_place, opening):
                 yield event
+            opening = harvest.completed(opening)
         if opening.is_continuation:
             yield SystemEvent(
                 subtype=SystemSubtype.USER_INPUT, content=opening.text, index=0, end=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nightherd.errors import NightherdError
@@ -16,14 +16,6 @@ from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
 from nightherd.runtimes.claude.transcripts.untold import untold_results
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """How the run begins after all, and what is to be said about it."""
-
-    opening: Opening
-    events: tuple[Event, ...] = ()
-
-
 class Harvest:
     """The transcripts of one run below `root`. Nothing that goes wrong with them stops the run."""
 
@@ -32,24 +24,30 @@ class Harvest:
         self._request = request
         self._kept: KeptTranscript | None = None
 
-    def prepare(self, opening: Opening) -> Prepared:
-        """The session is where Claude looks for it, and the agent is told what its transcript lacks."""
+    def put_in_place(self, opening: Opening) -> tuple[Event, ...]:
+        """The session that is gone on with is where Claude looks for it; what is to be said about that."""
         if opening.resume is None:
-            return Prepared(opening=opening)
+            return ()
         try:
-            kept = self._transcript(opening.resume)
-            was_put_back = kept.restore()
-            if opening.is_continuation:
-                untold = untold_results(self._request.history(), kept.lines())
-                if untold is not None:
-                    opening = replace(opening, text=f"{opening.text}\n\n{untold}")
+            was_put_back = self._transcript(opening.resume).restore()
         except (OSError, NightherdError) as error:
             text = f"our copy of the transcript of session {opening.resume} cannot be used: {error}"
-            return Prepared(opening=opening, events=(_warning("transcript_not_kept", text),))
+            return (_warning("transcript_not_kept", text),)
         if not was_put_back:
-            return Prepared(opening=opening)
+            return ()
         text = f"claude had lost session {opening.resume}, or a part of it; our copy was put back"
-        return Prepared(opening=opening, events=(_warning("transcript_put_back", text),))
+        return (_warning("transcript_put_back", text),)
+
+    def completed(self, opening: Opening) -> Opening:
+        """`opening`, telling an interrupted agent also what its transcript lacks."""
+        if opening.resume is None or not opening.is_continuation:
+            return opening
+        try:
+            lines = list(self._transcript(opening.resume).lines())
+        except (OSError, NightherdError):
+            return opening
+        untold = untold_results(self._request.history(), lines) if lines else None
+        return opening if untold is None else replace(opening, text=f"{opening.text}\n\n{untold}")
 
     def follow(self, session: str | None) -> Iterator[Event]:
         """The run has said something more, in this session; a warning when it cannot be copied."""
