@@ -28,7 +28,7 @@ from nightherd.model.outcome import Outcome, Tally
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import CheckpointSaved
 from nightherd.model.trigger_point import TriggerPoint
-from nightherd.views.checkpoints import thread_state
+from nightherd.views.checkpoints import Standing, documented, standing
 
 LONGEST_SYSTEM_PROMPT = 2_000
 
@@ -121,14 +121,14 @@ async def write_state(job_id: JobId, workshop: Workshop, number: int | None = No
     if threads is None:
         return
 
-    def write() -> None:
-        now = workshop.clock.now()
-        state = thread_state(workshop.reader, workshop.journals, job_id, number, now=now)
-        threads.write(job_id, state)
+    now = workshop.clock.now()
+
+    def write(found: Standing) -> None:
+        threads.write(job_id, documented(found, workshop.journals, now=now))
 
     try:
         # In a thread: the whole conversation is read.
-        await to_thread.run_sync(write)
+        await to_thread.run_sync(write, standing(workshop.reader, job_id, number, now=now))
     except (NightherdError, OSError):
         pass  # it is derived: `checkpoint show --state` makes it again, and says what is wrong
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from nightherd.errors import JobNotFoundError, NotFoundError
 from nightherd.model.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.money import to_usd
 from nightherd.model.thread_state import state_document
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A job at a place of its record, as far as rows know."""
+
+    job: Job
+    texts: JobTexts | None
+    place: Checkpoint
 
 
 def find_checkpoint(reader: StateReader, job_id: JobId, number: int | None) -> Checkpoint:
@@ -36,12 +46,26 @@ def thread_state(
     now: datetime,
 ) -> dict[str, Any]:
     """The job at that checkpoint as `state.json` has it; without a number, as the job stands now."""
+    return documented(standing(reader, job_id, number, now=now), journals, now=now)
+
+
+def standing(
+    reader: StateReader, job_id: JobId, number: int | None = None, *, now: datetime
+) -> Standing:
+    """What rows say about the job at that checkpoint, else as it stands now."""
     job = reader.find_job(job_id)
     if job is None:
         raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
-    place = present(reader, job, now) if number is None else find_checkpoint(reader, job_id, number)
-    events = journals.read(job_id)
-    return state_document(place, job, reader.find_texts(job_id), events, saved_at=now)
+    is_now = number is None
+    place = present(reader, job, now) if is_now else find_checkpoint(reader, job_id, number)
+    return Standing(job=job, texts=reader.find_texts(job_id), place=place)
+
+
+def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict[str, Any]:
+    """The same with what was said, as one document. Reads the whole journal."""
+    job = standing.job
+    events = journals.read(job.id)
+    return state_document(standing.place, job, standing.texts, events, saved_at=now)
 
 
 def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
