@@ -121,7 +121,8 @@ def _end(
         send(record, signal.SIGTERM)
     limit_s = None if timeout is None else timeout.total_seconds()
     if not wait_for_end(record, min(QUIET_S, limit_s if limit_s is not None else QUIET_S)):
-        screen.say("it finishes what it runs; nightherd stop --now cancels that")
+        if not is_now:
+            screen.say("it finishes what it runs; nightherd stop --now cancels that")
         if not wait_for_end(record, limit_s):
             raise NotYetError(
                 f"process {record.pid} has not ended yet", hint="nightherd stop --now"

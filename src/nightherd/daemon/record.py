@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -26,6 +27,7 @@ LOCK = "daemon.lock"
 RECORD = "daemon.json"
 SOCKET = "daemon.sock"
 PRIVATE = 0o600
+TRIES, TRY_S = 100, 0.02
 
 
 class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,13 +121,19 @@ def owning(state_dir: Path) -> Iterator[None]:
             yield
         finally:
             remove_record(state_dir)
+            os.truncate(handle, 0)
     finally:
         os.close(handle)
 
 
 def _refusal(state_dir: Path, handle: int) -> RefusedError:
-    record = find_daemon(state_dir)
-    pid = str(record.pid) if record is not None else os.pread(handle, 32, 0).decode().strip()
+    record, pid = find_daemon(state_dir), ""
+    for _ in range(TRIES):
+        # The lock is taken a moment before its owner says who it is.
+        pid = str(record.pid) if record is not None else os.pread(handle, 32, 0).decode().strip()
+        if pid:
+            break
+        time.sleep(TRY_S)
     since = f" since {record.started_at:%Y-%m-%dT%H:%M:%SZ}" if record is not None else ""
     return RefusedError(
         f"{state_dir} is run by process {pid or 'unknown'}{since} already",
