@@ -44,7 +44,6 @@ AGENT_KEYS = (
     Waiting("sandbox", CLAUDE, runtimes=MODELS),
     Waiting("setting_sources", CLAUDE, runtimes=MODELS),
     Waiting("plugins", CLAUDE, runtimes=MODELS),
-    Waiting("mcp_servers", "MCP servers", runtimes=MODELS),
     Waiting("docker", CONTAINERS),
     Waiting("operation", "approvals"),
     *(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -47,6 +47,8 @@ class Run:
     model: Model
     toolset: Toolset
     processes: Processes
+    take_warnings: Callable[[], Sequence[SystemEvent]]
+    """What has to be said about servers since the last time."""
     clock: Clock
     patience: timedelta
     used: Usage = NOTHING_USED
@@ -63,6 +65,8 @@ class Run:
             self._settings = settings_of(self.request.agent, self.model)
             self._setup = setup_of(self.request.agent, self.model, self.toolset, self._settings)
             yield self._init()
+            for warning in self.take_warnings():
+                yield warning
             secrets = find_secrets(self.request.environment)
             self._conversation = await to_thread.run_sync(recall, self.request.history(), secrets)
             for event in self._opening():
@@ -225,6 +229,8 @@ class Run:
             )
             processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
             answered = await self.toolset.answer(call, context)
+            for warning in self.take_warnings():
+                yield warning
             if answered.denied is not None:
                 denied = Denied(
                     tool_name=call.tool_name,

@@ -19,12 +19,14 @@ from nightherd.model.event import ErrorEvent, Event, is_terminal
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.mcp.client import McpClient
+from nightherd.runtimes.mcp.link import Surroundings
 from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
 from nightherd.runtimes.native.processes import Processes
 from nightherd.runtimes.native.provider import model_of
 from nightherd.runtimes.native.run import Run
 from nightherd.runtimes.native.script_model import ScriptModel
-from nightherd.runtimes.native.toolset import Toolset, offer
+from nightherd.runtimes.native.toolset import Toolset, offer, offer_found
 from nightherd.runtimes.tools.tool import Tool
 from nightherd.runtimes.tools.toolbox import standard_tools
 
@@ -91,18 +93,41 @@ class NativeRuntime:
         except MODEL_ERRORS as error:
             yield error_event(error, turn=turn)
             return
-        async with model:
-            run = Run(
-                request=request,
-                model=model,
-                toolset=Toolset(request, offer(self._tools)),
-                processes=processes,
-                clock=self._clock,
-                patience=self._patience,
-            )
-            async with aclosing(run.events()) as events:
-                async for event in events:
-                    yield event
+        servers = self._servers(request, processes)
+        try:
+            tools = [*offer(self._tools), *offer_found(await servers.list_tools(), servers.call)]
+            async with model:
+                run = Run(
+                    request=request,
+                    model=model,
+                    toolset=Toolset(request, tools),
+                    processes=processes,
+                    take_warnings=servers.take_warnings,
+                    clock=self._clock,
+                    patience=self._patience,
+                )
+                async with aclosing(run.events()) as events:
+                    async for event in events:
+                        yield event
+        finally:
+            await servers.close()
+
+    def _servers(self, request: RuntimeRequest, processes: Processes) -> McpClient:
+        """The MCP servers of the run; those that are processes are under a keeper like everything else."""
+        agent = request.agent
+        processes.may_exist = bool(agent.mcp_servers)
+        return McpClient(
+            agent.mcp_servers,
+            request.injected_servers,
+            Surroundings(
+                directory=agent.working_directory,
+                environment=request.environment,
+                execution=request.execution,
+                keepers=processes.keepers,
+                marks=processes.marks,
+                grace=processes.grace,
+            ),
+        )
 
     def _model_for(self, request: RuntimeRequest) -> Model:
         if self._model is not None:

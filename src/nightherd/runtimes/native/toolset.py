@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from pydantic_ai.tools import ToolDefinition
 
 from nightherd.model.permission import Denied, Permissions, decide, is_offered, permissions_of
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.tools.described import STANDARD
+from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 
 Work = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutcome]]
@@ -52,6 +54,42 @@ def offer(tools: Iterable[Tool]) -> list[OfferedTool]:
         for tool in tools
         if tool.name in STANDARD
     ]
+
+
+def offer_found(
+    tools: Iterable[FoundTool],
+    call: Callable[[str, Mapping[str, Any]], Awaitable[ToolOutcome]],
+) -> list[OfferedTool]:
+    """The tools of MCP servers, which `call` calls by their names."""
+
+    def work_of(name: str) -> Work:
+        async def work(input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+            return _bounded(await call(name, input))
+
+        return work
+
+    return [
+        OfferedTool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=tool.input_schema,
+            work=work_of(tool.name),
+        )
+        for tool in tools
+    ]
+
+
+def _bounded(outcome: ToolOutcome) -> ToolOutcome:
+    """The outcome with as much of its text as one of our own tools would keep."""
+    return replace(outcome, result=_short(outcome.result), error=_short(outcome.error))
+
+
+def _short(text: str | None) -> str | None:
+    if text is None or len(text) <= OUTPUT_LIMIT_BYTES:
+        return text
+    kept = BoundedOutput()
+    kept.add(text.encode("utf-8", "replace"))
+    return kept.text()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,117 @@
+"""MCP servers, declared and injected, offered to native agents and called by them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nightherd.model.event import Event, SystemEvent, payload_of
+from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, McpServer, McpTransport
+from nightherd.model.system import Context, Init, Warned
+from runtimes.native.native_stage import NativeStage, Replies, calls, results, says
+
+DESK = Path(__file__).parents[1] / "mcp_desk.py"
+SERVER = McpServer(
+    name="desk",
+    transport=McpTransport.STDIO,
+    command=sys.executable,
+    args=(str(DESK), "stdio"),
+    env={"DESK_OWNER": "native"},
+)
+
+
+def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
+    told = (payload_of(event) for event in events if isinstance(event, SystemEvent))
+    return [one for one in told if isinstance(one, kind)]
+
+
+def server_failures(events: list[Event]) -> int:
+    return sum(one.code == "mcp_server_failed" for one in payloads(events, Warned))
+
+
+def test_the_tools_of_a_server_are_offered_and_called(stage: NativeStage) -> None:
+    model = Replies(calls(("mcp__desk__look", {"name": "pen"})), says("There."))
+
+    events = stage.run(model, stage.request(agent={"mcp_servers": (SERVER,)}))
+
+    (result,) = results(events)
+    assert (result.success, result.result) == (True, "pen is on the desk of native")
+    assert "mcp__desk__look" in payloads(events, Init)[0].tools
+    (tools,) = [one.body for one in payloads(events, Context) if one.kind == "tools"]
+    (look,) = [tool for tool in tools if tool["name"] == "mcp__desk__look"]
+    assert look["description"] == "Look for something on the desk."
+    assert "name" in look["input_schema"]["properties"]
+
+
+def test_a_server_that_is_not_there_is_a_warning(stage: NativeStage) -> None:
+    gone = McpServer(name="gone", transport=McpTransport.STDIO, command="/nowhere/to/be/found")
+
+    events = stage.run(Replies(says("Done.")), stage.request(agent={"mcp_servers": (gone,)}))
+
+    assert server_failures(events) == 1
+    assert [type(event).__name__ for event in events[-2:]] == ["AssistantEvent", "SystemEvent"]
+
+
+def test_a_server_that_falls_over_in_a_call_is_a_failed_call_and_a_warning(
+    stage: NativeStage,
+) -> None:
+    model = Replies(calls(("mcp__desk__fall", {})), says("Oh."))
+
+    events = stage.run(model, stage.request(agent={"mcp_servers": (SERVER,)}))
+
+    assert [result.success for result in results(events)] == [False]
+    assert server_failures(events) == 1
+
+
+@pytest.mark.parametrize("allowed", [(), ("mcp__desk__look",)])
+def test_tools_of_servers_obey_permissions(stage: NativeStage, allowed: tuple[str, ...]) -> None:
+    agent = {
+        "mcp_servers": (SERVER,),
+        "permission_mode": "acceptEdits",
+        "allowed_tools": allowed,
+    }
+    model = Replies(calls(("mcp__desk__look", {"name": "pen"})), says("There."))
+
+    events = stage.run(model, stage.request(agent=agent))
+
+    assert [result.success for result in results(events)] == [bool(allowed)]
+
+
+def test_injected_tools_are_called_where_they_belong(stage: NativeStage) -> None:
+    told: list[Mapping[str, Any]] = []
+
+    async def send(input: Mapping[str, Any]) -> str:
+        told.append(input)
+        return "sent"
+
+    tool = InjectedMcpToolDef(name="send", description="Send it.", handler=send)
+    server = InjectedMcpServerDef(name="post", tools=(tool,))
+    model = Replies(calls(("mcp__post__send", {"text": "hi"})), says("Sent."))
+
+    events = stage.run(
+        model,
+        stage.request(agent={"permission_mode": "default"}, injected_servers=(server,)),
+    )
+
+    assert told == [{"text": "hi"}]
+    assert [(one.success, one.result) for one in results(events)] == [(True, "sent")]
+
+
+def test_a_long_answer_of_a_server_is_shortened(stage: NativeStage) -> None:
+    async def talk(input: Mapping[str, Any]) -> str:
+        return "first " + "x" * 1_000_000 + " last"
+
+    tool = InjectedMcpToolDef(name="talk", description="Talk.", handler=talk)
+    server = InjectedMcpServerDef(name="post", tools=(tool,))
+    model = Replies(calls(("mcp__post__talk", {})), says("Enough."))
+
+    (result,) = results(stage.run(model, stage.request(injected_servers=(server,))))
+
+    text = str(result.result)
+    assert len(text) < 64 * 1024
+    assert text.startswith("first ")
+    assert text.endswith(" last")
