@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
     from nightherd.model.limits import Used
+    from nightherd.model.log import LogLine
     from nightherd.model.mcp import InjectedMcpServerDef
     from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
     from nightherd.model.session import Session, SessionQuery
@@ -221,6 +222,15 @@ class Findings:
     torn: int = 0
     """Fragments of killed writers, cut out and kept in `torn_tail` events."""
     bad_lines: tuple[BadLine, ...] = ()
+
+
+class OperatorLog(Protocol):
+    """Where what operators may want to know is written down. Never fails, and nothing depends on it."""
+
+    def write(self, line: LogLine) -> None:
+        """Add a line, secrets masked."""
+
+    def close(self) -> None: ...
 
 
 class Mirror(Protocol):

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from nightherd.engine.rescue import RescueTerms
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
+    from nightherd.logs.files import LogFiles
     from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agent import Fleet, RuntimeName
     from nightherd.model.event import Event
     from nightherd.model.ids import JobId, RandomText
     from nightherd.model.mcp import McpServer
     from nightherd.model.persistence import Persistence
+    from nightherd.model.secret import Secrets
     from nightherd.model.session import Session
     from nightherd.ports import (
         ChangeFeed,
@@ -217,6 +219,11 @@ def lease_terms(fleet: Fleet) -> LeaseTerms:
     )
 
 
+def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
+    """The log files of `state_dir`, for operators."""
+    return cast("LogFiles", load("nightherd.logs.files:LogFiles")(state_dir / "logs", secrets))
+
+
 @asynccontextmanager
 async def open_workshop(
     state_dir: Path, fleet: Fleet, environ: Mapping[str, str], started_at: datetime | None = None
@@ -257,7 +264,13 @@ async def open_workshop(
                 worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
             )
         )
+        secrets = load("nightherd.model.secret:find_secrets")(
+            {**load("nightherd.model.mcp:values_told")(_servers(fleet)), **environment}
+        )
+        log = open_log(state_dir, secrets)
+        opened.callback(log.close)
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
+            log=log,
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
@@ -270,9 +283,7 @@ async def open_workshop(
             worker=worker,
             lease=lease,
             environment=environment,
-            secrets=load("nightherd.model.secret:find_secrets")(
-                {**load("nightherd.model.mcp:values_told")(_servers(fleet)), **environment}
-            ),
+            secrets=secrets,
             version=__version__,
             fleet_limit=fleet.max_concurrent,
             budget=fleet.limits,

@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from nightherd.engine.beginning import begin, request_for
 from nightherd.engine.ending import go_on_ending
+from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
 from nightherd.engine.stopper import Stopper
@@ -89,6 +90,7 @@ async def carry_on(
     injected: Sequence[InjectedMcpServerDef] = (),
 ) -> Job:
     """Run a job that this worker has taken, and settle or suspend it; the job as it is then."""
+    log_start(job, workshop)
     stopper = stopper or Stopper()
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
@@ -96,7 +98,7 @@ async def carry_on(
     agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
     recorder = Recorder(
         workshop.secrets,
-        on_event,
+        logged(job, workshop, on_event),
         is_ours=lambda: workshop.lease.holds(workshop.clock.monotonic()),
     )
     watch = make_watch(job, agent, texts, recorder, workshop)
@@ -140,6 +142,7 @@ async def carry_on(
             exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
         )
     settled = await _settle(job, before, recorder, stop, closing, workshop)
+    log_end(settled, workshop)
     if failure is not None:
         raise failure
     await watch.settled(settled)

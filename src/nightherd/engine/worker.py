@@ -6,12 +6,13 @@ It looks after the others too: jobs whose worker is gone are rescued by whoever 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 from anyio.abc import TaskGroup
 
 from nightherd.engine.execution import carry_on
+from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import RescueTerms, rescue
@@ -66,7 +67,7 @@ class Shift:
         self._workshop = workshop
         self._record = record
         self._rescue_terms = rescue_terms
-        self._reports = reports
+        self._reports = replace(reports, on_trouble=log_trouble(workshop, reports.on_trouble))
         self._rescue_every_s = rescue_every_s
         self._leaves_when_idle = leaves_when_idle
         self._running: dict[JobId, Stopper] = {}
@@ -257,6 +258,7 @@ class Shift:
             self._tell_trouble(f"rescue: {error.message}")
             return
         for job in rescued:
+            log_rescue(job, self._workshop)
             self._reports.on_rescue(job)
 
     def _is_orphan(self, job: Job) -> bool:

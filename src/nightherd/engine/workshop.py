@@ -12,12 +12,13 @@ from nightherd.model.event import Event
 from nightherd.model.ids import RandomText, WorkerId
 from nightherd.model.job import Job
 from nightherd.model.limits import NO_LIMITS, Limits
+from nightherd.model.log import LogLine
 from nightherd.model.outcome import Outcome
 from nightherd.model.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.model.persistence import Persistence
 from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.secret import Secrets
-from nightherd.ports import Clock, Journals, Runtime, StateReader, StateWriter
+from nightherd.ports import Clock, Journals, OperatorLog, Runtime, StateReader, StateWriter
 
 
 class AfterJob(Protocol):
@@ -49,6 +50,16 @@ class NothingAfter:
     ) -> Outcome | None:
         """Nothing is done, and the outcome stays."""
         return None
+
+
+class NoLog:
+    """Nothing is written down."""
+
+    def write(self, line: LogLine) -> None:
+        """It is forgotten."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
 
 
 class ThreadFiles(Protocol):
@@ -88,3 +99,5 @@ class Workshop:
     retry: RetryPolicy = PATIENT
     """What is done about failures that may pass."""
     hooks: AfterJob = field(default_factory=NothingAfter)
+    log: OperatorLog = field(default_factory=NoLog)
+    """Where operators read what happened to whom."""

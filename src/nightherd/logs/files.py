@@ -1,0 +1,174 @@
+"""The log files of a state directory: `logs/<agent>.log`, and `logs/nightherd.log` for what no agent did."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from heapq import merge
+from pathlib import Path
+
+import msgspec
+
+from nightherd.logs.rotating import KEPT, LIMIT, RotatingFile, files_of
+from nightherd.model.log import LogLevel, LogLine
+from nightherd.model.secret import Secrets
+
+OWN = "nightherd"
+SUFFIX = ".log"
+UNREADABLE = "unreadable"
+MOST_OPEN = 64
+LONGEST_MESSAGE = 4_000
+BLOCK = 1024 * 1024
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(LogLine).decode
+
+
+class LogFiles:
+    """Writes and reads the logs in one directory. Writing never fails: a log is not worth a job.
+
+    Any number of processes may write at once, and any thread of this one.
+    """
+
+    def __init__(
+        self, directory: Path, secrets: Secrets, *, limit: int = LIMIT, kept: int = KEPT
+    ) -> None:
+        self._directory = directory
+        self._secrets = secrets
+        self._limit = limit
+        self._kept = kept
+        self._open: dict[str, RotatingFile] = {}
+        self._lock = threading.Lock()
+
+    def write(self, line: LogLine) -> None:
+        """Add a line to its agent's log, secrets masked."""
+        masked = msgspec.structs.replace(
+            line,
+            message=_short(self._secrets.mask(line.message)),
+            data=self._secrets.mask(line.data),
+        )
+        try:
+            data = _encode(masked) + b"\n"
+        except (TypeError, ValueError):
+            return
+        with self._lock:
+            try:
+                self._file(line.agent or OWN).append(data)
+            except OSError:
+                # A full disk, say. Whoever writes state says so; the journal has what happened.
+                self._let_go()
+
+    def close(self) -> None:
+        """Let go of every file."""
+        with self._lock:
+            self._let_go()
+
+    def names(self) -> list[str]:
+        """Every log there is, by its agent's name."""
+        found = {path.name for path in self._directory.glob(f"*{SUFFIX}")}
+        return sorted(name.removesuffix(SUFFIX) for name in found)
+
+    def read(self, names: list[str]) -> Iterator[LogLine]:
+        """The lines of these logs, oldest first."""
+        return merge(*(self._lines(name) for name in names), key=lambda line: line.at)
+
+    def tail(self, name: str) -> LogTail:
+        """Where one log ends now, to go on from."""
+        return LogTail(self._path(name))
+
+    def _lines(self, name: str) -> Iterator[LogLine]:
+        for path in files_of(self._path(name)):
+            try:
+                with path.open("rb") as file:
+                    for text in file:
+                        if text.endswith(b"\n"):  # else somebody is writing it
+                            yield parse(text)
+            except FileNotFoundError:
+                continue  # rotated meanwhile
+
+    def _file(self, name: str) -> RotatingFile:
+        file = self._open.get(name)
+        if file is None:
+            if len(self._open) >= MOST_OPEN:
+                self._let_go()
+            file = RotatingFile(self._path(name), limit=self._limit, kept=self._kept)
+            self._open[name] = file
+        return file
+
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name}{SUFFIX}"
+
+    def _let_go(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+class LogTail:
+    """A place in a log that moves on with each `poll`, also when the file is rotated."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = -1
+        self._rest = b""
+        self._next()
+        if self._handle >= 0:
+            os.lseek(self._handle, 0, os.SEEK_END)
+
+    def poll(self) -> list[LogLine]:
+        """The lines that have come since."""
+        lines = self._read()
+        if self._was_replaced():
+            lines += self._read()  # whatever came before it was set aside
+            self._next()
+            lines += self._read()
+        return lines
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _read(self) -> list[LogLine]:
+        found: list[LogLine] = []
+        while self._handle >= 0 and (block := os.read(self._handle, BLOCK)):
+            *whole, self._rest = (self._rest + block).split(b"\n")
+            found += [parse(text) for text in whole if text]
+        return found
+
+    def _was_replaced(self) -> bool:
+        try:
+            there = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return self._handle < 0 or not os.path.samestat(os.fstat(self._handle), there)
+
+    def _next(self) -> None:
+        self.close()
+        self._rest = b""
+        try:
+            self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._handle = -1
+
+
+def parse(text: bytes) -> LogLine:
+    """A line of a file; one that cannot be read is shown as it is."""
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = text.decode(errors="replace").rstrip("\n")
+        return LogLine(
+            at=datetime.fromtimestamp(0, UTC),
+            level=LogLevel.WARNING,
+            event=UNREADABLE,
+            message=said[:LONGEST_MESSAGE],
+        )
+
+
+def _short(message: str | None) -> str | None:
+    if message is None or len(message) <= LONGEST_MESSAGE:
+        return message
+    return message[: LONGEST_MESSAGE - 1] + "…"
