@@ -35,6 +35,7 @@ COMMANDS = {
     "schedule": Entry("nightherd.cli.schedule:schedule", "Rules in time, and what came of them."),
     "worker": Entry("nightherd.cli.worker:worker", "Run waiting jobs; take over lost ones."),
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
+    "logs": Entry("nightherd.cli.logs:logs", "What happened to whom, for operators."),
     "session": Entry("nightherd.cli.session:session", "The conversations that jobs go on in."),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
     "import": Entry(

@@ -70,16 +70,20 @@ class LogFiles:
         found = {path.name for path in self._directory.glob(f"*{SUFFIX}")}
         return sorted(name.removesuffix(SUFFIX) for name in found)
 
-    def read(self, names: list[str]) -> Iterator[LogLine]:
-        """The lines of these logs, oldest first."""
-        return merge(*(self._lines(name) for name in names), key=lambda line: line.at)
+    def read(self, names: list[str], *, is_followed: bool = False) -> Iterator[LogLine]:
+        """The lines of these logs, oldest first; without the newest files where these are followed."""
+        lines = (self._lines(name, is_followed=is_followed) for name in names)
+        return merge(*lines, key=lambda line: line.at)
 
     def tail(self, name: str) -> LogTail:
-        """Where one log ends now, to go on from."""
+        """The newest file of one log from its beginning, and whatever follows."""
         return LogTail(self._path(name))
 
-    def _lines(self, name: str) -> Iterator[LogLine]:
-        for path in files_of(self._path(name)):
+    def _lines(self, name: str, *, is_followed: bool) -> Iterator[LogLine]:
+        newest = self._path(name)
+        for path in files_of(newest):
+            if is_followed and path == newest:
+                continue
             try:
                 with path.open("rb") as file:
                     for text in file:
@@ -113,8 +117,6 @@ class LogTail:
         self._handle = -1
         self._rest = b""
         self._next()
-        if self._handle >= 0:
-            os.lseek(self._handle, 0, os.SEEK_END)
 
     def poll(self) -> list[LogLine]:
         """The lines that have come since."""
