@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nightherd.model.failure import RunnerErrorDetails, classify_error
     from nightherd.model.ids import generate_job_id, generate_session_id
     from nightherd.model.job import JobQuery
-    from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef
+    from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
     from nightherd.model.session import SessionQuery
     from nightherd.state.directory import (
         StateDirectory,
@@ -77,6 +77,7 @@ __all__ = [
     "StateDirectoryValidationError",
     "StateError",
     "StateFileError",
+    "ToolAnswer",
     "__version__",
     "append_jsonl",
     "atomic_write_file",
@@ -122,6 +123,7 @@ _HOMES = {
     "StateDirectoryValidationError": "nightherd.errors",
     "StateError": "nightherd.errors",
     "StateFileError": "nightherd.errors",
+    "ToolAnswer": "nightherd.model.mcp",
     "append_jsonl": "nightherd.files.append",
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",

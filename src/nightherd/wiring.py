@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nightherd.engine.lease import LeaseTerms
     from nightherd.engine.record import Record
     from nightherd.engine.rescue import RescueTerms
+    from nightherd.engine.retention import Storeroom
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import Workshop
     from nightherd.logs.files import LogFiles
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from nightherd.model.agent import Fleet, RuntimeName
     from nightherd.model.event import Event
     from nightherd.model.ids import JobId, RandomText
-    from nightherd.model.mcp import McpServer
     from nightherd.model.persistence import Persistence
     from nightherd.model.secret import Secrets
     from nightherd.model.session import Session
@@ -130,10 +130,6 @@ def check_runtime(name: RuntimeName) -> None:
         )
 
 
-def _servers(fleet: Fleet) -> list[McpServer]:
-    return [server for agent in fleet.agents.values() for server in agent.mcp_servers]
-
-
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
@@ -171,6 +167,21 @@ def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
     """The files that have a job as one document each."""
     files = load("nightherd.mirror.threads:ThreadStateFiles")
     return cast("ThreadStateFiles", files(state_dir, persistence, pause=load("time:sleep")))
+
+
+@asynccontextmanager
+async def open_storeroom(state_dir: Path) -> AsyncIterator[Storeroom]:
+    """Everything retention needs, on `state_dir`."""
+    persistence = load_persistence(state_dir)
+    async with open_record(state_dir) as record:
+        files = open_threads(state_dir, persistence)
+        yield load("nightherd.engine.retention:Storeroom")(
+            state=record.state,
+            reader=record.reader,
+            clock=record.clock,
+            persistence=persistence,
+            archive=load("nightherd.mirror.threads:ThreadArchive")(state_dir, files),
+        )
 
 
 def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:
@@ -264,9 +275,7 @@ async def open_workshop(
                 worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
             )
         )
-        secrets = load("nightherd.model.secret:find_secrets")(
-            {**load("nightherd.model.mcp:values_told")(_servers(fleet)), **environment}
-        )
+        secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
         log = open_log(state_dir, secrets)
         opened.callback(log.close)
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(

@@ -120,7 +120,7 @@ def test_a_file_command_that_may_do_more_is_no_edit(command: str) -> None:
         "mv src/*.txt .",
         "cp -r src copy 2>/dev/null",
         "mkdir x 2>&1",
-        f"rm {PLACE}/work/a.txt",
+        f"rm {PLACE / 'work' / 'a.txt'}",
     ],
 )
 def test_a_file_command_in_the_own_directory_is_an_edit(command: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.model.agent import Fleet
 from nightherd.model.event import Event
 
 NAME_OF_SECRET = re.compile(
@@ -65,3 +66,12 @@ def find_secrets(environment: Mapping[str, str]) -> Secrets:
         return Secrets({}, None)
     longest_first = sorted(names, key=len, reverse=True)
     return Secrets(names, re.compile("|".join(re.escape(value) for value in longest_first)))
+
+
+def secrets_of(fleet: Fleet, environment: Mapping[str, str]) -> Secrets:
+    """The secrets of an environment, and those that the fleet's MCP servers are told."""
+    told: dict[str, str] = {}
+    for agent in fleet.agents.values():
+        for server in agent.mcp_servers:
+            told |= {**server.env, **server.headers}
+    return find_secrets({**told, **environment})
