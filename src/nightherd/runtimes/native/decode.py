@@ -57,8 +57,6 @@ class Reader:
     def __init__(self, constants: Mapping[str, Any] | None = None) -> None:
         self.dumps: list[Dump] = []
         self.constants = dict(constants or {})
-        self._places: list[int] = []
-        """Which message of its job each of `dumps` ends with; 0 for those of earlier jobs."""
         self._names: dict[str, str] = {}
         self._unended: list[AssistantEvent | ToolUseEvent] = []
         self._streamed: list[str] = []
@@ -82,10 +80,6 @@ class Reader:
                 self._add_request_line(event)
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
                 self.constants[name] = rest.get("body")
-            case SystemEvent(subtype=SystemSubtype.SUMMARY, extra={"covers_message": int(last)}):
-                self._summarise(last, event.content or "")
-            case SystemEvent(subtype=SystemSubtype.HEADER):
-                self._places = [0] * len(self.dumps)
             case _:
                 pass
 
@@ -100,16 +94,6 @@ class Reader:
     def _forget_cut_off(self) -> None:
         self._unended, self._streamed = [], []
 
-    def _summarise(self, last: int, text: str) -> None:
-        """From here on the summary stands for everything up to message `last` of this job."""
-        kept = [number for number, place in enumerate(self._places) if place > last]
-        part = {"content": text, "part_kind": "compaction"}
-        self.dumps = [
-            {"parts": [part], "kind": "request"},
-            *(self.dumps[number] for number in kept),
-        ]
-        self._places = [last, *(self._places[number] for number in kept)]
-
     def _end_answer(self) -> None:
         lines = self._unended
         head = dict(unpack((lines[0].extra or {}).get("response", {})))
@@ -123,7 +107,6 @@ class Reader:
             }
         )
         self.dumps.append({**head, "parts": parts, "kind": "response"})
-        self._places.append(lines[-1].message or 0)
 
     def _add_request_line(self, event: SystemEvent | ToolResultEvent) -> None:
         extra = event.extra or {}
@@ -132,8 +115,6 @@ class Reader:
         if "request" in extra or not self.dumps or self.dumps[-1]["kind"] != "request":
             head = self._head(unpack(extra.get("request", {})))
             self.dumps.append({**head, "parts": [], "kind": "request"})
-            self._places.append(0)
-        self._places[-1] = event.message or 0
         own = [] if "before" in extra and "part" not in extra else [self._part_of(event)]
         before, after = unpack(extra.get("before", [])), unpack(extra.get("after", []))
         self.dumps[-1]["parts"] += [*before, *own, *after]
