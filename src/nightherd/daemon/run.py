@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from anyio.abc import TaskStatus
 from nightherd import __version__
 from nightherd.daemon.api import serve_api
 from nightherd.daemon.fleet_files import FleetFiles, Loading, stamp_of
+from nightherd.daemon.log import telling
 from nightherd.daemon.notify import Notifier
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.engine.output_logs import with_output_logs
@@ -57,9 +58,18 @@ async def run_daemon(post: Post) -> None:
     """
     loading = post.files.load_first()
     init_state_directory(post.state_dir)
-    with owning(post.state_dir):
+    with (
+        owning(post.state_dir),
+        telling(post.state_dir, {**environment_of(loading), **post.environ}, post.tell) as tell,
+    ):
+        post = replace(post, tell=tell)
         _check_mirror(post)
         await Daemon(post, loading).run()
+
+
+def environment_of(loading: Loading) -> Mapping[str, str]:
+    """What the fleet's files add to the environment: among it are secrets."""
+    return loading.fleet.environment if loading.fleet is not None else {}
 
 
 class Daemon:
