@@ -157,6 +157,9 @@ class SpendingReader(Protocol):
     def used_below(self, job_id: JobId) -> Used:
         """What all jobs below a job have used and set aside; `spawns` counts them."""
 
+    def jobs_with_checkpoints(self) -> Sequence[JobId]:
+        """Every job that ever had a checkpoint."""
+
 
 class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, Protocol):
     """Every question about state, answered from one consistent store."""

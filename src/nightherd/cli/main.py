@@ -37,6 +37,11 @@ COMMANDS = {
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
     "logs": Entry("nightherd.cli.logs:logs", "What happened to whom, for operators."),
     "session": Entry("nightherd.cli.session:session", "The conversations that jobs go on in."),
+    "checkpoint": Entry(
+        "nightherd.cli.checkpoint:checkpoint", "A job's bookmarks, and its state at one."
+    ),
+    "limits": Entry("nightherd.cli.limits:limits", "What may be used, and what is left."),
+    "retention": Entry("nightherd.cli.retention:retention", "Which checkpoints are kept."),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
     "import": Entry(
         "nightherd.cli.import_command:import_group", "Take over what other tools recorded."

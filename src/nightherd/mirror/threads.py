@@ -6,7 +6,7 @@ Derived like the rest of the mirror: whatever happens to these files, no job is 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from nightherd.model.thread_state import check_state, read_state
 
 PLAIN = "state.json"
 COMPRESSED = "state.json.gz"
+BOOKMARKS = "checkpoints.jsonl"
 LARGEST = 1 << 30
 """Bytes a compressed file may hold once it is unpacked."""
 
@@ -88,3 +89,34 @@ class ThreadStateFiles:
                 self._pause(retry.pause_ms(failures) / 1_000)
             else:
                 return
+
+
+class ThreadArchive:
+    """What becomes of a job's document once the job is over."""
+
+    def __init__(self, root: Path, files: ThreadStateFiles) -> None:
+        self._root = root
+        self._files = files
+
+    def archive(self, job_id: str, rows: Sequence[Mapping[str, Any]], where: str) -> Path:
+        """Put the job's document and its bookmarks into `where`, inside the state directory."""
+        folder = safe_child(self._root, where.strip("/").replace("{thread_id}", safe_name(job_id)))
+        make_directory(folder)
+        for name in (PLAIN, COMPRESSED):
+            found = self._files.directory(job_id) / name
+            if found.exists():
+                atomic_write_file(folder / name, found.read_bytes(), durable=True)
+        lines = [*self._known(folder), *(msgspec.json.encode(row) for row in rows)]
+        # Put down twice by somebody who was killed in between, a bookmark is still there once.
+        text = b"".join(line + b"\n" for line in dict.fromkeys(lines))
+        atomic_write_file(folder / BOOKMARKS, text, durable=True)
+        return folder
+
+    def delete(self, job_id: str) -> None:
+        """Take the job's document away; what was archived stays."""
+        for name in (PLAIN, COMPRESSED):
+            (self._files.directory(job_id) / name).unlink(missing_ok=True)
+
+    def _known(self, folder: Path) -> list[bytes]:
+        path = folder / BOOKMARKS
+        return path.read_bytes().splitlines() if path.exists() else []

@@ -220,6 +220,9 @@ class MemoryReader:
     def used_below(self, job_id: JobId) -> Used:
         return self._rows.used_below(job_id, besides="")
 
+    def jobs_with_checkpoints(self) -> Sequence[JobId]:
+        return sorted({row.job_id for row in self._rows.all(Checkpoint)})
+
     def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
         found = [
             row

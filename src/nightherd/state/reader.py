@@ -48,6 +48,10 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return used_below(rows, job_id, "") if rows else Used()
 
+    def jobs_with_checkpoints(self) -> Sequence[JobId]:
+        rows = self._rows()
+        return [JobId(str(id)) for (id,) in rows.values("jobs_with_checkpoints")] if rows else ()
+
     def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
         rows = self._rows()
         if rows is None:

@@ -1,0 +1,174 @@
+"""`nightherd checkpoint`: a job's bookmarks, and the job at one of them as one document."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import job_argument, json_option
+from nightherd.cli.render import Screen, table
+from nightherd.cli.text import length
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.limits import LimitName, shown
+from nightherd.model.money import format_usd
+from nightherd.model.persistence import Persistence
+from nightherd.model.state_schema import descriptions
+from nightherd.model.thread_state import check_state
+from nightherd.model.trigger_point import TriggerPoint
+from nightherd.views.checkpoints import checkpoint_row, find_checkpoint, thread_state
+from nightherd.views.jobs import find_job_id
+from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
+
+HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
+
+
+@click.group(
+    "checkpoint",
+    cls=LazyGroup,
+    entries={
+        "list": Entry("nightherd.cli.checkpoint:list_checkpoints", "A job's checkpoints."),
+        "show": Entry("nightherd.cli.checkpoint:show", "One of them; --state for the document."),
+        "fields": Entry("nightherd.cli.checkpoint:fields", "What a state.json says, and when."),
+    },
+    epilog="Example: nightherd checkpoint list @last",
+)
+def checkpoint() -> None:
+    """Bookmarks in a job's record: places to go on from, or to branch at."""
+
+
+@click.command("list", epilog="Example: nightherd checkpoint list @last")
+@job_argument
+@json_option
+@click.pass_obj
+def list_checkpoints(invocation: Invocation, job: str) -> None:
+    """A job's checkpoints, first to last."""
+    screen, now = invocation.screen, system_clock().now()
+    reader = open_reader(invocation.state_directory())
+    try:
+        found = reader.list_checkpoints(find_job_id(reader, job))
+    finally:
+        reader.close()
+    if screen.is_json:
+        screen.document("checkpoints", [checkpoint_row(one) for one in found], now)
+        return
+    if not found:
+        screen.say("the job has no checkpoints; agents without limits have them where they stop")
+        return
+    rows = [
+        (
+            str(one.number),
+            one.trigger,
+            str(one.seq),
+            str(one.turn),
+            format_usd(one.cost_microusd),
+            screen.when(one.created_at, now),
+            one.status + (f" ({one.suspend_reason})" if one.suspend_reason else ""),
+        )
+        for one in found
+    ]
+    screen.show(table(HEADING, rows, width=screen.width, style=screen.out))
+
+
+@click.command("show", epilog="Example: nightherd checkpoint show @last --state")
+@job_argument
+@click.argument("number", metavar="[NUMBER]", required=False, type=click.IntRange(1))
+@click.option("--state", "is_state", is_flag=True, help="The whole job as state.json has it.")
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, job: str, number: int | None, is_state: bool) -> None:
+    """One checkpoint of a job, else its last. With --state and no number, the job as it stands now."""
+    screen, now = invocation.screen, system_clock().now()
+    state = invocation.state_directory()
+    persistence = load_persistence(state)
+    reader = open_reader(state)
+    try:
+        job_id = find_job_id(reader, job)
+        if is_state:
+            document = thread_state(reader, open_journals(state), job_id, number, now=now)
+            show_state(document, persistence, screen, now)
+            return
+        found = find_checkpoint(reader, job_id, number)
+    finally:
+        reader.close()
+    if screen.is_json:
+        row = {**checkpoint_row(found), "header": dict(found.header)}
+        screen.document("checkpoint", row, now)
+        return
+    screen.show(card(found, persistence))
+
+
+def show_state(
+    document: dict[str, Any], persistence: Persistence, screen: Screen, now: datetime
+) -> None:
+    """A job as one document, checked as if it were read from a file."""
+    check_state(document, persistence)
+    if screen.is_json:
+        screen.document("thread_state", document, now)
+    else:
+        screen.show(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+@click.command("fields", epilog="Example: nightherd checkpoint fields")
+@json_option
+@click.pass_obj
+def fields(invocation: Invocation) -> None:
+    """When checkpoints are made here, and what every field of a state.json says."""
+    screen, now = invocation.screen, system_clock().now()
+    persistence = load_persistence(invocation.state_directory())
+    triggers = [
+        {
+            "trigger": point.value,
+            "enabled": one.enabled,
+            "priority": one.priority,
+            "description": one.description,
+        }
+        for point, one in persistence.triggers.items()
+    ]
+    said = dict(descriptions(persistence.schema))
+    if screen.is_json:
+        data = {"version": persistence.schema_version, "triggers": triggers, "fields": said}
+        screen.document("checkpoint_fields", data, now)
+        return
+    rows = [
+        (
+            str(one["trigger"]),
+            "yes" if one["enabled"] else "no",
+            str(one["priority"]),
+            str(one["description"]),
+        )
+        for one in triggers
+    ]
+    heading = ("TRIGGER", "ENABLED", "PRIORITY", "WHEN")
+    screen.show(table(heading, rows, width=screen.width, style=screen.out))
+    screen.show()
+    screen.show(table(("FIELD", "SAYS"), list(said.items()), width=screen.width, style=screen.out))
+
+
+def card(one: Checkpoint, persistence: Persistence) -> str:
+    """One checkpoint as lines of `label  value`."""
+    known = TriggerPoint(one.trigger) if one.trigger in set(TriggerPoint) else None
+    trigger = persistence.triggers.get(known) if known is not None else None
+    kept = one.header.get("limits") or {}
+    limits = [
+        f"{name.value} {shown(name, int(kept[name.value]))}"
+        for name in LimitName
+        if kept.get(name.value) is not None
+    ]
+    pairs = [
+        ("job", one.job_id),
+        ("number", str(one.number)),
+        ("trigger", one.trigger + (f" ({trigger.description.lower()})" if trigger else "")),
+        ("event", f"{one.seq} of execution {one.epoch}"),
+        ("status", one.status + (f" ({one.suspend_reason})" if one.suspend_reason else "")),
+        ("turns", str(one.turn)),
+        ("tokens", f"{one.input_tokens} in, {one.output_tokens} out"),
+        ("cost", format_usd(one.cost_microusd)),
+        ("ran", length(timedelta(milliseconds=one.duration_ms))),
+        ("limits", ", ".join(limits) or "none"),
+    ]
+    return "\n".join(f"{label:<10}{value}" for label, value in pairs)

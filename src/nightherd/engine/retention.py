@@ -1,0 +1,85 @@
+"""Retention: what the plan says is done: archived first, then taken away. Rows and journals stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from nightherd.errors import RefusedError
+from nightherd.model.change import Refused
+from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.persistence import Persistence
+from nightherd.model.retention import JobPlan, plan
+from nightherd.ports import Clock, StateReader, StateWriter
+from nightherd.views.checkpoints import checkpoint_row
+
+
+class Archive(Protocol):
+    """Where the documents of jobs are."""
+
+    def archive(self, job_id: str, rows: Sequence[Mapping[str, Any]], where: str, /) -> object:
+        """Put the job's document and `rows` into the archive; `where` may name the job as {thread_id}."""
+
+    def delete(self, job_id: str, /) -> object:
+        """Take the job's document away; what was archived stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storeroom:
+    """What retention needs from the world."""
+
+    state: StateWriter
+    reader: StateReader
+    clock: Clock
+    persistence: Persistence
+    archive: Archive
+
+
+def plans(
+    reader: StateReader, persistence: Persistence, now: datetime, job_id: JobId | None = None
+) -> Iterator[JobPlan]:
+    """What there is to do now, job by job; only for `job_id` when one is named."""
+    for one in reader.jobs_with_checkpoints() if job_id is None else (job_id,):
+        job = reader.find_job(one)
+        if job is None:
+            continue
+        found = plan(
+            job,
+            reader.list_checkpoints(one),
+            persistence.retention,
+            now=now,
+            forked_at=forked_at(reader, job),
+        )
+        if not found.is_empty:
+            yield found
+
+
+def forked_at(reader: StateReader, job: Job) -> list[int]:
+    """The lines of the job's record that other sessions begin with."""
+    if job.session_id is None:
+        return []
+    branches = reader.sessions_of_parent(job.session_id)
+    return [
+        one.base_seq for one in branches if one.base_job_id == job.id and one.base_seq is not None
+    ]
+
+
+async def apply_plan(found: JobPlan, room: Storeroom) -> Sequence[Checkpoint]:
+    """Do it; the checkpoints that went. Killed in the middle it is done again, and nothing is lost."""
+    going = [
+        one for one in room.reader.list_checkpoints(found.job_id) if one.number in found.numbers
+    ]
+    if found.is_archived:
+        rows = [{**checkpoint_row(one), "header": dict(one.header)} for one in going]
+        room.archive.archive(found.job_id, rows, room.persistence.retention.archive_path)
+    change = RemoveCheckpoints(job_id=found.job_id, numbers=found.numbers, at=room.clock.now())
+    (answer,) = await room.state.apply([change])
+    if isinstance(answer, Refused):
+        raise RefusedError(answer.message)
+    if found.is_archived or found.is_deleted:
+        room.archive.delete(found.job_id)
+    return going

@@ -1,0 +1,119 @@
+"""Limits as data: what may be used, what has been, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.job import Job
+from nightherd.model.limits import COUNTED, DayLimits, LimitName, Limits, Scope, Used, number
+from nightherd.model.spending import day_of, used_of
+from nightherd.ports import StateReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitView:
+    """One limit: whose, of what, how much, and what is used of it; None where that is asked of a job."""
+
+    scope: Scope
+    name: LimitName
+    maximum: int
+    owner: str = ""
+    is_day: bool = False
+    used: int | None = None
+    outcome: str = "suspend"
+
+    @property
+    def left(self) -> int | None:
+        """What is left of it."""
+        return None if self.used is None else max(0, self.maximum - self.used)
+
+
+def limits_of_job(
+    job: Job, checkpoints: list[Checkpoint], below: Used, *, now: datetime
+) -> list[LimitView]:
+    """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made."""
+    kept: Mapping[str, Any] = {}
+    if checkpoints:
+        kept = checkpoints[-1].header.get("limits") or {}
+    took = job.duration(now)
+    ran = checkpoints[-1].duration_ms if checkpoints and took is not None else 0
+    used = used_of(job) + below + Used(duration=ran)
+    return [
+        LimitView(
+            scope=Scope.JOB,
+            name=name,
+            maximum=int(kept[name.value]),
+            owner=job.id,
+            used=None if name is LimitName.DEPTH else used.amount(name),
+        )
+        for name in LimitName
+        if kept.get(name.value) is not None
+    ]
+
+
+def limits_of_agent(
+    agent: Agent, limits: Limits, reader: StateReader, now: datetime
+) -> Iterator[LimitView]:
+    """What one job of the agent may use, and what all of them may in a day; each schedule's day too."""
+    yield from _each(Scope.JOB, agent.name, limits)
+    today = day_of(now)
+    used = reader.spent(today, agent.name, None)
+    yield from _day(Scope.AGENT, agent.name, limits.per_day, used)
+    for schedule in agent.schedules.values():
+        owner = f"{agent.name}/{schedule.name}"
+        yield from _each(Scope.JOB, owner, schedule.limits)
+        spent = reader.spent(today, agent.name, schedule.name)
+        yield from _day(Scope.SCHEDULE, owner, schedule.limits.per_day, spent)
+
+
+def limits_of_fleet(fleet: Fleet, reader: StateReader, now: datetime) -> Iterator[LimitView]:
+    """What all jobs together may use, ever and today."""
+    ever = reader.spent(None, None, None)
+    for name in COUNTED:
+        maximum = fleet.limits.maximum(name)
+        if maximum is not None:
+            used = ever.amount(name)
+            yield LimitView(scope=Scope.FLEET, name=name, maximum=maximum, used=used)
+    spent = reader.spent(day_of(now), None, None)
+    yield from _day(Scope.FLEET, "", fleet.limits.per_day, spent)
+
+
+def _each(scope: Scope, owner: str, limits: Limits) -> Iterator[LimitView]:
+    for name in LimitName:
+        maximum = limits.maximum(name)
+        if maximum is not None:
+            outcome = limits.outcome(name).value
+            yield LimitView(scope=scope, name=name, maximum=maximum, owner=owner, outcome=outcome)
+
+
+def _day(scope: Scope, owner: str, limits: DayLimits, used: Used) -> Iterator[LimitView]:
+    for name in COUNTED:
+        maximum = limits.maximum(name)
+        if maximum is not None:
+            yield LimitView(
+                scope=scope,
+                name=name,
+                maximum=maximum,
+                owner=owner,
+                is_day=True,
+                used=used.amount(name),
+            )
+
+
+def limit_row(one: LimitView) -> dict[str, Any]:
+    """A limit for programs: dollars, seconds or counts."""
+    return {
+        "scope": one.scope.value,
+        "owner": one.owner or None,
+        "limit": one.name.value,
+        "per_day": one.is_day,
+        "maximum": number(one.name, one.maximum),
+        "used": None if one.used is None else number(one.name, one.used),
+        "left": None if one.left is None else number(one.name, one.left),
+        "on_reached": one.outcome,
+    }
