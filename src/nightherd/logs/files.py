@@ -21,6 +21,7 @@ UNREADABLE = "unreadable"
 MOST_OPEN = 64
 LONGEST_MESSAGE = 4_000
 BLOCK = 1024 * 1024
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(LogLine).decode
@@ -80,7 +81,7 @@ class LogFiles:
         return LogTail(self._path(name))
 
     def _lines(self, name: str, *, is_followed: bool) -> Iterator[LogLine]:
-        newest = self._path(name)
+        newest, at = self._path(name), BEGINNING
         for path in files_of(newest):
             if is_followed and path == newest:
                 continue
@@ -88,7 +89,9 @@ class LogFiles:
                 with path.open("rb") as file:
                     for text in file:
                         if text.endswith(b"\n"):  # else somebody is writing it
-                            yield parse(text)
+                            line = parse(text, at)
+                            at = line.at
+                            yield line
             except FileNotFoundError:
                 continue  # rotated meanwhile
 
@@ -156,14 +159,14 @@ class LogTail:
             self._handle = -1
 
 
-def parse(text: bytes) -> LogLine:
-    """A line of a file; one that cannot be read is shown as it is."""
+def parse(text: bytes, before: datetime = BEGINNING) -> LogLine:
+    """A line of a file; one that cannot be read is shown as it is, after the one that came before it."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = text.decode(errors="replace").rstrip("\n")
         return LogLine(
-            at=datetime.fromtimestamp(0, UTC),
+            at=before,
             level=LogLevel.WARNING,
             event=UNREADABLE,
             message=said[:LONGEST_MESSAGE],
