@@ -22,6 +22,7 @@ from nightherd.model.job import Job
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
+from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
 from nightherd.wiring import check_runtime, open_record, open_workshop, system_clock
 
@@ -95,6 +96,7 @@ def _override(invocation: Invocation, reference: str, **said: Any) -> None:
     if "rule" in said:
         said["rule"] = said["rule"].strip()
         parse_rule(said["rule"], schedule.timezone)
+    init_state_directory(invocation.state_directory())
     anyio.run(_record, invocation, agent, schedule, said)
     tell_schedule(invocation, agent, schedule)
 

@@ -1,0 +1,149 @@
+"""`nightherd schedule`: listing, looking ahead, overriding, running by hand, and saying why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surfaces.drivers import Cli
+
+FLEET = """\
+agents:
+  - name: shepherd
+    runtime: scripted
+    default_prompt: count the sheep
+    schedules:
+      nightly: {cron: "30 2 * * *", timezone: Europe/Zurich, prompt: "mend ${inputs.what}", inputs: {what: the fence}}
+      hourly: {interval: 1h, jitter: 5m}
+      off: {interval: 1m, enabled: false}
+      hook: {type: webhook}
+    script:
+      - say: "${prompt}"
+  - name: idle
+    runtime: scripted
+    script: [{say: nothing}]
+"""
+
+
+@pytest.fixture
+def herd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with schedules; the test stands in it."""
+    (tmp_path / "nightherd.yaml").write_text(FLEET)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("USER", "anna")
+    return tmp_path
+
+
+def row(cli: Cli, name: str) -> dict[str, Any]:
+    rows = cli("schedule", "list", "--json").data
+    (found,) = [one for one in rows if one["name"] == name]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_every_declared_schedule_is_listed_before_anything_ran(herd: Path, cli: Cli) -> None:
+    listed = cli("schedule", "--json")
+    shown = cli("schedule")
+
+    assert listed.document["schema"] == "nightherd/v1/schedules"
+    assert [one["id"] for one in listed.data] == [
+        "shepherd/nightly",
+        "shepherd/hourly",
+        "shepherd/off",
+        "shepherd/hook",
+    ]
+    assert row(cli, "nightly")["rule"] == "30 2 * * * (Europe/Zurich)"
+    assert row(cli, "nightly")["next_run_at"].endswith(("T00:30:00.000000Z", "T01:30:00.000000Z"))
+    assert (row(cli, "off")["status"], row(cli, "off")["next_run_at"]) == ("disabled", None)
+    assert (row(cli, "hook")["rule"], row(cli, "hook")["next_run_at"]) == (None, None)
+    assert "shepherd/hourly" in shown.out
+    assert "nothing fires schedules at the moment" in shown.err
+    assert not (herd / ".nightherd" / "nightherd.db").exists()
+
+
+def test_what_is_due_is_told_in_order_and_only_so_far(herd: Path, cli: Cli) -> None:
+    day = cli("schedule", "next", "--for", "24h", "--json").data
+    few = cli("schedule", "next", "--for", "30d", "--limit", "3", "--json").data
+
+    assert sorted(day, key=lambda one: one["runs_at"]) == day
+    assert {one["schedule"] for one in day} == {"shepherd/nightly", "shepherd/hourly"}
+    assert [one["schedule"] for one in day].count("shepherd/hourly") == 24
+    assert len(few) == 3
+    assert all(one["due_at"] <= one["runs_at"] for one in day)
+    assert cli("schedule", "next", "--agent", "idle").err.startswith("nothing is due")
+
+
+def test_an_override_says_who_set_it_and_is_taken_away_again(herd: Path, cli: Cli) -> None:
+    changed = cli("schedule", "set", "shepherd/hourly", "0 4 * * *", "--json").data
+    disabled = cli("schedule", "disable", "shepherd/hourly", "--json").data
+    reset = cli("schedule", "reset", "shepherd/hourly", "--json").data
+
+    assert (changed["rule"], changed["declared_rule"]) == ("0 4 * * * (UTC)", "every 1h")
+    assert changed["override"]["updated_by"] == "anna"
+    assert changed["next_run_at"][11:16] in ("04:00", "04:01", "04:02", "04:03", "04:04")
+    assert (disabled["status"], disabled["next_run_at"]) == ("disabled", None)
+    assert disabled["override"]["schedule"] == "0 4 * * *"
+    assert (reset["status"], reset["rule"], reset["override"]) == ("idle", "every 1h", None)
+    assert row(cli, "hourly") == reset
+
+
+def test_enabling_wins_over_the_file(herd: Path, cli: Cli) -> None:
+    enabled = cli("schedule", "enable", "shepherd/off", "--json").data
+    why = cli("schedule", "why", "shepherd/off", "--json").data
+
+    assert (enabled["status"], enabled["enabled"]) == ("idle", True)
+    assert enabled["next_run_at"] is not None
+    assert "it was enabled by anna at" in why["next"][0]
+    assert why["last_slot"] is None
+    assert "nothing fires schedules at the moment" in why["next"][-1]
+
+
+def test_a_schedule_is_run_by_hand_with_its_own_prompt(herd: Path, cli: Cli) -> None:
+    job = cli("schedule", "run", "shepherd/nightly", "--json").data
+    running = row(cli, "nightly")
+    worked = cli("worker", "--until-idle")
+    shown = cli("jobs", "show", job["id"], "--json").data
+
+    assert (job["schedule"], job["trigger_type"], job["status"]) == ("nightly", "manual", "pending")
+    assert running["last_run_at"] is None
+    assert worked.code == 0
+    assert (shown["prompt"], shown["summary"]) == ("mend the fence", "mend the fence")
+    assert cli("schedule", "history", "shepherd/nightly", "--json").data == []
+    assert cli("schedule", "history", "shepherd/nightly").err == "no slot of it has been due yet\n"
+
+
+def test_a_schedule_on_record_follows_a_job_that_was_run_by_hand(herd: Path, cli: Cli) -> None:
+    cli("schedule", "enable", "shepherd/nightly")
+    cli("schedule", "run", "shepherd/nightly")
+    running = row(cli, "nightly")
+    cli("worker", "--until-idle")
+
+    assert running["status"] == "running"
+    assert row(cli, "nightly")["status"] == "idle"
+    assert row(cli, "nightly")["last_run_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run", "shepherd/never"), 3, "the fleet has no schedule 'shepherd/never'"),
+        (("why", "nobody/nightly"), 3, "the fleet has no agent 'nobody'"),
+        (("disable", "shepherd"), 2, "'shepherd' is no schedule; write AGENT/NAME"),
+        (("set", "shepherd/hourly", "sometimes"), 2, "'sometimes' is not a cron expression"),
+        (("set", "shepherd/hourly", "10ms"), 2, "an interval is at least 1s"),
+        (("next", "--for", "soon"), 2, "'soon' is not a duration"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    herd: Path, cli: Cli, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    before = cli("schedule", "--json").data
+
+    refused = cli("schedule", *arguments)
+
+    assert refused.code == code
+    assert said in refused.err
+    after = cli("schedule", "--json").data
+    assert [one["override"] for one in after] == [one["override"] for one in before]
