@@ -1,20 +1,20 @@
-"""What it takes to run jobs: from submit to done, after a long history, after a crash, and doing nothing.
+"""What it takes to run jobs, from submit to done: alone, after a long history, and beside DBOS on SQLite.
 
 Empty scripted jobs in one process, through the real worker, with everything on: durability `checkpoint`
-(every submit and every end of a job is synced), the journal, the ledger and the mirror. The same again in
-a state directory with 20,000 jobs of history. A thousand jobs whose worker is gone, from the beginning of
-the rescue until all of them wait again. And the CPU time of a worker that has nothing to do.
+(every submit and every end of a job is synced: WAL, `synchronous = FULL`), the journal, the ledger and the
+mirror. The same in a state directory with 100,000 jobs of history: rows and ledger lines that went through
+the store, and as many files beside them. DBOS runs empty workflows through its queue in the same run, in
+rollback journal mode with `synchronous = FULL`, the only level it has on SQLite.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,25 +22,29 @@ import anyio
 import anyio.lowlevel
 
 from nightherd.config.load import load_fleet
-from nightherd.db.connection import open_for_writing
-from nightherd.engine.rescue import rescue
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.worker import WorkerReports
 from nightherd.engine.workshop import Workshop
+from nightherd.mirror.memory import VERSION, Memory
+from nightherd.mirror.position import save_memory
 from nightherd.model.agent import Fleet
-from nightherd.model.change import StartExecution
-from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.change import AdoptRows, Row
+from nightherd.model.execution import Execution
+from nightherd.model.ids import JobId, SessionId, generate_execution_id
+from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.session import Session
-from nightherd.state.tables import Table
-from nightherd.wiring import make_shift, open_reader, open_record, open_workshop, rescue_terms
+from nightherd.ports import StateReader
+from nightherd.wiring import make_shift, open_feed, open_reader, open_record, open_workshop
 
 JOBS = 1_000
 IN_FLIGHT = 64
-HISTORY = 20_000
-LOST = 1_000
-ROUNDS = 3
-IDLE_S = 5.0
+HISTORY = 100_000
+ADOPTED_AT_ONCE = 500
+ROUNDS = 4
+PEER = "dbos==3.3.0"
+PEER_JOBS = 300
+HERE = Path(__file__).resolve().parent
+TOOLS = HERE.parent / ".tools"
 
 FLEET = """\
 fleet:
@@ -87,12 +91,18 @@ async def dispatch_seconds(folder: Path, fleet: Fleet) -> float:
     state = folder / ".nightherd"
     async with open_workshop(state, fleet, os.environ) as workshop:
         shift = make_shift(fleet, workshop, silent(), leaves_when_idle=True)
+        all_in = anyio.Event()
+
+        async def hand_in() -> None:
+            await submit_many(fleet, workshop, JOBS)
+            all_in.set()
+
         begun = time.perf_counter()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(submit_many, fleet, workshop, JOBS)
-            while not workshop.reader.has_waiting_job(["empty"]):
+            tasks.start_soon(hand_in)
+            while not all_in.is_set() or workshop.reader.has_waiting_job(["empty"]):
                 await anyio.lowlevel.checkpoint()
-            await shift.work()
+                await shift.work()
         elapsed = time.perf_counter() - begun
     reader = open_reader(state)
     newest = reader.list_jobs(JobQuery(limit=JOBS))
@@ -103,39 +113,100 @@ async def dispatch_seconds(folder: Path, fleet: Fleet) -> float:
 
 
 def add_history(folder: Path, count: int) -> None:
-    """As many finished jobs and sessions as rows, made from the newest of each."""
+    """As many finished jobs, made from the newest one: in the rows, in the ledger, and as files."""
     state = folder / ".nightherd"
     reader = open_reader(state)
     (job,) = reader.list_jobs(JobQuery(limit=1))
-    session = reader.find_session(job.session_id or SessionId(""))
+    rows = rows_of(reader, job.id)
     reader.close()
-    assert session is not None
-    jobs, sessions = Table(Job), Table(Session)
-    database = open_for_writing(state / "nightherd.db")
-    database.execute("BEGIN IMMEDIATE")
-    for place in range(1, count + 1):
-        old = replace(session, id=SessionId(f"sess-h{place:07d}"), number=session.number + place)
-        row = replace(
-            job,
-            id=JobId(f"job-2026-01-01-h{place:05x}"),
-            number=job.number + place,
-            session_id=old.id,
-        )
-        database.execute(sessions.upsert, tuple(sessions.image(old).values()))
-        database.execute(jobs.upsert, tuple(jobs.image(row).values()))
-    database.execute("COMMIT")
-    database.close()
+    anyio.run(adopt, state, rows, count)
+    for place in range(count):
+        for name in (f"jobs/{old_job(place)}.jsonl", f"jobs/{old_job(place)}.yaml"):
+            (state / name).touch()
+        (state / f"sessions/{old_session(place)}.json").touch()
+    # The files are there: the mirror goes on from here, and does not write a hundred thousand of them.
+    *_, last = (entry.change for entry in open_feed(state).read())
+    save_memory(state / "mirror.json", Memory(v=VERSION, change=last), b"")
 
 
-def report_dispatch(root: Path) -> None:
-    fleets = {name: (root / name, make_fleet(root / name)) for name in ("young", "old")}
-    anyio.run(dispatch_seconds, *fleets["old"])
-    add_history(fleets["old"][0], HISTORY)
-    least = dict.fromkeys(fleets, float("inf"))
-    for _ in range(ROUNDS):
-        for name, (folder, fleet) in fleets.items():
-            least[name] = min(least[name], anyio.run(dispatch_seconds, folder, fleet))
-            print(f"{name}: {JOBS / least[name]:,.0f} jobs a second so far")
+def old_job(place: int) -> JobId:
+    return JobId(f"job-2026-01-01-{place:06x}")
+
+
+def old_session(place: int) -> SessionId:
+    return SessionId(f"sess-{place:08x}")
+
+
+def rows_of(reader: StateReader, job_id: JobId) -> tuple[Job, Session, JobTexts, Execution]:
+    """Everything there is of one job."""
+    job, texts = reader.find_job(job_id), reader.find_texts(job_id)
+    (execution,) = reader.list_executions(job_id)
+    session = reader.find_session(SessionId(job.session_id or "")) if job is not None else None
+    if job is None or texts is None or session is None:
+        raise SystemExit(f"{job_id} lacks rows")
+    return job, session, texts, execution
+
+
+async def adopt(state: Path, rows: tuple[Job, Session, JobTexts, Execution], count: int) -> None:
+    """The same rows again and again under other ids."""
+    job, session, texts, execution = rows
+
+    def copies(place: int) -> Iterator[Row]:
+        job_id, session_id = old_job(place), old_session(place)
+        yield replace(session, id=session_id)
+        yield replace(job, id=job_id, session_id=session_id)
+        yield replace(texts, job_id=job_id)
+        execution_id = generate_execution_id(job_id, execution.epoch)
+        yield replace(execution, id=execution_id, job_id=job_id, session_id=session_id)
+
+    async with open_record(state) as record:
+        for first in range(0, count, ADOPTED_AT_ONCE):
+            places = range(first, min(first + ADOPTED_AT_ONCE, count))
+            old = tuple(row for place in places for row in copies(place))
+            await record.state.apply([AdoptRows(rows=old, source="bench")])
+
+
+def peer_python() -> Path | None:
+    """A Python that has the peer, in an environment of its own; None, said out loud, when none can be had."""
+    python = TOOLS / f"bench-{PEER.replace('==', '-')}" / "bin/python"
+    uv = shutil.which("uv") or str(TOOLS / "venv/bin/uv")
+    try:
+        if not python.exists():
+            subprocess.run([uv, "venv", "-q", python.parent.parent], check=True)
+            command = [uv, "pip", "install", "-q", "--python", str(python), PEER]
+            subprocess.run(command, check=True, timeout=300)
+        subprocess.run([python, "-c", "import dbos"], check=True, capture_output=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        shutil.rmtree(python.parent.parent, ignore_errors=True)
+        print(f"!! {PEER} could not be installed, so nothing is compared with it: {error}")
+        return None
+    return python
+
+
+def peer_jobs_a_second(python: Path) -> float:
+    command = [str(python), str(HERE / "peers/dbos_dispatch.py"), str(PEER_JOBS)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def main() -> None:
+    """Prints every time and ratio."""
+    root = Path(tempfile.mkdtemp(prefix="nightherd-dispatch-"))
+    python = peer_python()
+    try:
+        fleets = {name: (root / name, make_fleet(root / name)) for name in ("young", "old")}
+        anyio.run(dispatch_seconds, *fleets["old"])
+        add_history(fleets["old"][0], HISTORY)
+        least = dict.fromkeys(fleets, float("inf"))
+        peer = 0.0
+        for _ in range(ROUNDS):
+            for name, (folder, fleet) in fleets.items():
+                least[name] = min(least[name], anyio.run(dispatch_seconds, folder, fleet))
+                print(f"{name}: {JOBS / least[name]:,.0f} jobs a second so far", flush=True)
+            peer = max(peer, peer_jobs_a_second(python)) if python is not None else 0.0
+            print(f"DBOS on SQLite: {peer:,.0f} workflows a second so far", flush=True)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
     each = least["young"] / JOBS * 1e6
     print(f"{JOBS / least['young']:,.0f} empty jobs a second, submit to done, full durability")
     print(
@@ -143,77 +214,10 @@ def report_dispatch(root: Path) -> None:
     )
     ratio = least["old"] / least["young"]
     print(f"the same after {HISTORY:,} jobs of history: {ratio:.2f}x (limit 1.1x)")
-
-
-async def lose_many(folder: Path, fleet: Fleet) -> None:
-    """Jobs that a worker had begun which is not there any more."""
-    async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
-        await submit_many(fleet, workshop, LOST)
-        waiting = workshop.reader.list_jobs(JobQuery(limit=LOST))
-        at = workshop.clock.now()
-        gone = WorkerId("worker-gonegone")
-        await workshop.state.apply(
-            [StartExecution(job_id=job.id, worker=gone, at=at) for job in waiting]
+    if peer:
+        print(
+            f"jobs a second against DBOS on SQLite: {JOBS / least['young'] / peer:.1f}x (at least 2x)"
         )
-
-
-async def rescue_seconds(folder: Path) -> float:
-    async with open_record(folder / ".nightherd") as record:
-        begun = time.perf_counter()
-        rescued = await rescue(record, rescue_terms(5))
-        elapsed = time.perf_counter() - begun
-        waiting = record.reader.list_jobs(JobQuery(status=JobStatus.PENDING, limit=2 * LOST))
-    if len(rescued) != LOST or {job.restart_count for job in waiting} != {1}:
-        raise SystemExit(f"{len(rescued)} of {LOST} jobs were rescued")
-    return elapsed
-
-
-def report_rescue(root: Path) -> None:
-    least = float("inf")
-    for number in range(ROUNDS):
-        folder = root / f"lost-{number}"
-        fleet = make_fleet(folder)
-        anyio.run(lose_many, folder, fleet)
-        least = min(least, anyio.run(rescue_seconds, folder))
-    print(f"{LOST:,} interrupted jobs wait again: {least:.2f} s (limit 1 s)")
-
-
-def report_idle(root: Path) -> None:
-    """The CPU time a worker takes for doing nothing, after it has settled down."""
-    folder = root / "idle"
-    make_fleet(folder)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nightherd", "worker"],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    process.stderr.readline()
-    time.sleep(1.0)
-    before = cpu_seconds(process.pid)
-    time.sleep(IDLE_S)
-    spent = (cpu_seconds(process.pid) - before) / IDLE_S
-    process.send_signal(signal.SIGTERM)
-    process.communicate()
-    print(f"an idle worker takes {spent:.2%} of a core")
-    print(f"CPU of an idle worker in a second: {spent * 1e3:.2f} ms (limit 5 ms)")
-
-
-def cpu_seconds(pid: int) -> float:
-    """The CPU time of all threads of a process."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-
-
-def main() -> None:
-    """Prints every time and ratio."""
-    root = Path(tempfile.mkdtemp(prefix="nightherd-dispatch-"))
-    try:
-        for report in (report_dispatch, report_rescue, report_idle):
-            report(root)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
 
 
 if __name__ == "__main__":
