@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 import anyio
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
-from pydantic_ai.models import CompletedStreamedResponse, ModelRequestParameters, StreamedResponse
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import AgentInfo
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
@@ -18,6 +16,7 @@ from nightherd.model.money import PER_DOLLAR
 from nightherd.model.script import Script, Spend
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.whole_answers import WholeAnswers
 from nightherd.runtimes.turn import PlannedTurn, plan_turn
 
 NAME = "scripted"
@@ -31,7 +30,7 @@ class ScriptedFailure(Exception):
         self.code = code
 
 
-class ScriptModel(FunctionModel):
+class ScriptModel(WholeAnswers):
     """Answers with the turns of a script, from the one that the session has come to."""
 
     def __init__(self, script: Script, request: RuntimeRequest) -> None:
@@ -59,21 +58,6 @@ class ScriptModel(FunctionModel):
     ) -> ModelResponse:
         """The next turn of the script, whatever was said before."""
         return await self._play()
-
-    @asynccontextmanager
-    async def request_stream(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-        run_context: Any = None,
-    ) -> AsyncGenerator[StreamedResponse]:
-        """The same all at once: a script does not hesitate in the middle of a word."""
-        yield CompletedStreamedResponse(
-            await self._play(),
-            model_request_parameters=model_request_parameters,
-            replay_events=True,
-        )
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         return await self._play()
