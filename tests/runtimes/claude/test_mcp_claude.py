@@ -23,7 +23,9 @@ from nightherd.model.mcp import (
     McpTransport,
     ToolAnswer,
 )
+from nightherd.model.subagent import Plugin
 from nightherd.model.system import Complete, Denied, Warned
+from nightherd.runtimes.claude.mcp import mcp_options
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
@@ -128,6 +130,27 @@ def test_only_declared_servers_are_there(stage: ClaudeStage) -> None:
     ((success, _),) = results(events)
     assert success is False
     assert not (stage.work / "noted").exists()
+
+
+@pytest.mark.parametrize("are_wanted", [True, False])
+def test_servers_of_plugins_are_there_when_they_are_wanted(
+    cli_stage: ClaudeStage, are_wanted: bool
+) -> None:
+    plugin = cli_stage.root / "plugin"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / ".claude-plugin" / "plugin.json").write_text('{"name": "shelf", "version": "1.0.0"}')
+    server = {"command": sys.executable, "args": [str(DESK), "stdio"], "alwaysLoad": True}
+    (plugin / ".mcp.json").write_text(json.dumps({"mcpServers": {"desk": server}}))
+    asked = cli_stage.request(
+        plugins=(Plugin(path=str(plugin), has_mcp_servers=are_wanted),),
+        allowed_tools=("mcp__plugin_shelf_desk",),
+    )
+
+    options = list(mcp_options(asked.agent, {}))
+    held = replace(asked.agent, required_caps=("nightherd.tool.*",))
+
+    assert ([option.name for option in options] == []) is are_wanted
+    assert [option.name for option in mcp_options(held, {})] == ["strict-mcp-config"]
 
 
 def test_a_server_that_is_not_there_is_a_warning_and_the_run_goes_on(stage: ClaudeStage) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nightherd.model.agent import Agent
-from nightherd.model.capability import named_tools, whole_servers
+from nightherd.model.capability import MCP, covers, named_tools, whole_servers
 from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, describe
 from nightherd.model.mcp import (
     InjectedMcpServerDef,
@@ -36,11 +37,31 @@ Entry = Mapping[str, Any]
 
 def mcp_options(agent: Agent, injected: Mapping[str, Entry]) -> Iterator[Option]:
     """The options for the agent's servers and the injected ones, given as entries of a configuration."""
-    # Also without any: whatever else is configured on this machine is not the agent's.
-    yield Option("strict-mcp-config")
+    # Also without any: whatever else is configured on this machine is not the agent's. Only with the switch
+    # off does Claude start what a plugin brings.
+    if not has_plugin_servers(agent):
+        yield Option("strict-mcp-config")
     entries = {**{one.name: entry_of(one) for one in servers_of(agent)}, **injected}
     if entries:
         yield Option("mcp-config", InFile("mcp.json", json.dumps({"mcpServers": entries})))
+
+
+def has_plugin_servers(agent: Agent) -> bool:
+    """Whether a plugin of the agent brings servers, and the agent may have all there are."""
+    if agent.required_caps is not None and not covers(agent.required_caps, f"{MCP}\0"):
+        return False
+    return any(
+        plugin.has_mcp_servers and _brings_servers(Path(plugin.path)) for plugin in agent.plugins
+    )
+
+
+def _brings_servers(plugin: Path) -> bool:
+    manifest = plugin / ".claude-plugin" / "plugin.json"
+    try:
+        is_named = "mcpServers" in manifest.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        is_named = False
+    return is_named or (plugin / ".mcp.json").exists()
 
 
 def servers_of(agent: Agent) -> tuple[McpServer, ...]:
