@@ -29,6 +29,7 @@ NightherdError                       1   an operation failed
 │   ├── SDKStreamingError                it failed on the way: limits, connection, provider
 │   └── MalformedResponseError           it answered what nobody can read
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
+├── NoDaemonError                   69   nobody runs the fleet whom to ask
 ├── JobTimeoutError                124   the job ran longer than it may
 └── InterruptedRunError            130   a person pressed Ctrl-C
 ```
@@ -286,6 +287,13 @@ class MalformedResponseError(RunnerError):
         self.raw_response = raw_response
         self.expected = expected
         super().__init__(message, code=code, job_id=job_id, agent_name=agent_name)
+
+
+class NoDaemonError(NightherdError):
+    """No process runs the fleet."""
+
+    exit_code = 69
+    http_status = 503
 
 
 class JobTimeoutError(NightherdError):

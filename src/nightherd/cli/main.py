@@ -33,6 +33,7 @@ COMMANDS = {
     "status": Entry("nightherd.cli.status:status", "What the fleet is doing."),
     "agent": Entry("nightherd.cli.agent:agent", "The agents and where they stand."),
     "schedule": Entry("nightherd.cli.schedule:schedule", "Rules in time, and what came of them."),
+    "api": Entry("nightherd.cli.api:api", "Ask the running fleet's API."),
     "worker": Entry("nightherd.cli.worker:worker", "Run waiting jobs; take over lost ones."),
     "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
     "logs": Entry("nightherd.cli.logs:logs", "What happened to whom, for operators."),

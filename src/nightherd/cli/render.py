@@ -132,6 +132,11 @@ class Screen:
         """One line or several of data, for people."""
         self._out.write(text + "\n")
 
+    def write(self, text: str) -> None:
+        """Data as it is, at once: somebody may be waiting for the rest of a line."""
+        self._out.write(text)
+        self._out.flush()
+
     def say(self, text: str = "") -> None:
         """One line or several of talk; written at once, dropped when nobody listens any more."""
         try:

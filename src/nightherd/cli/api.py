@@ -1,0 +1,98 @@
+"""`nightherd api`: one request to the running fleet, over its socket. Needs no token: the socket is its owner's."""
+
+from __future__ import annotations
+
+import codecs
+import http.client
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.errors import NoDaemonError, UsageError
+from nightherd.web.socket_file import connect
+
+SOCKET = "daemon.sock"
+TIMEOUT_S = 60.0
+CHUNK = 64 * 1024
+FAILED = 1
+
+
+class SocketConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect; `NoDaemonError` when nobody listens."""
+        try:
+            self.sock: socket.socket = connect(self._path, TIMEOUT_S)
+        except OSError as error:
+            raise NoDaemonError(
+                f"nobody serves at {self._path}", hint="nightherd start --detach"
+            ) from error
+
+
+@click.command("api", epilog="Example: nightherd api GET /v1/jobs?limit=5")
+@click.argument("method", type=click.Choice(["GET", "POST"], case_sensitive=False))
+@click.argument("path")
+@click.option("-d", "--data", metavar="JSON", help="The body; @FILE reads it, @- from stdin.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header.")
+@json_option
+@click.pass_context
+def api(
+    ctx: click.Context, method: str, path: str, data: str | None, headers: tuple[str, ...]
+) -> None:
+    """Ask the running fleet's API and print what it answers; a stream as it comes.
+
+    Ends with 1 when the answer is a problem, with 69 when nobody serves.
+    """
+    invocation = ctx.find_object(Invocation)
+    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    screen = invocation.screen
+    connection = SocketConnection(invocation.state_directory() / SOCKET)
+    try:
+        connection.request(
+            method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)
+        )
+        answer = connection.getresponse()
+        text = codecs.getincrementaldecoder("utf-8")("replace")
+        for chunk in _chunks(answer):
+            screen.write(text.decode(chunk))
+        if answer.status >= 400:
+            ctx.exit(FAILED)
+    finally:
+        connection.close()
+
+
+def _chunks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    last = b"\n"
+    while chunk := answer.read1(CHUNK):
+        yield chunk
+        last = chunk
+    if not last.endswith(b"\n"):
+        yield b"\n"
+
+
+def _headers(given: tuple[str, ...], data: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json"} if data is not None else {}
+    for one in given:
+        name, colon, value = one.partition(":")
+        if not colon or not name.strip():
+            raise UsageError(f"{one!r} is no header; write NAME:VALUE")
+        headers[name.strip().lower()] = value.strip()
+    return headers
+
+
+def _body(invocation: Invocation, data: str | None) -> bytes | None:
+    if data is None or not data.startswith("@"):
+        return None if data is None else data.encode()
+    if data == "@-":
+        return sys.stdin.buffer.read()
+    return (invocation.cwd / data[1:]).read_bytes()
