@@ -16,6 +16,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import length
+from nightherd.engine.output_logs import with_output_logs
 from nightherd.engine.worker import Shift, WorkerReports
 from nightherd.errors import FencedError
 from nightherd.model.agent import Fleet
@@ -23,7 +24,7 @@ from nightherd.model.event import Event
 from nightherd.model.job import Job
 from nightherd.model.money import format_usd
 from nightherd.views.jobs import job_row
-from nightherd.wiring import make_shift, open_workshop, system_clock
+from nightherd.wiring import make_shift, open_workshop, system_clock, write_output_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +62,12 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
 
 async def _work(post: Post, screen: Screen) -> None:
     async with open_workshop(post.state, post.fleet, post.environ) as workshop:
-        shift = make_shift(
-            post.fleet, workshop, _reports(screen), leaves_when_idle=post.leaves_when_idle
+        reports = with_output_logs(
+            _reports(screen),
+            lambda: post.fleet,
+            lambda job_id: write_output_log(post.state, job_id),
         )
+        shift = make_shift(post.fleet, workshop, reports, leaves_when_idle=post.leaves_when_idle)
         async with anyio.create_task_group() as tasks:
             await tasks.start(_obey_signals, shift, screen)
             count = len(post.fleet.agents)

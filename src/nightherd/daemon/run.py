@@ -126,6 +126,7 @@ class Daemon:
                 self._scheduling = anyio.CancelScope()
                 self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
                 self._notifier.ready()
+                self._notifier.status(f"{len(self._fleet.agents)} agents")
                 tasks.start_soon(self._schedule)
                 if self._is_stopping:
                     self._stop_work()

@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from nightherd.engine.execution import carry_on
+from nightherd.engine.hooks import JobHooks
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
@@ -79,21 +80,18 @@ class Shift:
         self._freed = anyio.Event()
         self._runnable: dict[str, int] = {}
         self._repos: dict[str, str] = {}
-        self.adopt(fleet)
+        self._know(fleet)
 
     def adopt(self, fleet: Fleet) -> None:
         """From now on jobs of these agents are taken; those that run go on as they began."""
-        self._fleet = fleet
-        # An agent that is gone may still have a job here that was just taken.
-        self._agents.update(fleet.agents)
-        self._runnable = {
-            agent.name: agent.max_concurrent
-            for agent in fleet.agents.values()
-            if self._workshop.can_run(agent.runtime)
-        }
-        self._repos = {
-            agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None
-        }
+        hooks = self._workshop.hooks
+        self._workshop = replace(
+            self._workshop,
+            fleet_limit=fleet.max_concurrent,
+            budget=fleet.limits,
+            hooks=replace(hooks, agents=fleet.agents) if isinstance(hooks, JobHooks) else hooks,
+        )
+        self._know(fleet)
 
     @property
     def is_draining(self) -> bool:
@@ -121,6 +119,19 @@ class Shift:
             async with anyio.create_task_group() as jobs:
                 await self._claim_on(jobs)
             tasks.cancel_scope.cancel()
+
+    def _know(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        # An agent that is gone may still have a job here that was just taken.
+        self._agents.update(fleet.agents)
+        self._runnable = {
+            agent.name: agent.max_concurrent
+            for agent in fleet.agents.values()
+            if self._workshop.can_run(agent.runtime)
+        }
+        self._repos = {
+            agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None
+        }
 
     async def _claim_on(self, jobs: TaskGroup) -> None:
         while not self._is_draining:
