@@ -51,7 +51,8 @@ class Running:
 
     async def to_the_end(self) -> Stop:
         """How it ended, or why it waits."""
-        limit = self.make_request().agent.job_timeout
+        request, asked_at = self.make_request(), self.recorder.last_seq
+        limit = request.agent.job_timeout
         scope, stopper = self.stopper.scope, self.stopper
         timeout = math.inf if limit is None else limit.total_seconds()
         left = self.watch.time_left()
@@ -59,7 +60,10 @@ class Running:
         stop: Stop | None = None
         with scope:
             refused = await self.watch.before_start()
-            stop = self._told(refused) if refused is not None else await self._try_until_over()
+            if refused is not None:
+                stop = self._told(refused)
+            else:
+                stop = await self._try_until_over(request, asked_at)
         if stopper.is_abandoned or (stopper.is_handed_over and scope.cancelled_caught):
             return SILENT_END  # nothing more is said about a job that is not ours
         if scope.cancelled_caught and stopper.reason is not None:
@@ -71,14 +75,15 @@ class Running:
             return self._fail(ErrorEvent(message=message, code="timeout"))
         return stop or SILENT_END
 
-    async def _try_until_over(self) -> Stop:
-        """Run, and run again as long as failures may pass."""
-        await keep_within_context(self.make_request(), self.job, self.recorder, self.workshop)
+    async def _try_until_over(self, request: RuntimeRequest, asked_at: int) -> Stop:
+        """Run, and run again as long as failures may pass; `request` is good until the record goes on."""
+        await keep_within_context(request, self.job, self.recorder, self.workshop)
         failures = 0
         while True:
             turns = self.recorder.tally.turns
             self.recorder.last_error = None
-            request = self.make_request()
+            if self.recorder.last_seq != asked_at:
+                request = self.make_request()
             if failures:
                 request = replace(request, is_continued=True)
             stop = await self._run(request)

@@ -17,6 +17,7 @@ import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from nightherd.model.agent import Agent
@@ -125,14 +126,19 @@ class _Question:
     def __init__(self, permissions: Permissions, tool: str, input: Mapping[str, Any]) -> None:
         self._rules = permissions
         self._tool = tool
+        self._input = input
         self._command: ShellCommand | None = None
-        self._path: str | None = None
         if tool == BASH:
             self._command = read_command(str(input.get("command", "")))
-        elif tool in FILE_TOOLS:
-            self._path = self._absolute(str(input.get("file_path", "")))
-        elif tool in SEARCH_TOOLS:
-            self._path = self._absolute(str(input.get("path") or "."))
+
+    @cached_property
+    def _path(self) -> str | None:
+        """The file it is about; looked up only when somebody asks."""
+        if self._tool in FILE_TOOLS:
+            return self._absolute(str(self._input.get("file_path", "")))
+        if self._tool in SEARCH_TOOLS:
+            return self._absolute(str(self._input.get("path") or "."))
+        return None
 
     def answer(self) -> Decision:
         rules, tool = self._rules, self._tool
