@@ -17,6 +17,8 @@ from nightherd.model.agent import Agent
 
 MAX_OUTPUT_TOKENS = 16_384
 """What an answer may hold. It is also what is reserved for it before it is asked for."""
+MAX_WITH_THOUGHTS = 2 * MAX_OUTPUT_TOKENS
+"""The same for a model that is told to think hard: its thoughts count."""
 
 VARIABLES = {"openai-chat": "OPENAI", "openai-responses": "OPENAI", "cohere": "CO"}
 """How a provider's variables begin where that is not its name: `OPENAI_API_KEY`, `OPENAI_BASE_URL`."""
@@ -63,7 +65,8 @@ def provider_of(name: str, *, environment: Mapping[str, str]) -> Provider[Any]:
 
 def settings_of(agent: Agent, model: Model) -> ModelSettings:
     """What every request says besides the conversation. Tries again are the engine's business, not a client's."""
-    settings = ModelSettings(max_tokens=MAX_OUTPUT_TOKENS)
+    thinks_hard = agent.effort in {"high", "max"}
+    settings = ModelSettings(max_tokens=MAX_WITH_THOUGHTS if thinks_hard else MAX_OUTPUT_TOKENS)
     if all(one.provider is not None for one in members(model)):
         settings["max_retries"] = 0
     if all(one.profile.get("supports_cache") for one in members(model)):

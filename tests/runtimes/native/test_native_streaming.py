@@ -1,0 +1,97 @@
+"""Long answers: what has arrived is put on record now and then, and is told to the model when the rest is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import anyio
+import pytest
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
+
+from nightherd.model.event import AssistantEvent, ErrorEvent, Event, ToolUseEvent
+from nightherd.model.secret import find_secrets
+from nightherd.runtimes.native import answer
+from nightherd.runtimes.native.conversation import recall
+from runtimes.native.native_stage import NativeStage, Record, Replies, of_type, says
+
+Delta = str | dict[int, DeltaToolCall] | dict[int, DeltaThinkingPart]
+
+
+def streaming(*deltas: Delta, hangs: bool = False) -> FunctionModel:
+    """A model that says these one after the other, and then ends or never does."""
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Delta]:
+        for delta in deltas:
+            yield delta
+        if hangs:
+            await anyio.sleep_forever()
+
+    return FunctionModel(stream_function=stream)
+
+
+def pieces(events: list[Event]) -> list[str | None]:
+    return [
+        event.content for event in events if isinstance(event, AssistantEvent) and event.partial
+    ]
+
+
+def test_a_short_answer_is_on_record_once(stage: NativeStage) -> None:
+    events = stage.run(streaming("All ", "done."))
+
+    assert pieces(events) == []
+    assert [line.content for line in of_type(events, AssistantEvent)] == ["All done."]
+
+
+def test_a_long_answer_is_on_record_as_it_arrives_and_then_whole(
+    stage: NativeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+
+    events = stage.run(streaming("One. ", "Two. ", "Three."))
+
+    assert "".join(piece or "" for piece in pieces(events)) == "One. Two. Three."
+    assert [line.content for line in of_type(events, AssistantEvent)] == ["One. Two. Three."]
+
+
+def test_thoughts_and_calls_are_no_pieces(
+    stage: NativeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    thought: Delta = {0: DeltaThinkingPart(content="hm")}
+    call: Delta = {1: DeltaToolCall("Teleport", '{"to": "home"}', tool_call_id="c1")}
+
+    events = stage.run(streaming(thought, call), stage.request(agent={"max_turns": 1}))
+
+    assert pieces(events) == []
+    (use,) = of_type(events, ToolUseEvent)
+    assert use.input == {"to": "home"}
+
+
+def test_what_had_arrived_when_the_model_fell_silent_is_told_to_the_next_turn(
+    stage: NativeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    record = Record()
+    silent = streaming("The answer ", "is forty", hangs=True)
+
+    events = stage.run(silent, stage.request(record), patience=timedelta(seconds=1))
+    record.add(*events)
+    model = Replies(says("Forty-two."))
+    stage.run(model, stage.request(record, is_continued=True))
+
+    assert isinstance(events[-1], ErrorEvent)
+    assert events[-1].code == "stalled"
+    assert b"The answer is forty" in model.asked[0]
+
+
+def test_a_whole_answer_leaves_nothing_to_tell(
+    stage: NativeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    record = Record()
+
+    record.add(*stage.run(streaming("One. ", "Two."), stage.request(record)))
+
+    assert recall(record.events, find_secrets({})).cut_off is None
