@@ -7,7 +7,9 @@ import click
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_card
 from nightherd.cli.options import job_argument, json_option
+from nightherd.model.limits import shown
 from nightherd.views.jobs import find_job_id, job_document, show_job
+from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.wiring import open_reader, system_clock
 
 
@@ -22,11 +24,20 @@ def show(invocation: Invocation, job: str) -> None:
     reader = open_reader(state)
     try:
         view = show_job(reader, find_job_id(reader, job))
+        known = list(reader.list_checkpoints(view.job.id))
+        limits = limits_of_job(view.job, known, reader.used_below(view.job.id), now=now)
     finally:
         reader.close()
     if screen.is_json:
-        screen.document("job", job_document(view, now), now)
+        rows = [limit_row(one) for one in limits]
+        screen.document("job", {**job_document(view, now), "limits": rows}, now)
         return
     screen.show(job_card(view, screen, now))
+    for one in limits:
+        used = "-" if one.used is None else shown(one.name, one.used)
+        left = "-" if one.left is None else shown(one.name, one.left)
+        screen.show(
+            f"limit     {one.name.value}: {used} of {shown(one.name, one.maximum)}, {left} left"
+        )
     screen.flush()
     screen.say(f"events: nightherd jobs tail {view.job.id}")

@@ -23,7 +23,7 @@ from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUs
 from nightherd.model.hook import AgentSubmission, HookPoint
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import Limits, limits_document
+from nightherd.model.limits import Limits, OnLimit, limits_document
 from nightherd.model.outcome import Outcome, Tally
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import CheckpointSaved
@@ -59,7 +59,12 @@ class Bookmarks:
                 await write_state(self._job.id, self._workshop, number)
 
     async def close(
-        self, point: TriggerPoint, end: Suspension | Outcome, running: timedelta
+        self,
+        point: TriggerPoint,
+        end: Suspension | Outcome,
+        running: timedelta,
+        *,
+        outcome: OnLimit | None = None,
     ) -> None:
         """Put the last one, which says how the run ended. It has no line: the end itself is the next."""
         if not self._is_due(point):
@@ -70,7 +75,7 @@ class Bookmarks:
                 checkpoint,
                 status=JobStatus.SUSPENDED.value,
                 suspend_reason=end.reason.value,
-                header={**checkpoint.header, "suspension": suspension_document(end)},
+                header={**checkpoint.header, "suspension": suspension_document(end, outcome)},
             )
         else:
             checkpoint = replace(checkpoint, status=end.status.value)
@@ -166,13 +171,14 @@ def point_of(event: Event, tally: Tally) -> TriggerPoint | None:
             return None
 
 
-def suspension_document(why: Suspension) -> dict[str, Any]:
+def suspension_document(why: Suspension, outcome: OnLimit | None) -> dict[str, Any]:
     """Why the job waits, as a header has it."""
     return {
         "code": why.code,
         "current_value": why.current_value,
         "current_max": why.current_max,
         "until": None if why.until is None else why.until.isoformat(),
+        "on_reached": None if outcome is None else outcome.value,
     }
 
 

@@ -190,6 +190,7 @@ class JobHooks:
                 "event": event.value,
                 "job": job.id,
                 "agent": job.agent,
+                "code": job.error_code or "",
                 **submission.inputs,
             },
             trigger_type=TriggerType.SPAWNED,

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_state
+from nightherd.engine.limit_answers import answer_changes
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.workshop import Workshop
@@ -69,7 +70,11 @@ class QuietWatch:
 
     stopped: Stop | None = None
 
-    def __init__(self, bookmarks: Bookmarks, workshop: Workshop) -> None:
+    def __init__(
+        self, job: Job, bookmarks: Bookmarks, recorder: Recorder, workshop: Workshop
+    ) -> None:
+        self._job = job
+        self._recorder = recorder
         self._bookmarks = bookmarks
         self._workshop = workshop
         self._clock = workshop.clock
@@ -98,7 +103,7 @@ class QuietWatch:
         if point is not None:
             running = timedelta(seconds=self._clock.monotonic() - self._begun)
             await self._bookmarks.close(point, end, running)
-        return ()
+        return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
     async def settled(self, job: Job) -> None:
         if job.status is not JobStatus.COMPLETED:
@@ -109,16 +114,26 @@ class CloseWatch:
     """Keeps the job to its limits and puts bookmarks on the way."""
 
     def __init__(
-        self, guard: Guard, purse: Purse, bookmarks: Bookmarks, workshop: Workshop, *, asks: bool
+        self,
+        job: Job,
+        agent: Agent,
+        guard: Guard,
+        purse: Purse,
+        bookmarks: Bookmarks,
+        recorder: Recorder,
+        workshop: Workshop,
     ) -> None:
         self.stopped: Stop | None = None
+        self._hit: Hit | None = None
+        self._job = job
+        self._recorder = recorder
         self._workshop = workshop
         self._purse = purse
         self._is_shared = purse.is_shared
         self._clock = workshop.clock
         self._guard = guard
         self._bookmarks = bookmarks
-        self._asks = asks
+        self._asks = agent.runtime in ASKING
 
     async def before_start(self) -> Stop | None:
         hit = self._guard.before_start()
@@ -129,7 +144,9 @@ class CloseWatch:
         return None if left is None else left.total_seconds()
 
     def out_of_time(self) -> Stop:
-        return stop_of(self._guard.out_of_time())
+        stop = self._stop(self._guard.out_of_time())
+        assert stop is not None  # noqa: S101 (a limit that was met is one)
+        return stop
 
     async def at(self, point: TriggerPoint) -> None:
         if point in ON_THE_WAY:  # the others are put when the run has ended, by `closing`
@@ -159,8 +176,9 @@ class CloseWatch:
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)
         if point is not None:
-            await self._bookmarks.close(point, end, self._guard.running)
-        return ()
+            outcome = self._hit.outcome if self._hit is not None else None
+            await self._bookmarks.close(point, end, self._guard.running, outcome=outcome)
+        return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
     async def settled(self, job: Job) -> None:
         await write_state(job.id, self._workshop)
@@ -171,7 +189,7 @@ class CloseWatch:
     def _stop(self, hit: Hit | None) -> Stop | None:
         if hit is None:
             return None
-        self.stopped = stop_of(hit)
+        self._hit, self.stopped = hit, stop_of(hit)
         if hit.is_day and isinstance(self.stopped, Suspension):
             self.stopped = replace(self.stopped, until=next_day(self._clock.now()))
         return self.stopped
@@ -191,6 +209,6 @@ def make_watch(
     purse = Purse(job, agent, texts, recorder, workshop)
     is_free = limits.is_empty and not purse.is_shared
     if is_free and not is_native and not workshop.persistence.is_project:
-        return QuietWatch(bookmarks, workshop)
+        return QuietWatch(job, bookmarks, recorder, workshop)
     guard = Guard(job, agent, limits, recorder, workshop)
-    return CloseWatch(guard, purse, bookmarks, workshop, asks=agent.runtime in ASKING)
+    return CloseWatch(job, agent, guard, purse, bookmarks, recorder, workshop)

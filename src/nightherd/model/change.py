@@ -24,7 +24,7 @@ from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import Session
 from nightherd.model.spending import CountUsage, Reservation, Spending
-from nightherd.model.suspension import Suspension
+from nightherd.model.suspension import FailSuspended, Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 
@@ -318,6 +318,7 @@ Change = (
     | SettleExecution
     | SuspendExecution
     | ResumeJob
+    | FailSuspended
     | ForkSession
     | UseSession
     | RenameSession

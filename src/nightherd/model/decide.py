@@ -27,6 +27,7 @@ from nightherd.model.decisions import (
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.spending import CountUsage
+from nightherd.model.suspension import FailSuspended
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SubmitJob: schedules.submit,
@@ -35,6 +36,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SettleExecution: jobs.settle,
     changes.SuspendExecution: suspending.suspend,
     changes.ResumeJob: suspending.resume,
+    FailSuspended: suspending.fail,
     changes.ForkSession: sessions.fork,
     changes.UseSession: sessions.use,
     changes.RenameSession: sessions.rename,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from nightherd.model.ids import JobId
 from nightherd.model.job import SuspendReason
 
 
@@ -20,3 +21,12 @@ class Suspension:
     current_max: float | None = None
     until: datetime | None = None
     """When it goes on by itself; None when somebody has to say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailSuspended:
+    """A job that waits does not go on: it fails, because of what it waits for."""
+
+    job_id: JobId
+    at: datetime
+    message: str

@@ -30,7 +30,8 @@ from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionS
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, shorten
 from nightherd.model.overrides import FOLLOW_UP
-from nightherd.model.session import SessionStatus
+from nightherd.model.session import SESSION_LIFECYCLE, SessionMode, SessionStatus
+from nightherd.model.suspension import FailSuspended
 
 
 def suspend(change: SuspendExecution, rows: Rows) -> Answer:
@@ -96,3 +97,19 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
             overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
         written.append(replace(texts, overrides=overrides))
     return Applied(rows=(*written, agent_after(waiting, rows)), job=waiting)
+
+
+def fail(change: FailSuspended, rows: Rows) -> Answer:
+    """The end of a job that waits: what it waits for does not come."""
+    job = rows.get(Job, change.job_id)
+    if job is None:
+        return missing(change.job_id)
+    if job.status is not JobStatus.SUSPENDED:
+        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
+    ended = end_without_run(job, ExitReason.LIMIT, change.at, change.message, job.error_code)
+    session = session_of(job, rows)
+    over: tuple[Row, ...] = ()
+    if session is not None and session.mode is SessionMode.FRESH_PER_JOB:
+        completed = SESSION_LIFECYCLE.check(session.status, SessionStatus.COMPLETED)
+        over = (replace(session, status=completed),)
+    return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)

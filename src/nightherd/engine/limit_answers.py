@@ -1,0 +1,100 @@
+"""Answers of agents that were asked about a limit: raise it, do without it, or let the job fail.
+
+The answer takes effect in one transaction with the end of the job that gave it, so it does once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import anyio
+
+from nightherd.engine.limits import KEPT, Stop
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import InvalidValueError
+from nightherd.model.change import Change, ResumeJob
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import ONE_MS, LimitName, parse_limit
+from nightherd.model.outcome import Outcome
+from nightherd.model.suspension import FailSuspended
+
+ASKED = ":limits.hooks["
+"""What the dedupe key of a job has that was made by such a hook, for the agent itself."""
+ASKED_ELSEWHERE = ".limits.hooks["
+BOUNDLESS = 10**15
+PATIENCE_S = 30.0
+LOOK_EVERY_S = 0.05
+
+
+def is_asked(job: Job) -> bool:
+    """Whether the job was made because another met a limit."""
+    key = job.dedupe_key or ""
+    return key.startswith("hook:") and (ASKED in key or ASKED_ELSEWHERE in key)
+
+
+async def answer_changes(
+    job: Job, end: Stop, answer: str | None, workshop: Workshop
+) -> Sequence[Change]:
+    """What the end of `job` does to the job it was asked about; nothing when it was not, or says nothing."""
+    if not is_asked(job) or job.trigger_id is None:
+        return ()
+    if not isinstance(end, Outcome) or end.status is not JobStatus.COMPLETED:
+        return ()
+    waiting = await _waiting(JobId(job.trigger_id), workshop)
+    lines = [line.strip() for line in (answer or "").splitlines() if line.strip()]
+    if waiting is None or not lines:
+        return ()
+    at = workshop.clock.now()
+    word, _, rest = lines[-1].partition(" ")
+    match word.lower():
+        case "fail":
+            message = f"{waiting.error or 'a limit was met'}; {job.agent} let it fail"
+            return (FailSuspended(job_id=waiting.id, at=at, message=message),)
+        case "continue":
+            name = (waiting.error_code or "").removesuffix("_exceeded")
+            raised = {name: BOUNDLESS} if name in set(LimitName) else {}
+        case "raise":
+            raised = _raised(rest.split())
+        case _:
+            return ()
+    if not raised:
+        return ()
+    kept = {KEPT: {**_kept(waiting, workshop), **raised}}
+    return (ResumeJob(job_id=waiting.id, at=at, overrides=kept),)
+
+
+async def _waiting(job_id: JobId, workshop: Workshop) -> Job | None:
+    """The job that asked, once it waits; None when it does not, or did not leave it to others."""
+    # It is asked about before it is on record as waiting.
+    with anyio.move_on_after(PATIENCE_S):
+        while True:
+            found = workshop.reader.find_job(job_id)
+            if found is None or found.status is not JobStatus.RUNNING:
+                break
+            await anyio.sleep(LOOK_EVERY_S)
+    job = workshop.reader.find_job(job_id)
+    if job is None or job.status is not JobStatus.SUSPENDED:
+        return None
+    known = workshop.reader.list_checkpoints(job_id)
+    suspension = known[-1].header.get("suspension") if known else None
+    is_left = isinstance(suspension, Mapping) and suspension.get("on_reached") == "hook"
+    return job if is_left else None
+
+
+def _raised(words: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for text in words:
+        try:
+            name, maximum = parse_limit(text.rstrip(",.;"))
+        except InvalidValueError:
+            return {}
+        found[name.value] = maximum // ONE_MS if isinstance(maximum, timedelta) else maximum
+    return found
+
+
+def _kept(job: Job, workshop: Workshop) -> Mapping[str, int]:
+    texts = workshop.reader.find_texts(job.id)
+    found = texts.overrides.get(KEPT) if texts is not None else None
+    return found if isinstance(found, Mapping) else {}
