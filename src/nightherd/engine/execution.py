@@ -7,7 +7,7 @@ before it is shown, and settle: the journal's end first, then the row that names
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from anyio import to_thread
@@ -18,7 +18,7 @@ from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
 from nightherd.engine.stopper import Stopper
-from nightherd.engine.watch import make_watch
+from nightherd.engine.watch import Watch, make_watch
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     FencedError,
@@ -42,7 +42,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.event import SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
@@ -91,7 +91,6 @@ async def carry_on(
 ) -> Job:
     """Run a job that this worker has taken, and settle or suspend it; the job as it is then."""
     log_start(job, workshop)
-    stopper = stopper or Stopper()
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
@@ -101,52 +100,92 @@ async def carry_on(
         logged(job, workshop, on_event),
         is_ours=lambda: workshop.lease.holds(workshop.clock.monotonic()),
     )
-    watch = make_watch(job, agent, texts, recorder, workshop)
-    before = recorder.tally
+    execution = _Execution(
+        job=job,
+        agent=agent,
+        texts=texts,
+        workshop=workshop,
+        recorder=recorder,
+        watch=make_watch(job, agent, texts, recorder, workshop),
+        stopper=stopper or Stopper(),
+        injected=injected,
+    )
+    return await execution.carry_on()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Execution:
+    """One try at a job that has been taken, from its first line to its settled row."""
+
+    job: Job
+    agent: Agent
+    texts: JobTexts
+    workshop: Workshop
+    recorder: Recorder
+    watch: Watch
+    stopper: Stopper
+    injected: Sequence[InjectedMcpServerDef]
+    before: Tally = field(default_factory=Tally)
+    """What earlier executions left on record."""
     closing: Sequence[Change] = ()
-    failure: StateError | None = None
-    stop: Stop
-    try:
-        execution = generate_execution_id(job.id, job.epoch)
-        journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
-        with recorder.into(journal):
-            begun = begin(recorder, job, texts, workshop)
-            before = begun.before
-            running = Running(
-                job=job,
-                recorder=recorder,
-                workshop=workshop,
-                stopper=stopper,
-                watch=watch,
-                make_request=lambda: replace(
-                    request_for(job, agent, texts, begun, recorder, workshop),
-                    injected_servers=injected,
-                ),
-                note_session=partial(_note_runtime_session, job, workshop),
+    """What belongs into the transaction that settles."""
+
+    async def carry_on(self) -> Job:
+        """The job as it stands afterwards."""
+        job, workshop = self.job, self.workshop
+        failure: StateError | None = None
+        try:
+            execution = generate_execution_id(job.id, job.epoch)
+            journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
+            with self.recorder.into(journal):
+                stop = await self._run()
+                if stop is None:
+                    return await _hand_over(job, self.before, self.recorder, workshop)
+                stop = await self._end(stop)
+                # In a thread: the disk takes its time, and serves many jobs that end together at once.
+                await to_thread.run_sync(journal.sync)
+        except StateError as error:
+            # The record cannot be continued (a full disk, say); what it holds so far is what counts.
+            failure = error
+            stop = Outcome(
+                exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
             )
-            told = await go_on_ending(job, agent, recorder, workshop)
-            stop = told if told is not None else await running.to_the_end()
-            if stopper.is_abandoned:
-                raise FencedError(f"{job.id} is no longer this worker's")
-            if stopper.is_handed_over and stop is SILENT_END:
-                return await _hand_over(job, before, recorder, workshop)
-            stop = await _after(job, agent, stop, recorder, workshop)
-            closing = await watch.closing(stop)
-            recorder.record(_last_word(stop))
-            # In a thread: the disk takes its time, and serves many jobs that end together at once.
-            await to_thread.run_sync(journal.sync)
-    except StateError as error:
-        # The record cannot be continued (a full disk, say); what it holds so far is what counts.
-        failure = error
-        stop = Outcome(
-            exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
+        settled = await _settle(job, self.before, self.recorder, stop, self.closing, workshop)
+        log_end(settled, workshop)
+        if failure is not None:
+            raise failure
+        await self.watch.settled(settled)
+        return settled
+
+    async def _run(self) -> Stop | None:
+        """How the runtime ended, or why it waits; None when the job is given back."""
+        job, workshop, recorder = self.job, self.workshop, self.recorder
+        begun = begin(recorder, job, self.texts, workshop)
+        self.before = begun.before
+        running = Running(
+            job=job,
+            recorder=recorder,
+            workshop=workshop,
+            stopper=self.stopper,
+            watch=self.watch,
+            make_request=lambda: replace(
+                request_for(job, self.agent, self.texts, begun, recorder, workshop),
+                injected_servers=self.injected,
+            ),
+            note_session=partial(_note_runtime_session, job, workshop),
         )
-    settled = await _settle(job, before, recorder, stop, closing, workshop)
-    log_end(settled, workshop)
-    if failure is not None:
-        raise failure
-    await watch.settled(settled)
-    return settled
+        told = await go_on_ending(job, self.agent, recorder, workshop)
+        stop = told if told is not None else await running.to_the_end()
+        if self.stopper.is_abandoned:
+            raise FencedError(f"{job.id} is no longer this worker's")
+        return None if self.stopper.is_handed_over and stop is SILENT_END else stop
+
+    async def _end(self, stop: Stop) -> Stop:
+        """Hooks, then the last word: how it stands in the end."""
+        stop = await _after(self.job, self.agent, stop, self.recorder, self.workshop)
+        self.closing = await self.watch.closing(stop)
+        self.recorder.record(_last_word(stop))
+        return stop
 
 
 async def _after(
