@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from nightherd.engine.fork_notice import with_notice
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.submit import values_of
 from nightherd.engine.workshop import Workshop
@@ -141,11 +142,14 @@ def request_for(
     settled = session.turn_count if session is not None else 0
     counted = workshop.reader.find_job(job.id) or job
     known = record.runtime_session_id or job.runtime_session_id
+    is_begun = known is not None or session is None
     return RuntimeRequest(
         job_id=job.id,
         execution=generate_execution_id(job.id, job.epoch),
         agent=agent,
-        prompt=texts.prompt,
+        prompt=texts.prompt
+        if is_begun or session is None
+        else with_notice(texts.prompt, agent, session, workshop),
         # The session's row counts what has been settled; turns of this job's lost executions are on
         # record in its journal only.
         session_turns=settled - counted.turns + record.turns,

@@ -175,7 +175,7 @@ def _last_turn(journals: Journals, place: Place) -> tuple[int, int | None]:
             turns = max(turns, event.turn or 0)
             if isinstance(event, AssistantEvent) and event.usage is not None:
                 tokens = tokens_in(event.usage) or tokens
-        if after == 0 or (turns and tokens is not None) or reach > 16 * LOOK_BACK:
+        if after == 0 or turns:
             return turns, tokens
         reach *= 4
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nightherd.journal.fence import Fence, find_anchor
-from nightherd.journal.lines import admit, blocks, split
+from nightherd.journal.lines import BLOCK, admit, blocks, split
 from nightherd.journal.place import STRETCH
 from nightherd.model.event import ErrorEvent, Event, is_message
 from nightherd.ports import BadLine
@@ -66,7 +66,7 @@ def seq_of_message(descriptor: int, size: int, message: int) -> int | None:
 def _before(descriptor: int, size: int, message: int) -> tuple[int, Fence]:
     """An offset not far before the end of the message, and where the fence stands there."""
     low, high, fence = 0, size, (0, 0)
-    while high - low > STRETCH:
+    while high - low > BLOCK:
         middle = (low + high) // 2
         place = _first_numbered(descriptor, middle, high)
         if place is not None and place.message <= message:
@@ -79,10 +79,9 @@ def _before(descriptor: int, size: int, message: int) -> tuple[int, Fence]:
 
 def _first_numbered(descriptor: int, start: int, end: int) -> _Place | None:
     """The first line between the offsets that surely counts and is part of a message."""
-    data = os.pread(descriptor, STRETCH, start)
-    cut = data.find(b"\n") + 1
-    anchor = find_anchor(split(data[cut : data.rfind(b"\n") + 1], start + cut)) if cut else None
-    if anchor is None:
+    # Most lines are short; only where they are not is a longer stretch needed to be certain.
+    anchor = _anchor(descriptor, start, BLOCK) or _anchor(descriptor, start, STRETCH)
+    if anchor is None or anchor[0] >= end:
         return None
     offset, event = anchor
     fence = Fence(epoch=event.epoch, seq=event.seq - 1)
@@ -96,6 +95,13 @@ def _first_numbered(descriptor: int, start: int, end: int) -> _Place | None:
             if (message := message_of(line)) is not None:
                 return _Place(offset=place, epoch=line.epoch, seq=line.seq, message=message)
     return None
+
+
+def _anchor(descriptor: int, start: int, size: int) -> tuple[int, Event] | None:
+    """The first line in so many bytes that surely counts, and where it begins."""
+    data = os.pread(descriptor, size, start)
+    cut = data.find(b"\n") + 1
+    return find_anchor(split(data[cut : data.rfind(b"\n") + 1], start + cut)) if cut else None
 
 
 def _events(descriptor: int, start: int, end: int, fence: Fence) -> Iterator[Event]:

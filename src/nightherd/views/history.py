@@ -12,6 +12,9 @@ from nightherd.model.message import Message, whole_messages
 from nightherd.ports import Journals
 from nightherd.views.conversation import Segment, count_messages
 
+TAIL, SPARE = 2, 12
+"""Events that are read for a message from the end, and for what stands after the last; mostly enough."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
@@ -42,8 +45,30 @@ def history_page(
     total = count_messages(parts)
     last = total if before is None else min(before - 1, total)
     first = max(last - limit + 1, 1)
-    messages = list(messages_between(journals, parts, first, last, load_blobs=load_blobs))
+    messages: Sequence[Spoken] | None = None
+    if last == total and parts and parts[-1].first <= first and parts[-1].upto is None:
+        messages = _tail(journals, parts[-1], first, last, load_blobs=load_blobs)
+    if messages is None:
+        messages = list(messages_between(journals, parts, first, last, load_blobs=load_blobs))
     return HistoryPage(messages=messages, next_before=first if first > 1 else None)
+
+
+def _tail(
+    journals: Journals, part: Segment, first: int, last: int, *, load_blobs: bool
+) -> list[Spoken] | None:
+    """The messages from `first` on, read from the end backwards; None when that does not reach them."""
+    wanted = last - first + 1
+    events = journals.last(part.job.id, TAIL * wanted + SPARE, load_blobs=load_blobs)
+    spoken = []
+    for message in whole_messages(events):
+        numbers = {line.message for line in message.lines}
+        number = part.first - 1 + (message.last.message or 0)
+        # What its beginning is missing of may stand before the first event that was read.
+        is_whole = message.lines[0].index in (0, None) and len(numbers) == 1
+        if first <= number <= last and is_whole:
+            spoken.append(Spoken(number=number, job_id=part.job.id, message=message))
+    is_all = [one.number for one in spoken] == list(range(first, last + 1))
+    return spoken if is_all else None
 
 
 def all_messages(journals: Journals, parts: Sequence[Segment]) -> Iterator[Spoken]:

@@ -1,0 +1,41 @@
+"""What an agent has to be told when it begins in a fork: a call may have been cut off from its result."""
+
+from __future__ import annotations
+
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.message import Speaker, open_calls
+from nightherd.model.session import Session
+from nightherd.views.conversation import count_messages, segments_of
+from nightherd.views.history import messages_between
+
+LOOK_BACK = 32
+"""Messages before the cut that are looked at; the calls of one answer are fewer, nearly always."""
+
+TOLD = frozenset({RuntimeName.CLI, RuntimeName.SDK})
+"""Runtimes whose own memory says nothing true about such a call; the others read it off the record."""
+
+
+def with_notice(prompt: str, agent: Agent, session: Session, workshop: Workshop) -> str:
+    """The prompt, and after it what became of the calls before the cut: nobody knows, and none is made again."""
+    if agent.runtime not in TOLD or session.base_messages == 0:
+        return prompt
+    parts = segments_of(workshop.reader, workshop.journals, session)
+    last = min(session.base_messages, count_messages(parts))
+    first = max(last - LOOK_BACK + 1, 1)
+    spoken = [
+        one.message
+        for one in messages_between(workshop.journals, parts, first, last, load_blobs=False)
+    ]
+    if first == 1 and all(message.speaker is Speaker.USER for message in spoken):
+        # There is no answer that the runtime could begin after: it would not know what was asked.
+        asked = "\n\n".join(message.text for message in spoken)
+        return f"(You were asked before, and had not answered yet:)\n\n{asked}\n\n{prompt}"
+    calls = open_calls(spoken).values()
+    if not calls:
+        return prompt
+    names = ", ".join(call.tool_name for call in calls)
+    return (
+        f"{prompt}\n\n(The conversation was cut right after you had called: {names}. The outcome is unknown: "
+        "look before you do it again.)"
+    )

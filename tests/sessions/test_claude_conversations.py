@@ -1,0 +1,218 @@
+"""Sessions on the real `claude`: what it is sent when one is resumed, forked, compacted, taken over and exported."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import Components
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say, Tokens
+from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage, make_stage
+
+FLEET = """\
+defaults: {{runtime: {runtime}, permission_mode: bypassPermissions}}
+lease: 20s
+heartbeat: 2s
+agents:
+  - name: keeper
+    session: {{mode: persistent}}
+    working_directory: work
+  - name: short
+    session: {{mode: persistent, max_context_tokens: 500}}
+    working_directory: work
+  - name: player
+    runtime: scripted
+    working_directory: work
+    default_prompt: play
+    script: [{{say: a scripted answer}}, {{say: a second scripted answer}}]
+"""
+SLOTS = 2
+"""As many tests as this run `claude` at once, those of the runtimes included."""
+
+
+@pytest.fixture(params=["cli", "sdk"])
+def stage(
+    tmp_path: Path,
+    components: Components,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[ClaudeStage]:
+    """An empty place to run the real `claude` in, and one of the slots."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    shared = tmp_path_factory.getbasetemp().parent
+    with (shared / f"claude-slot-{int(worker) % SLOTS}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield make_stage(tmp_path, components.claude(), request.param)
+
+
+class Herd:
+    """A fleet on the stage, and the command to run it with."""
+
+    def __init__(self, stage: ClaudeStage, api: MessagesApi) -> None:
+        self.stage = stage
+        self.environment = stage.environment(api)
+        (stage.root / "nightherd.yaml").write_text(FLEET.format(runtime=stage.runtime))
+
+    def __call__(self, *words: str) -> Any:
+        """What a command that succeeds says to programs."""
+        done = subprocess.run(
+            [sys.executable, "-m", "nightherd", *words, "--json"],
+            cwd=self.stage.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)["data"]
+
+    def claude(self, *words: str) -> str:
+        """What somebody types by hand, and what they are answered."""
+        done = subprocess.run(
+            ["claude", *words],
+            cwd=self.stage.work,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def texts(self, session: str) -> list[str]:
+        history = self("session", "show", session, "--history")["history"]
+        return [message["text"] for message in history if message["text"]]
+
+
+def sent(api: MessagesApi, request: int, *wanted: str) -> list[str]:
+    """Of what a request held, what was said in the conversation, in its order."""
+    return [text for text in api.asked[request].texts if text in wanted]
+
+
+def test_resumed_session_is_sent_all_that_was_said(stage: ClaudeStage) -> None:
+    said = ("pick a colour", "blue", "and a number", "seven", "which were they?")
+    with MessagesApi(Say(text="blue"), Say(text="seven"), Say(text="blue and seven")) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", said[0])["session_id"]
+        herd("session", "resume", session, "-p", said[2])
+        herd("agent", "resume", "keeper", "-p", said[4])
+
+    assert [sent(api, number, *said) for number in range(3)] == [
+        list(said[:1]),
+        list(said[:3]),
+        list(said),
+    ]
+    assert herd.texts(session) == [*said, "blue and seven"]
+
+
+def test_fork_at_a_message_is_sent_what_had_been_said_by_then(stage: ClaudeStage) -> None:
+    said = ("pick a colour", "blue", "and a number", "seven", "another one")
+    with MessagesApi(
+        Say(text="blue"), Say(text="seven"), Say(text="eight"), Say(text="nine")
+    ) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", said[0])["session_id"]
+        herd("run", "keeper", "-p", said[2])
+        before = herd("session", "show", session, "--history")["history"]
+        fork = herd("session", "fork", session, "--at-message", "2", "--run", "-p", said[4])
+        after = herd("session", "show", session, "--history")["history"]
+        herd("session", "resume", session, "-p", "go on")
+
+    assert sent(api, 2, *said) == ["pick a colour", "blue", "another one"]
+    assert herd.texts(fork["session_id"]) == ["pick a colour", "blue", "another one", "eight"]
+    assert after == before
+    # The original goes on as if there had been no fork.
+    assert sent(api, 3, *said, "go on") == [*said[:4], "go on"]
+
+
+def test_fork_at_a_call_tells_that_its_outcome_is_unknown(stage: ClaudeStage) -> None:
+    call = Call("Bash", {"command": "echo made >> made.txt"})
+    answers = (Say(text="I will", calls=(call,)), Say(text="made it"), Say(text="I see"))
+    with MessagesApi(*answers) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", "make it")["session_id"]
+        fork = herd("session", "fork", session, "--at-message", "2", "--run", "-p", "well?")
+
+    assert (stage.work / "made.txt").read_text() == "made\n"
+    assert sent(api, 2, "make it", "I will", "made it") == ["make it", "I will"]
+    assert "I see" in herd.texts(fork["session_id"])
+    assert "called: Bash. The outcome is unknown" in api.asked[2].texts[-1]
+
+
+def test_fork_at_a_question_still_knows_what_was_asked(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="red")) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", "pick a colour")["session_id"]
+        fork = herd("session", "fork", session, "--at-message", "1", "--run", "-p", "a warm one")
+
+    assert [text for text in api.asked[1].texts if "pick a colour" in text and "a warm one" in text]
+    assert "blue" not in api.asked[1].texts
+    assert herd.texts(fork["session_id"]) == ["pick a colour", "a warm one", "red"]
+
+
+def test_conversation_that_is_too_long_is_compacted_first(stage: ClaudeStage) -> None:
+    large = Tokens(input=900, output=50)
+    answers = (Say(text="blue", tokens=large), Say(text="a summary of it"), Say(text="done"))
+    with MessagesApi(*answers) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "short", "-p", "pick a colour")["session_id"]
+        assert herd("session", "show", session)["token_estimate"] >= 950
+        done = herd("run", "short", "-p", "and now?")
+
+    assert done["summary"] == "done"
+    journal = (stage.root / ".nightherd" / "jobs" / f"{done['job_id']}.jsonl").read_text()
+    subtypes = [json.loads(line).get("subtype") for line in journal.splitlines()]
+    assert subtypes.count("compact_boundary") == 1
+    assert herd.texts(session) == ["pick a colour", "blue", "and now?", "done"]
+    assert "pick a colour" not in api.asked[-1].texts
+    assert "and now?" in api.asked[-1].texts
+
+
+def test_what_is_said_by_hand_is_seen_by_the_fleet(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="by hand: red"), Say(text="blue, then red")) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", "pick a colour")["session_id"]
+        taken = herd("session", "takeover", session)
+        assert taken["recorded_job_id"] is None
+        assert taken["directory"] == str(stage.work)
+
+        assert herd.claude(*taken["command"][1:], "-p", "another") == "by hand: red"
+        recorded = herd("session", "takeover", session)["recorded_job_id"]
+        again = herd("session", "takeover", session)["recorded_job_id"]
+        herd("session", "resume", session, "-p", "which?")
+
+    assert recorded is not None
+    assert again is None
+    said = ["pick a colour", "blue", "another", "by hand: red", "which?"]
+    assert sent(api, 2, *said) == said
+    assert herd.texts(session) == [*said, "blue, then red"]
+    assert herd("session", "show", session)["message_count"] == 6
+    job = herd("jobs", "show", recorded)
+    assert (job["status"], job["trigger_id"], job["cost_usd"]) == ("completed", "takeover", 0.0)
+
+
+def test_exported_transcript_is_gone_on_with_by_claude_itself(stage: ClaudeStage) -> None:
+    with MessagesApi(Say(text="a real answer")) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "player")["session_id"]
+        text = herd("session", "export", session, "--format", "claude")["text"]
+        uuid = json.loads(text.splitlines()[0])["sessionId"]
+        slug = "".join(c if c.isalnum() else "-" for c in str(stage.work.resolve()))
+        folder = stage.claude_home / "projects" / slug
+        folder.mkdir(parents=True)
+        (folder / f"{uuid}.jsonl").write_text(text)
+
+        assert herd.claude("--resume", uuid, "-p", "go on") == "a real answer"
+
+    said = ("play", "a scripted answer", "a second scripted answer", "go on")
+    assert sent(api, 0, *said) == list(said)
