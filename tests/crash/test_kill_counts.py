@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crash import test_mirror_kills, test_whole_path
+from crash import test_mirror_kills, test_native_kills, test_whole_path
 from journal import test_journal_crashes
 from state import test_state_kills
 
@@ -21,6 +21,7 @@ KILLS = {
     "mirror, before and after every system call": test_mirror_kills.KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
+    "native jobs, spread over all points": test_native_kills.BATCHES * test_native_kills.TRIALS,
 }
 """Each suite asserts of every trial that it was killed; these are the numbers of trials."""
 
