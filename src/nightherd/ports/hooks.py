@@ -1,0 +1,52 @@
+"""What carries out a hook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
+    from collections.abc import Mapping
+
+    from nightherd.model.agent import Agent
+    from nightherd.model.hook import HttpRequest, ShellCommand
+    from nightherd.model.ids import ExecutionId, JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCall:
+    """What carrying a hook out needs besides the hook itself."""
+
+    id: str
+    """The same for the same hook and the same end of a job, however often it is sent."""
+    execution: ExecutionId
+    event: str
+    job_id: JobId
+    body: bytes
+    """The job's context as JSON."""
+    working_directory: str
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookResult:
+    """What a hook came to."""
+
+    success: bool
+    output: str = ""
+    error: str | None = None
+    job_id: JobId | None = None
+    """The job it made, if it makes one."""
+
+
+class HookCarrier(Protocol):
+    """Carries out hooks that leave the process. Failures are results; `FencedError` when the lease is over."""
+
+    async def run_command(self, command: ShellCommand, call: HookCall) -> HookResult:
+        """Run a command to its end or its timeout; nothing it started is left when it returns."""
+
+    async def send(self, request: HttpRequest, call: HookCall) -> HookResult:
+        """Send a request, again after a failure that may pass, until it is taken or given up."""
+
+    async def read_metadata(self, agent: Agent) -> Mapping[str, Any]:
+        """What the agent's metadata file says now; empty when there is none, or nothing usable in it."""

@@ -1,0 +1,163 @@
+"""Memory of events: journals being written and read, and raw copies of what runtimes keep themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from nightherd.model.event import Event
+    from nightherd.model.ids import ExecutionId, JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadLine:
+    """A line of a journal that is no event: where it is and why it cannot be read. It stays in the file."""
+
+    offset: int
+    length: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What reading a whole journal came across. Only `bad_lines` and `missing` mean damage."""
+
+    events: int = 0
+    last_seq: int = 0
+    epoch: int = 0
+    fenced: int = 0
+    """Lines of a writer that had lost the job to a later epoch; ignored."""
+    repeated: int = 0
+    """Lines whose number was taken; their writer saw that and wrote them again under the next one."""
+    missing: int = 0
+    """Sequence numbers that no readable line has."""
+    torn: int = 0
+    """Fragments of killed writers, cut out and kept in `torn_tail` events."""
+    bad_lines: tuple[BadLine, ...] = ()
+
+
+class Journal(Protocol):
+    """One job's log, open for appending by one execution."""
+
+    @property
+    def last_seq(self) -> int:
+        """The sequence number of the last line; 0 when there is none."""
+
+    def append(self, event: Event) -> Event:
+        """Stamp `event`, write its line, return it as written. A returned event survives SIGKILL.
+
+        It also counts for every reader from then on: when a later epoch has written already, this raises
+        `FencedError` instead, here and on every later call, and readers ignore what was attempted.
+        """
+
+    def sync(self) -> None:
+        """Everything appended survives a power cut from here on (not with durability `process`)."""
+
+    def close(self) -> None: ...
+
+
+class Wait(Protocol):
+    """How a follower waits for more: `threading.Event().wait` fits."""
+
+    def __call__(self, timeout: float, /) -> bool:
+        """Wait at most `timeout` seconds; True means stop following."""
+
+
+class Tail(Protocol):
+    """A place in a journal that moves on with each `poll`."""
+
+    def poll(self) -> Sequence[Event]:
+        """The next events there are, at most a block of them; empty when there is nothing new by now."""
+
+    def close(self) -> None: ...
+
+
+class Journals(Protocol):
+    """All journals of a state directory.
+
+    Bodies too large for a line are read when `load_blobs` says so; else the event comes without them.
+    """
+
+    def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> Journal:
+        """The job's journal, repaired where a killed writer left half a line, ready to append.
+
+        `FencedError` when a later epoch has written already. Earlier epochs are shut out by the first
+        line appended, not by opening: read what happened before only after that line is written.
+        """
+
+    def read(self, job_id: JobId, *, after: int = 0, load_blobs: bool = True) -> Iterator[Event]:
+        """Every event after `after`, in order; nothing when the job has no journal yet."""
+
+    def last(self, job_id: JobId, count: int, *, load_blobs: bool = False) -> Sequence[Event]:
+        """The last `count` events, without reading the rest."""
+
+    def follow(
+        self, job_id: JobId, *, after: int = 0, wait: Wait, load_blobs: bool = False
+    ) -> Iterator[Event]:
+        """Every event after `after`, then each new one as it is written, until `wait` says stop.
+
+        The journal need not exist yet. Events come once each and in order, whoever writes them.
+        """
+
+    def follower(self, job_id: JobId, *, after: int = 0, load_blobs: bool = False) -> Tail:
+        """The same without the waiting, for callers with a loop of their own."""
+
+    def seq_of_message(self, job_id: JobId, message: int) -> int | None:
+        """The number of the event that ends message `message`; None when it has not ended, or never began.
+
+        Found without reading the rest. What a killed writer left of a message is no message, and whoever
+        records must number them in order: one more than those that have ended.
+        """
+
+    def job_ids(self) -> Iterator[JobId]:
+        """Every job that has a journal, in no particular order."""
+
+    def examine(self, job_id: JobId) -> Findings:
+        """What a reading of the whole journal comes across: lines ignored, lines damaged."""
+
+
+class FinishedJournals(Protocol):
+    """Where records that are over already, and came from elsewhere, are written as whole journals."""
+
+    def write(self, job_id: JobId, events: Iterable[Event]) -> None:
+        """The job's journal is exactly `events` once this returns, whatever was there; before that, nothing is.
+
+        The events come numbered and stamped, and are consumed as they are written.
+        """
+
+    def sync(self) -> None:
+        """Every journal written so far survives a power cut from here on."""
+
+
+class TranscriptDraft(Protocol):
+    """A raw copy being written."""
+
+    @property
+    def extends_old(self) -> bool:
+        """Whether the copy that is there is the beginning of this one: nothing would be lost."""
+
+    def write(self, block: bytes, /) -> None:
+        """The next bytes."""
+
+    def keep(self) -> None:
+        """It gets its place, as a whole, when the shelf is synced; without this it is dropped."""
+
+
+class TranscriptShelf(Protocol):
+    """Raw copies of the transcripts that runtimes keep themselves, by name."""
+
+    def is_current(self, name: str, *, size: int, modified_ns: int) -> bool:
+        """Whether the copy was marked for a source of this size and time."""
+
+    def draft(self, name: str) -> AbstractContextManager[TranscriptDraft]:
+        """A new copy to be written; dropped at the end of the block unless it was kept."""
+
+    def sync(self) -> None:
+        """Every copy kept so far is in its place, and survives a power cut, from here on."""
+
+    def mark(self, name: str, *, modified_ns: int) -> None:
+        """The copy, and what was recorded from it, is as the source was at this time."""

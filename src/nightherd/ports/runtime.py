@@ -1,0 +1,83 @@
+"""What executes an agent: what it is asked, what it may ask back, and the events it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from nightherd.model.agent import Agent
+    from nightherd.model.event import Event
+    from nightherd.model.ids import ExecutionId, JobId
+    from nightherd.model.mcp import InjectedMcpServerDef
+    from nightherd.model.suspension import Suspension
+    from nightherd.model.trigger_point import TriggerPoint
+
+
+def no_history() -> Iterator[Event]:
+    """Nothing was said before."""
+    return iter(())
+
+
+async def nothing_at(point: TriggerPoint) -> None:
+    """Nobody wants to know where the run is."""
+
+
+async def no_limit(microusd: int, tokens: int) -> Suspension | None:
+    """As much as it likes."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeFork:
+    """The conversation that a run begins with a branch of; the original is not touched."""
+
+    runtime_session_id: str
+    at_uuid: str | None = None
+    """The last message of the original that belongs to the branch, by the runtime's own name; None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeRequest:
+    """What a runtime needs to execute one agent for one job."""
+
+    job_id: JobId
+    execution: ExecutionId
+    agent: Agent
+    prompt: str
+    session_turns: int = 0
+    """Turns already in the session, by earlier jobs and earlier executions of this one."""
+    job_turns: int = 0
+    """Of these, the turns of this job; the next turn of the job is one more."""
+    runtime_session_id: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Run-time values for templates: repo and inputs."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment of processes the agent starts."""
+    fork: RuntimeFork | None = None
+    """Set when the session begins with this run as a branch of another one."""
+    is_continued: bool = False
+    """Whether an earlier run of this job has begun: the session may know the prompt already."""
+    follow_up: str | None = None
+    """What the job was told when it was resumed, as long as no answer to it is on record."""
+    history: Callable[[], Iterator[Event]] = no_history
+    """Everything said in the session so far, first to last: earlier jobs, earlier runs of this one, and what
+    it is asked now (`prompt` or `follow_up`), which is on record before the run begins."""
+    injected_servers: Sequence[InjectedMcpServerDef] = ()
+    """Tools that whoever started the job gives to this run alone."""
+    at: Callable[[TriggerPoint], Awaitable[None]] = nothing_at
+    """Told where the run is, and done with it before the run goes on."""
+    may_spend: Callable[[int, int], Awaitable[Suspension | None]] = no_limit
+    """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
+
+
+class Runtime(Protocol):
+    """What executes an agent."""
+
+    def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        """The events of the run, in order, each yielded before what it announces is done.
+
+        Ends after a terminal event. Cancelling the iteration stops the agent and everything it started.
+        """

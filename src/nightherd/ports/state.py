@@ -1,0 +1,175 @@
+"""Memory for resuming: every question about rows, the one way they change, and who follows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from nightherd.model.agent_state import AgentState
+    from nightherd.model.change import Answer, Change
+    from nightherd.model.checkpoint import Checkpoint
+    from nightherd.model.delivery import Delivery
+    from nightherd.model.execution import Execution
+    from nightherd.model.ids import JobId, SessionId, WorkerId
+    from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
+    from nightherd.model.limits import Used
+    from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
+    from nightherd.model.session import Session, SessionQuery
+    from nightherd.model.worker import Worker
+
+
+class JobList(Protocol):
+    """The questions that lists of jobs and looking one up need. Lists never read texts."""
+
+    def find_job(self, job_id: JobId) -> Job | None: ...
+    def find_texts(self, job_id: JobId) -> JobTexts | None: ...
+    def list_jobs(self, query: JobQuery) -> Sequence[Job]: ...
+    def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
+        """Ids that begin with `prefix`, newest first, at most `limit`."""
+
+    def close(self) -> None: ...
+
+
+class JobReader(JobList, Protocol):
+    """Every question about jobs."""
+
+    def list_executions(self, job_id: JobId) -> Sequence[Execution]:
+        """A job's executions, first to last."""
+
+    def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        """A job's checkpoints, first to last."""
+
+
+class SessionReader(Protocol):
+    """Questions about sessions."""
+
+    def find_session(self, session_id: SessionId) -> Session | None: ...
+    def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
+        """Sessions newest first; those that were cleaned up are left out."""
+
+    def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
+        """Sessions whose id, or whose runtime's id, begins with `prefix`, at most `limit`."""
+
+    def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
+        """The sessions forked from this one, first to last."""
+
+    def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
+        """Sessions that wait and whose time has come by `at`, to the millisecond, the longest unused first."""
+
+    def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
+        """The session's jobs that ever began, in the order in which they did."""
+
+    def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
+        """The sessions known to their runtime by this id, newest first."""
+
+
+class FleetReader(Protocol):
+    """Questions about what the fleet is doing."""
+
+    def list_agents(self) -> Sequence[AgentState]:
+        """Every agent that ever had a job, by name."""
+
+    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
+        """The agent's schedules that were ever planned, fired or switched, by name; all agents' without one."""
+
+    def list_overrides(self) -> Sequence[ScheduleOverride]:
+        """What somebody set about schedules beside the fleet file, by key."""
+
+    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
+        """The schedule's slots, newest due first."""
+
+    def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
+        """What came in by the endpoint, newest first."""
+
+    def has_waiting_job(self, agents: Collection[str]) -> bool:
+        """Whether a job of one of `agents` waits; cheap enough to ask all the time."""
+
+    def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
+        """How many jobs have not ended, by agent and status; what has ended costs nothing."""
+
+    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
+        """The worker's running jobs, first submitted first."""
+
+    def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
+        """Suspended jobs whose time has come, the longest waiting first."""
+
+    def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
+        """The worker's running jobs that somebody wants to end."""
+
+    def live_workers(self) -> Sequence[Worker]:
+        """Workers that have not ended, by their own account."""
+
+
+class SpendingReader(Protocol):
+    """Questions about what was used."""
+
+    def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
+        """The jobs that a job has made, first to last."""
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        """What was used on a day, or ever: by an agent and for a schedule, where they are named."""
+
+    def used_below(self, job_id: JobId) -> Used:
+        """What all jobs below a job have used and set aside; `spawns` counts them."""
+
+    def jobs_with_checkpoints(self) -> Sequence[JobId]:
+        """Every job that ever had a checkpoint."""
+
+
+class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, Protocol):
+    """Every question about state, answered from one consistent store."""
+
+    def close(self) -> None: ...
+
+
+class StateWriter(Protocol):
+    """The one way state changes."""
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        """Carry out `changes` in order, each whole or not at all, one answer each.
+
+        When it returns, what it answers is durable: killing any process loses none of it (INV-DURABLE).
+        """
+
+    def take_notices(self) -> Sequence[str]:
+        """What an operator should hear of since the last call, each once."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One committed change: its number, and every row it wrote as it was then."""
+
+    change: int
+    at: datetime
+    kind: str
+    rows: Sequence[tuple[str, Mapping[str, Any]]]
+    """Table and row image: column names to plain JSON values."""
+
+
+class ChangeFeed(Protocol):
+    """Every committed change in order: what followers of state read."""
+
+    def read(self, *, after: int = 0) -> Iterator[LedgerEntry]:
+        """Entries with a number above `after`, as far as the ledger goes now."""
+
+
+class Mirror(Protocol):
+    """The readable files, kept up with state and journals."""
+
+    def start(self) -> None:
+        """Follow from now on, in a thread of its own."""
+
+    def stop(self) -> object:
+        """Stop following, after everything committed before this call is in the files."""
+
+    def catch_up(self) -> object:
+        """Bring the files up to everything committed before this call."""
+
+    def rebuild(self) -> object:
+        """Delete the files and make them again."""
