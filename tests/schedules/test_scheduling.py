@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ import anyio
 import pytest
 
 from nightherd.errors import StateError
-from nightherd.model.change import Change
+from nightherd.model.change import Answer, Change
 from nightherd.model.job import JobStatus
 from nightherd.model.schedule import ScheduleStatus, SlotOutcome
 from nightherd.model.schedule_rule import CatchUp, Cron, Interval
@@ -275,6 +276,26 @@ def test_a_new_fleet_is_taken_in_while_it_runs() -> None:
     assert stall.jobs() == []
     assert (stall.state().status, stall.state().next_run_at) == (ScheduleStatus.DISABLED, None)
     assert stall.state("daily").next_run_at == NOON + 11 * HOUR
+
+
+def test_a_fleet_that_comes_while_another_is_planned_is_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stall = Stall()
+    later = fleet(replace(HOURLY, name="later"))
+    apply = stall.bench.store.apply
+
+    async def interrupted(changes: Sequence[Change]) -> Sequence[Answer]:
+        monkeypatch.setattr(stall.bench.store, "apply", apply)
+        stall.scheduler.adopt(later)
+        return await apply(changes)
+
+    monkeypatch.setattr(stall.bench.store, "apply", interrupted)
+    stall.look()
+    stall.look()
+
+    assert stall.state("later").next_run_at == NOON
+    assert stall.state("hourly").status is ScheduleStatus.DISABLED
 
 
 def test_a_schedule_may_have_a_session_of_its_own() -> None:

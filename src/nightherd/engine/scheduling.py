@@ -115,7 +115,11 @@ class Scheduler:
 
     async def look(self) -> None:
         """One round: take in what changed, then fire everything that is due by now."""
-        now = self._workshop.clock.now()
+        await self._fire(await self.plan_now())
+
+    async def plan_now(self) -> datetime:
+        """Take in what changed, and put the next slot of every schedule on record; as of when."""
+        now, fleet = self._workshop.clock.now(), self._fleet
         overrides = {one.id: one for one in self._workshop.reader.list_overrides()}
         is_set_back = self._last_look is not None and now < self._last_look
         changed = {
@@ -127,8 +131,10 @@ class Scheduler:
             await self._plan(overrides, None, now)
         elif changed or self._stale:
             await self._plan(overrides, changed | self._stale, now)
-        self._is_new, self._overrides, self._last_look = False, overrides, now
-        await self._fire(now)
+        # Another fleet may have come while this one was planned.
+        self._is_new = self._fleet is not fleet
+        self._overrides, self._last_look = overrides, now
+        return now
 
     def _wait_s(self) -> float:
         if self._stale:
