@@ -6,13 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import anyio
 import pytest
 
 from engine.bench import AGENT, Bench
+from limits.resuming import resume
 from limits.turns import CENT, FOUR_TURNS, used
 from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.change import ResumeJob
 from nightherd.model.event import (
     ErrorEvent,
     Event,
@@ -48,12 +47,6 @@ def bench_of(agent: Agent, events: tuple[Event, ...] = FOUR_TURNS) -> Bench:
     if agent.script is not None:
         return Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
     return Bench(PlayedRuntime(events), agent=agent)
-
-
-def resume(bench: Bench, job: Job, **limits: int) -> Job:
-    change = ResumeJob(job_id=job.id, at=bench.clock.now(), overrides={"limits": limits})
-    anyio.run(bench.store.apply, [change])
-    return bench.execute(job.id)
 
 
 def suspended_line(bench: Bench, job: Job) -> SystemEvent:

@@ -1,0 +1,261 @@
+"""Bookmarks are put where the project wants them, once for each line, and cost the same at any length."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.bench import AGENT, Bench
+from limits.resuming import resume
+from limits.turns import CENT, FOUR_TURNS, used
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.hook import AgentSubmission, Hook, HookPoint
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import Limits
+from nightherd.model.money import MicroUsd
+from nightherd.model.persistence import DEFAULT, Performance, Persistence, Trigger
+from nightherd.model.script import Say, Spend, Step, UseTool, compile_script
+from nightherd.model.system import Complete, SystemSubtype
+from nightherd.model.trigger_point import TriggerPoint
+from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.testing.runtime import PlayedRuntime
+
+ROOMY = Limits(turns=100)
+
+
+def agent_of(tmp_path: Path, limits: Limits = ROOMY) -> Agent:
+    """Two turns with a tool, then an answer."""
+    (tmp_path / "a.txt").write_text("hay")
+    turn: list[Step] = [Say("look"), UseTool("Read", {"file_path": "a.txt"}), Spend(used(10))]
+    return replace(
+        AGENT,
+        script=compile_script([*turn, *turn, Say("done"), Spend(used(10))]),
+        limits=limits,
+        working_directory=str(tmp_path),
+    )
+
+
+def bench_of(agent: Agent, persistence: Persistence = DEFAULT) -> Bench:
+    runtime: Any = ScriptedRuntime() if agent.script else PlayedRuntime(FOUR_TURNS)
+    bench = Bench(runtime, agent=agent)
+    bench.workshop = replace(bench.workshop, persistence=persistence)
+    return bench
+
+
+def without(*points: TriggerPoint) -> Persistence:
+    off = {point: replace(DEFAULT.triggers[point], enabled=False) for point in points}
+    return replace(DEFAULT, triggers={**DEFAULT.triggers, **off})
+
+
+def bookmarks(bench: Bench, job: Job) -> list[Checkpoint]:
+    return list(bench.reader.list_checkpoints(job.id))
+
+
+def triggers(bench: Bench, job: Job) -> list[str]:
+    return [one.trigger for one in bookmarks(bench, job)]
+
+
+TURNS = ["pre_turn", "post_llm", "post_tools", "post_llm", "post_tools", "post_llm"]
+
+
+def test_a_run_has_a_bookmark_at_each_place_and_one_for_each_line(tmp_path: Path) -> None:
+    bench = bench_of(agent_of(tmp_path))
+
+    job = bench.run()
+
+    assert job.status is JobStatus.COMPLETED
+    assert triggers(bench, job) == TURNS
+    found = bookmarks(bench, job)
+    assert [one.number for one in found] == [1, 2, 3, 4, 5, 6]
+    assert [one.turn for one in found] == [0, 0, 1, 1, 2, 3]
+    assert [one.cost_microusd // CENT for one in found] == [0, 10, 10, 20, 20, 30]
+    assert {one.status for one in found} == {"running"}
+    said = [
+        one.extra
+        for one in bench.journal(job.id)
+        if isinstance(one, SystemEvent) and one.subtype is SystemSubtype.CHECKPOINT
+    ]
+    assert said == [{"number": one.number, "trigger": one.trigger} for one in found]
+
+
+def test_a_bookmark_names_the_line_it_stands_at(tmp_path: Path) -> None:
+    bench = bench_of(agent_of(tmp_path))
+
+    job = bench.run()
+
+    events = {event.seq: event for event in bench.journal(job.id)}
+    for one in bookmarks(bench, job):
+        at = events[one.seq]
+        assert not (isinstance(at, SystemEvent) and at.subtype is SystemSubtype.CHECKPOINT)
+        assert isinstance(events[one.seq + 1], SystemEvent)
+
+
+@pytest.mark.parametrize(
+    "point", [TriggerPoint.PRE_TURN, TriggerPoint.POST_LLM, TriggerPoint.POST_TOOLS]
+)
+def test_what_is_switched_off_is_not_made(tmp_path: Path, point: TriggerPoint) -> None:
+    bench = bench_of(agent_of(tmp_path), without(point))
+
+    found = triggers(bench, bench.run())
+
+    assert point.value not in found
+    if point is TriggerPoint.POST_TOOLS:
+        # What was hidden by the higher priority on the same line shows.
+        assert found == ["pre_turn", "post_llm", "pre_turn", "post_llm", "pre_turn", "post_llm"]
+
+
+def test_a_watched_runtime_shows_its_places_by_its_events() -> None:
+    bench = bench_of(replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY))
+
+    job = bench.run()
+
+    assert triggers(bench, job) == ["post_llm", "post_tools"] * 3 + ["post_llm"]
+
+
+def test_an_agent_that_nothing_limits_has_none_on_the_way(tmp_path: Path) -> None:
+    bench = bench_of(agent_of(tmp_path, Limits()))
+    of_a_project = bench_of(agent_of(tmp_path, Limits()), replace(DEFAULT, is_project=True))
+
+    assert triggers(bench, bench.run()) == []
+    assert triggers(of_a_project, of_a_project.run()) == TURNS
+
+
+def test_where_a_job_stops_there_is_one_whatever_is_switched_off(tmp_path: Path) -> None:
+    waiting = bench_of(agent_of(tmp_path, Limits(turns=1)))
+    failing = Bench(PlayedRuntime([ErrorEvent(message="no", code="broken")]))
+    ended = Bench(PlayedRuntime([AssistantEvent(content="hm", turn=1)], is_endless=True))
+
+    suspended, failed = waiting.run(), failing.run()
+    cancelled = ended.execute(
+        ended.submit().job.id, stop_when=lambda event: isinstance(event, AssistantEvent)
+    )
+
+    last = bookmarks(waiting, suspended)[-1]
+    assert (last.trigger, last.status, last.suspend_reason) == ("on_suspend", "suspended", "limit")
+    assert last.header["suspension"]["code"] == "turns_exceeded"
+    assert [(one.trigger, one.status) for one in bookmarks(failing, failed)] == [
+        ("on_error", "failed")
+    ]
+    assert [(one.trigger, one.status) for one in bookmarks(ended, cancelled)] == [
+        ("on_cancel", "cancelled")
+    ]
+
+
+def test_the_last_place_takes_over_the_bookmark_of_its_line(tmp_path: Path) -> None:
+    bench = bench_of(agent_of(tmp_path, Limits(turns=1)))
+
+    job = bench.run()
+
+    assert triggers(bench, job) == ["pre_turn", "post_llm", "on_suspend"]
+    seqs = [one.seq for one in bookmarks(bench, job)]
+    assert len(set(seqs)) == len(seqs)
+
+
+def test_numbers_go_on_over_executions(tmp_path: Path) -> None:
+    bench = bench_of(agent_of(tmp_path, Limits(spend=MicroUsd(10 * CENT))))
+    job = bench.run()
+    first = [one.number for one in bookmarks(bench, job)]
+
+    resume(bench, job, spend=100 * CENT)
+
+    found = bookmarks(bench, job)
+    assert [one.number for one in found] == list(range(1, len(found) + 1))
+    assert found[len(first)].epoch == 2
+    assert found[-1].header["limits"] == {"spend": 100 * CENT}
+
+
+def test_a_header_stays_small_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    hooks = tuple(
+        Hook(
+            id=f"limits.hooks[{n}]",
+            point=HookPoint.LIMITS,
+            action=AgentSubmission(agent="judge", inputs={"why": "x" * 1_000}),
+            on=frozenset({"limit"}),
+        )
+        for n in range(20)
+    )
+    agent = replace(
+        agent_of(tmp_path), hooks=hooks, system_prompt="y" * 3_000, required_caps=("a",)
+    )
+    bench = bench_of(agent)
+
+    job = bench.run()
+
+    header = bookmarks(bench, job)[0].header
+    assert header["left_out"] == ["hooks", "system_prompt"]
+    assert header["required_caps"] == ["a"]
+
+
+def long_run(turns: int) -> tuple[Event, ...]:
+    answers = [
+        AssistantEvent(content="z" * 1_000, turn=n + 1, index=0, end=True) for n in range(turns)
+    ]
+    return (*answers, describe(Complete(stop_reason="end_turn")))
+
+
+def test_a_bookmark_is_as_small_after_many_messages_as_after_few() -> None:
+    agent = replace(AGENT, runtime=RuntimeName.SDK, limits=Limits(tokens=10**9))
+    short, long = (
+        Bench(PlayedRuntime(long_run(5)), agent=agent),
+        Bench(PlayedRuntime(long_run(300)), agent=agent),
+    )
+
+    few, many = bookmarks(short, short.run()), bookmarks(long, long.run())
+
+    assert (len(few), len(many)) == (5, 300)
+    assert len(str(many[-1])) < 1.2 * len(str(few[-1]))
+
+
+class Folder:
+    """Remembers what it was given to write."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, Any]] = []
+
+    def write(self, job_id: str, document: Any, /) -> None:
+        self.written.append({**document, "job": job_id})
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_the_document_is_written_where_a_job_stops_or_at_every_bookmark(
+    tmp_path: Path, incremental: bool
+) -> None:
+    persistence = replace(DEFAULT, performance=Performance(incremental=incremental))
+    bench, folder = bench_of(agent_of(tmp_path, Limits(turns=1)), persistence), Folder()
+    bench.workshop = replace(bench.workshop, threads=folder)
+
+    job = bench.run()
+
+    statuses = [one["status"] for one in folder.written]
+    assert statuses == (["suspended"] if incremental else [*["running"] * 3, "suspended"])
+    assert folder.written[-1]["thread_id"] == job.id
+    assert folder.written[-1]["suspend_metadata"]["limit_code"] == "turns_exceeded"
+
+
+def test_a_folder_that_cannot_be_written_fails_no_job(tmp_path: Path) -> None:
+    class Full(Folder):
+        def write(self, job_id: str, document: Any, /) -> None:
+            raise OSError(28, "no space left")
+
+    bench = bench_of(agent_of(tmp_path))
+    bench.workshop = replace(bench.workshop, threads=Full())
+
+    assert bench.run().status is JobStatus.COMPLETED
+
+
+def test_priorities_are_what_the_project_says(tmp_path: Path) -> None:
+    turned = {
+        **DEFAULT.triggers,
+        TriggerPoint.PRE_TURN: Trigger(priority=9),
+        TriggerPoint.POST_TOOLS: Trigger(priority=2),
+    }
+    bench = bench_of(agent_of(tmp_path), replace(DEFAULT, triggers=turned))
+
+    found = triggers(bench, bench.run())
+
+    assert found == ["pre_turn", "post_llm", "pre_turn", "post_llm", "pre_turn", "post_llm"]

@@ -1,0 +1,145 @@
+"""Retention carried out on real files: archived first, tombstones left, done again after a kill."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine.bench import AGENT, Bench
+from limits.resuming import resume
+from nightherd.config.persistence import load_persistence
+from nightherd.engine.retention import Storeroom, apply_plan, plans
+from nightherd.errors import RefusedError
+from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
+from nightherd.model.change import Refused
+from nightherd.model.checkpoint import RemoveCheckpoints
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import Limits
+from nightherd.model.persistence import OnCompletion, Persistence, Retention
+from nightherd.model.retention import JobPlan, Reason
+from nightherd.model.script import Say, compile_script
+from nightherd.runtimes.scripted import ScriptedRuntime
+
+
+def made(
+    tmp_path: Path, *, turns: int = 9, retention: Retention | None = None
+) -> tuple[Bench, Storeroom]:
+    """A bench whose jobs say three things, and the storeroom beside it."""
+    agent = replace(
+        AGENT,
+        script=compile_script([Say("one"), Say("two"), Say("three")]),
+        limits=Limits(turns=turns),
+        working_directory=str(tmp_path),
+    )
+    bench = Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
+    persistence: Persistence = load_persistence(tmp_path / "state")
+    if retention is not None:
+        persistence = replace(persistence, retention=retention)
+    files = ThreadStateFiles(tmp_path / "state", persistence, pause=lambda seconds: None)
+    bench.workshop = replace(bench.workshop, persistence=persistence, threads=files)
+    room = Storeroom(
+        state=bench.store,
+        reader=bench.reader,
+        clock=bench.clock,
+        persistence=persistence,
+        archive=ThreadArchive(tmp_path / "state", files),
+    )
+    return bench, room
+
+
+def all_plans(room: Storeroom) -> list[JobPlan]:
+    return list(plans(room.reader, room.persistence, room.clock.now()))
+
+
+def carry_out(room: Storeroom) -> None:
+    for one in all_plans(room):
+        anyio.run(apply_plan, one, room)
+
+
+def folder(tmp_path: Path, job: Job) -> Path:
+    return tmp_path / "state" / "threads" / job.id
+
+
+def test_a_job_that_is_over_is_archived_and_its_bookmarks_go(tmp_path: Path) -> None:
+    bench, room = made(tmp_path)
+    job = bench.run()
+    before = bench.reader.list_checkpoints(job.id)
+    assert (folder(tmp_path, job) / "state.json").exists()
+
+    carry_out(room)
+
+    archive = folder(tmp_path, job) / "archive"
+    lines = (archive / "checkpoints.jsonl").read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines] == [one.number for one in before]
+    assert json.loads((archive / "state.json").read_text())["status"] == "completed"
+    assert not (folder(tmp_path, job) / "state.json").exists()
+    assert list(bench.reader.list_checkpoints(job.id)) == []
+    assert all_plans(room) == []
+    assert bench.journal(job.id), "the record itself stays"
+
+
+def test_killed_between_archive_and_rows_it_is_done_again_and_nothing_is_doubled(
+    tmp_path: Path,
+) -> None:
+    bench, room = made(tmp_path)
+    job = bench.run()
+    (found,) = all_plans(room)
+
+    class Gone(Exception):
+        """The process is killed."""
+
+    class Dying:
+        async def apply(self, changes: object) -> object:
+            raise Gone
+
+    with pytest.raises(Gone):
+        anyio.run(apply_plan, found, replace(room, state=Dying()))  # type: ignore[arg-type]  # only apply is asked for
+    assert bench.reader.list_checkpoints(job.id)
+
+    carry_out(room)
+
+    lines = (folder(tmp_path, job) / "archive" / "checkpoints.jsonl").read_text().splitlines()
+    assert len(lines) == len(set(lines)) == len(found.numbers)
+    assert (folder(tmp_path, job) / "archive" / "state.json").exists()
+
+
+def test_deleting_leaves_no_document_and_no_archive(tmp_path: Path) -> None:
+    bench, room = made(tmp_path, retention=Retention(action=OnCompletion.DELETE))
+    job = bench.run()
+
+    carry_out(room)
+
+    assert list(folder(tmp_path, job).iterdir()) == []
+    assert list(bench.reader.list_checkpoints(job.id)) == []
+
+
+def test_numbers_are_not_given_again(tmp_path: Path) -> None:
+    bench, room = made(tmp_path, turns=1, retention=Retention(max_checkpoints=1))
+    job = bench.run()
+    last = bench.reader.list_checkpoints(job.id)[-1].number
+
+    carry_out(room)
+    again = resume(bench, job, turns=9)
+
+    assert again.status is JobStatus.COMPLETED
+    numbers = [one.number for one in bench.reader.list_checkpoints(job.id)]
+    assert numbers == list(range(last, last + len(numbers)))
+
+
+def test_a_live_job_keeps_its_last_also_from_a_plan_made_before(tmp_path: Path) -> None:
+    bench, room = made(tmp_path, turns=1)
+    job = bench.run()
+    last = bench.reader.list_checkpoints(job.id)[-1].number
+    stale = JobPlan(job_id=job.id, going=((last, Reason.TOO_OLD),))
+
+    with pytest.raises(RefusedError, match="may go on from its last checkpoint"):
+        anyio.run(apply_plan, stale, room)
+    change = RemoveCheckpoints(job_id=job.id, numbers=(last,), at=bench.clock.now())
+    (answer,) = anyio.run(bench.store.apply, [change])
+
+    assert isinstance(answer, Refused)
+    assert bench.reader.list_checkpoints(job.id)[-1].number == last
