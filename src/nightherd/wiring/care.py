@@ -1,0 +1,85 @@
+"""What examines, mends, rebuilds and takes over records."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+from nightherd import __version__
+from nightherd.wiring.loading import load
+from nightherd.wiring.memories import open_journals, open_reader, system_clock
+from nightherd.wiring.mirrors import open_mirror
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from nightherd.engine.adopt import Desk, Pens
+    from nightherd.engine.doctor import Check, OnStep
+    from nightherd.engine.record import Record
+    from nightherd.model.agent import Fleet
+    from nightherd.ports import StateWriter
+
+
+@asynccontextmanager
+async def open_desk(
+    state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str], *, is_dry: bool
+) -> AsyncIterator[Desk]:
+    """Everything taking over foreign records needs, on `state_dir`. In a dry run nothing is made there."""
+    environment = {**fleet.environment, **environ} if fleet is not None else environ
+    async with AsyncExitStack() as opened:
+        pens: Pens | None = None
+        if not is_dry:
+            load("nightherd.state.directory:init_state_directory")(state_dir)
+            no_probe = load("nightherd.ports:no_probe")
+            state: StateWriter = load("nightherd.state.store:SqliteStore")(
+                state_dir, clock=system_clock(), probe=no_probe
+            )
+            opened.push_async_callback(state.close)
+            journals = load("nightherd.journal.finished:FinishedJournalFiles")
+            pens = load("nightherd.engine.adopt:Pens")(
+                state=state, journals=journals(state_dir / "jobs", state_dir / "blobs")
+            )
+            if fleet is None or fleet.mirror:
+                mirror = open_mirror(state_dir, fleet)
+                mirror.start()
+                opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
+        reader = open_reader(state_dir)
+        opened.callback(reader.close)
+        shelf = load("nightherd.imports.shelf:TranscriptFiles")(
+            state_dir / "transcripts", is_read_only=is_dry
+        )
+        opened.callback(shelf.close)
+        yield load("nightherd.engine.adopt:Desk")(
+            reader=reader,
+            journals=open_journals(state_dir),
+            shelf=shelf,
+            secrets=load("nightherd.model.secret:find_secrets")(environment),
+            version=__version__,
+            pens=pens,
+        )
+
+
+def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Check]:
+    """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
+    clock, now = record.clock, record.clock.now()
+    quick, deep = load("nightherd.state.checks:state_checks")(state_dir, clock, now, on_step)
+    kill_marked = load("nightherd.runtimes.marked:kill_marked")
+    agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
+    mirror = load("nightherd.mirror.checkup:mirror_check")(state_dir, now, open_mirror(state_dir))
+    return [*quick, *agreeing, mirror, *deep, *reading]
+
+
+def rebuild_database(state_dir: Path, on_change: Callable[[int], None]) -> Sequence[Path]:
+    """Make the database again from the ledger; where the old one was put. Refused while a worker works."""
+    process_of = load("nightherd.engine.record:process_of")
+    is_alive = load("nightherd.host.process:is_alive")
+    return cast(
+        "Sequence[Path]",
+        load("nightherd.state.rebuild:rebuild_database")(
+            state_dir,
+            at=system_clock().now(),
+            is_there=lambda worker: is_alive(process_of(worker)),
+            on_change=on_change,
+        ),
+    )

@@ -1,0 +1,113 @@
+"""State, journals, logs and the record of both, opened."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+from nightherd.wiring.loading import load
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from nightherd.engine.record import Record
+    from nightherd.engine.retention import Storeroom
+    from nightherd.logs.files import LogFiles
+    from nightherd.mirror.threads import ThreadStateFiles
+    from nightherd.model.ids import RandomText
+    from nightherd.model.persistence import Persistence
+    from nightherd.model.secret import Secrets
+    from nightherd.ports import ChangeFeed, Clock, JobList, Journals, StateReader, StateWriter
+
+
+def system_clock() -> Clock:
+    """The machine's clock."""
+    return cast("Clock", load("nightherd.host.clock:SystemClock")())
+
+
+def random_text() -> RandomText:
+    """Where the letters of new ids come from."""
+    return cast("RandomText", load("nightherd.host.randomness:random_text"))
+
+
+def open_reader(state_dir: Path) -> StateReader:
+    """Questions about the state in `state_dir`; a directory that is not there yet reads as empty."""
+    return cast("StateReader", load("nightherd.state.reader:SqliteReader")(state_dir))
+
+
+def open_job_list(state_dir: Path) -> JobList:
+    """The same for what lists of jobs need, and cheaper to load."""
+    return cast("JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir))
+
+
+def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
+    """The journals in `state_dir`."""
+    return cast(
+        "Journals",
+        load("nightherd.journal.files:JournalFiles")(
+            state_dir / "jobs",
+            state_dir / "blobs",
+            clock=system_clock(),
+            durability=load("nightherd.model.agent:Durability")(durability),
+            probe=load("nightherd.ports:no_probe"),
+        ),
+    )
+
+
+def open_feed(state_dir: Path) -> ChangeFeed:
+    """Every committed change of the state in `state_dir`, for those who follow it."""
+    return cast("ChangeFeed", load("nightherd.state.feed:LedgerFeed")(state_dir / "ledger"))
+
+
+def load_persistence(state_dir: Path) -> Persistence:
+    """When checkpoints are made and how state is written, as the project says."""
+    found = load("nightherd.config.persistence:load_persistence")(state_dir)
+    return cast("Persistence", found)
+
+
+def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
+    """The files that have a job as one document each."""
+    files = load("nightherd.mirror.threads:ThreadStateFiles")
+    return cast("ThreadStateFiles", files(state_dir, persistence, pause=load("time:sleep")))
+
+
+@asynccontextmanager
+async def open_storeroom(state_dir: Path) -> AsyncIterator[Storeroom]:
+    """Everything retention needs, on `state_dir`."""
+    persistence = load_persistence(state_dir)
+    async with open_record(state_dir) as record:
+        files = open_threads(state_dir, persistence)
+        yield load("nightherd.engine.retention:Storeroom")(
+            state=record.state,
+            reader=record.reader,
+            clock=record.clock,
+            persistence=persistence,
+            archive=load("nightherd.mirror.threads:ThreadArchive")(state_dir, files),
+        )
+
+
+def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
+    """The log files of `state_dir`, for operators."""
+    return cast("LogFiles", load("nightherd.logs.files:LogFiles")(state_dir / "logs", secrets))
+
+
+@asynccontextmanager
+async def open_record(state_dir: Path) -> AsyncIterator[Record]:
+    """Both memories of `state_dir`, for bringing them to agree. Makes nothing before the first change."""
+    clock = system_clock()
+    state: StateWriter = load("nightherd.state.store:SqliteStore")(
+        state_dir, clock=clock, probe=load("nightherd.ports:no_probe")
+    )
+    reader = open_reader(state_dir)
+    try:
+        yield load("nightherd.engine.record:Record")(
+            state=state,
+            reader=reader,
+            journals=open_journals(state_dir),
+            clock=clock,
+            is_alive=load("nightherd.host.process:is_alive"),
+        )
+    finally:
+        reader.close()
+        await state.close()

@@ -1,0 +1,84 @@
+"""The readable files, and the raw copies of transcripts."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from nightherd.wiring.loading import load
+from nightherd.wiring.memories import open_feed, open_journals, open_reader, system_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from nightherd.model.agent import Fleet
+    from nightherd.model.event import Event
+    from nightherd.model.ids import JobId
+    from nightherd.model.session import Session
+    from nightherd.ports import Mirror
+    from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+
+
+def kept_transcript(
+    state_dir: Path, session: Session, environment: Mapping[str, str]
+) -> KeptTranscript:
+    """The transcript that Claude has of the session, and our copy of it."""
+    return cast(
+        "KeptTranscript",
+        load("nightherd.runtimes.claude.transcripts.keeping:KeptTranscript")(
+            state_dir / "transcripts",
+            session.runtime_session_id,
+            environment=environment,
+            directory=session.working_directory,
+        ),
+    )
+
+
+def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:
+    """The readable files of `state_dir`; a fleet's agents are in them, and `at` when it was started."""
+    return cast(
+        "Mirror",
+        load("nightherd.mirror.follower:MirrorFollower")(
+            state_dir,
+            open_feed(state_dir),
+            open_journals(state_dir),
+            clock=system_clock(),
+            agents=tuple(fleet.agents) if fleet is not None else None,
+            conversation=partial(_conversation, state_dir),
+            started_at=at,
+        ),
+    )
+
+
+def _conversation(state_dir: Path, session_id: str) -> Sequence[Event]:
+    """Everything said in a session; nothing when there is none by that id."""
+    conversation = import_module("nightherd.views.conversation")
+    journals, reader = open_journals(state_dir), open_reader(state_dir)
+    try:
+        session = reader.find_session(load("nightherd.model.ids:SessionId")(session_id))
+        if session is None:
+            return ()
+        parts = conversation.segments_of(reader, journals, session)
+        return list(conversation.events_of(journals, parts, load_blobs=False))
+    finally:
+        reader.close()
+
+
+def write_output_log(state_dir: Path, job_id: JobId) -> Path:
+    """Write the job's events as plain text to `jobs/<id>/output.log`; where that is."""
+    write = load("nightherd.mirror.output_log:write_output_log")
+    return cast("Path", write(state_dir, job_id, open_journals(state_dir)))
+
+
+def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
+    """Bring the readable files up to what is so now, from the beginning if `is_new`; where they are kept."""
+    if not load("nightherd.mirror.checkup:is_kept")(state_dir):
+        return
+    mirror = open_mirror(state_dir)
+    if is_new:
+        mirror.rebuild()
+    else:
+        mirror.catch_up()

@@ -1,0 +1,68 @@
+"""Which class runs which runtime, and what has to be installed for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from nightherd.errors import RefusedError
+from nightherd.wiring.loading import load
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from pathlib import Path
+
+    from nightherd.model.agent import RuntimeName
+    from nightherd.ports import Runtime
+    from nightherd.runtimes.keeper.keepers import Keepers
+
+
+RUNTIMES = {
+    "cli": "nightherd.runtimes.claude.cli:ClaudeCliRuntime",
+    "native": "nightherd.runtimes.native.runtime:NativeRuntime",
+    "sdk": "nightherd.runtimes.claude.sdk:ClaudeSdkRuntime",
+    "scripted": "nightherd.runtimes.scripted:ScriptedRuntime",
+}
+"""Which class runs which runtime; a runtime that is not here is not available yet."""
+
+
+TRANSCRIBED = frozenset({"cli", "sdk"})
+"""Runtimes that keep transcripts of their own, of which copies are kept in the state directory."""
+
+
+EXTRAS = {"native": ("pydantic_ai", "native"), "sdk": ("claude_agent_sdk", "claude")}
+"""What a runtime cannot do without, and the extra of this package that brings it."""
+
+
+def can_run(name: RuntimeName) -> bool:
+    """Whether something here runs `name`."""
+    return name.value in RUNTIMES and _missing_extra(name) is None
+
+
+def _missing_extra(name: RuntimeName) -> str | None:
+    package, extra = EXTRAS.get(name.value, (None, None))
+    if package is None or load("importlib.util:find_spec")(package) is not None:
+        return None
+    return extra
+
+
+def check_runtime(name: RuntimeName) -> None:
+    """`RefusedError` when nothing here runs `name`."""
+    extra = _missing_extra(name)
+    if extra is not None:
+        raise RefusedError(
+            f"runtime {name.value!r} is not installed",
+            hint=f"pip install 'nightherd[{extra}]', or set `runtime: cli` to use your own `claude`",
+        )
+    if not can_run(name):
+        there = " and ".join(repr(known) for known in RUNTIMES)
+        raise RefusedError(
+            f"runtime {name.value!r} is not available yet; {there} are",
+            hint="set `runtime: cli` to use your own `claude`, or `runtime: scripted` and give a `script:`",
+        )
+
+
+def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+    """The runtime called `name`; everything it starts is under one of `keepers`."""
+    check_runtime(name)
+    more = {"transcripts": state_dir / "transcripts"} if name.value in TRANSCRIBED else {}
+    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers, grace=grace, **more))

@@ -1,0 +1,177 @@
+"""Everything running jobs needs, and those who run and rescue them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from nightherd import __version__
+from nightherd.errors import RefusedError
+from nightherd.wiring.loading import load
+from nightherd.wiring.memories import (
+    load_persistence,
+    open_journals,
+    open_log,
+    open_reader,
+    open_threads,
+    random_text,
+    system_clock,
+)
+from nightherd.wiring.mirrors import open_mirror
+from nightherd.wiring.runtimes import can_run, runtime_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from nightherd.engine.lease import LeaseTerms
+    from nightherd.engine.record import Record
+    from nightherd.engine.rescue import RescueTerms
+    from nightherd.engine.worker import Shift, WorkerReports
+    from nightherd.engine.workshop import Workshop
+    from nightherd.model.agent import Fleet
+    from nightherd.ports import StateWriter
+    from nightherd.runtimes.keeper.keepers import Keepers
+
+
+def lease_terms(fleet: Fleet) -> LeaseTerms:
+    """How the fleet's workers hold their leases."""
+    return cast(
+        "LeaseTerms",
+        load("nightherd.engine.lease:LeaseTerms")(
+            length_s=fleet.lease.total_seconds(), heartbeat_s=fleet.heartbeat.total_seconds()
+        ),
+    )
+
+
+@asynccontextmanager
+async def open_workshop(
+    state_dir: Path, fleet: Fleet, environ: Mapping[str, str], started_at: datetime | None = None
+) -> AsyncIterator[Workshop]:
+    """Everything running jobs needs, on `state_dir`; what it opened is closed when the context ends.
+
+    The worker is on record while the context lasts, and the mirror follows it.
+    """
+    if sys.platform == "win32":
+        raise RefusedError("Windows is not supported; run nightherd under WSL")
+    environment = {**fleet.environment, **environ}
+    persistence = load_persistence(state_dir)
+    clock = system_clock()
+    load("nightherd.state.directory:init_state_directory")(state_dir)
+    state: StateWriter = load("nightherd.state.store:SqliteStore")(
+        state_dir,
+        clock=clock,
+        probe=load("nightherd.ports:no_probe"),
+        durability=fleet.durability,
+    )
+    reader = open_reader(state_dir)
+    mirror = open_mirror(state_dir, fleet, started_at) if fleet.mirror else None
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(state.close)
+        opened.callback(reader.close)
+        if mirror is not None:
+            mirror.start()
+            opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
+        worker = load("nightherd.model.ids:generate_worker_id")(random_text())
+        process = load("nightherd.host.process:this_process")()
+        terms = lease_terms(fleet)
+        # They act a little before the lease is over: by then nothing of ours may still run.
+        keepers: Keepers = load("nightherd.runtimes.keeper.keepers:Keepers")(
+            margin_s=min(1.0, terms.length_s / 10)
+        )
+        lease = await opened.enter_async_context(
+            load("nightherd.engine.lease:leased")(
+                worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
+            )
+        )
+        secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
+        log = open_log(state_dir, secrets)
+        opened.callback(log.close)
+        workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
+            log=log,
+            state=state,
+            reader=reader,
+            journals=open_journals(state_dir, fleet.durability),
+            runtimes=partial(
+                runtime_for, keepers=keepers, state_dir=state_dir, grace=fleet.cancel_grace
+            ),
+            can_run=can_run,
+            clock=clock,
+            random_text=random_text(),
+            worker=worker,
+            lease=lease,
+            environment=environment,
+            secrets=secrets,
+            version=__version__,
+            fleet_limit=fleet.max_concurrent,
+            budget=fleet.limits,
+            persistence=persistence,
+            threads=open_threads(state_dir, persistence) if fleet.mirror else None,
+            hooks=load("nightherd.engine.hooks:JobHooks")(
+                agents=fleet.agents,
+                carrier=load("nightherd.runtimes.hooks.carrier:LocalHookCarrier")(
+                    keepers=keepers, clock=clock
+                ),
+                describe_job=load("nightherd.views.jobs:job_row"),
+            ),
+        )
+        yield workshop
+
+
+def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]:
+    """Rescues every job of the fleet that lost its worker, each time it is called."""
+    rescue = load("nightherd.engine.rescue:rescue")
+    record, terms = _record_of(workshop), rescue_terms(fleet.max_restarts, fleet)
+    return lambda: rescue(record, terms)
+
+
+def rescue_terms(max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:
+    """How jobs are rescued on this machine; the fleet's agents say whether theirs go on by themselves."""
+    rules = load("nightherd.engine.rescue:resumes_of")(fleet)
+    return cast(
+        "RescueTerms",
+        load("nightherd.engine.rescue:RescueTerms")(
+            boot_id=load("nightherd.host.process:boot_id")(),
+            max_restarts=max_restarts,
+            kill_all_marked=load("nightherd.runtimes.marked:kill_all_marked"),
+            resumes=rules,
+        ),
+    )
+
+
+def _record_of(workshop: Workshop) -> Record:
+    return cast(
+        "Record",
+        load("nightherd.engine.record:Record")(
+            state=workshop.state,
+            reader=workshop.reader,
+            journals=workshop.journals,
+            clock=workshop.clock,
+            is_alive=load("nightherd.host.process:is_alive"),
+        ),
+    )
+
+
+def make_shift(
+    fleet: Fleet,
+    workshop: Workshop,
+    reports: WorkerReports,
+    *,
+    leaves_when_idle: bool,
+) -> Shift:
+    """A worker for `fleet`, ready to work; it looks for lost jobs three times in a lease."""
+    return cast(
+        "Shift",
+        load("nightherd.engine.worker:Shift")(
+            fleet,
+            workshop,
+            _record_of(workshop),
+            rescue_terms(fleet.max_restarts, fleet),
+            reports,
+            rescue_every_s=fleet.lease.total_seconds() / 3,
+            leaves_when_idle=leaves_when_idle,
+        ),
+    )
