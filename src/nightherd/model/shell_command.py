@@ -209,8 +209,7 @@ class _Reader:
         while self._at < len(self._text) and self._text[self._at] not in _BREAKS:
             char = self._text[self._at]
             if char == "\\":
-                parts.append(self._text[self._at + 1 : self._at + 2].strip("\n"))
-                self._at += 2
+                parts.append(self._escaped().strip("\n"))
             elif char == "'":
                 stop = self._find("'", self._at + 1)
                 parts.append(self._text[self._at + 1 : stop])
@@ -241,8 +240,10 @@ class _Reader:
                 self._at += 1
                 return is_fixed
             if char == "\\":
-                parts.append(self._text[self._at + 1 : self._at + 2])
-                self._at += 2
+                escaped = self._escaped()
+                # Between double quotes a backslash before anything else is only a backslash.
+                kept = escaped if escaped in '$`"\\' else f"\\{escaped}"
+                parts.append("" if escaped == "\n" else kept)
             elif char in "$`":
                 self._read_expansion(parts)
                 is_fixed = False
@@ -285,6 +286,13 @@ class _Reader:
         inner = read_command(text, self._depth + 1)
         self._command.simples.extend(inner.simples)
         self._command.is_opaque |= inner.is_opaque
+
+    def _escaped(self) -> str:
+        """The character after a backslash; both are taken."""
+        self._at += 2
+        if self._at > len(self._text):
+            raise _UnreadableError
+        return self._text[self._at - 1]
 
     def _find(self, char: str, start: int) -> int:
         found = self._text.find(char, start)
