@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from nightherd.model.agent import Fleet
+from nightherd.model.agent import Agent, Fleet
 from nightherd.model.event import Event
 
 NAME_OF_SECRET = re.compile(
@@ -70,8 +70,13 @@ def find_secrets(environment: Mapping[str, str]) -> Secrets:
 
 def secrets_of(fleet: Fleet, environment: Mapping[str, str]) -> Secrets:
     """The secrets of an environment, and those that the fleet's MCP servers are told."""
+    return secrets_of_agents(fleet.agents.values(), environment)
+
+
+def secrets_of_agents(agents: Iterable[Agent], environment: Mapping[str, str]) -> Secrets:
+    """The secrets of an environment, and those that the MCP servers of `agents` are told."""
     told: dict[str, str] = {}
-    for agent in fleet.agents.values():
+    for agent in agents:
         for server in agent.mcp_servers:
             told |= {**server.env, **server.headers}
     return find_secrets({**told, **environment})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ def test_the_tools_of_a_server_are_offered_and_called(stage: NativeStage) -> Non
     (look,) = [tool for tool in tools if tool["name"] == "mcp__desk__look"]
     assert look["description"] == "Look for something on the desk."
     assert "name" in look["input_schema"]["properties"]
+
+
+def test_what_a_server_is_told_in_secret_the_model_does_not_see(stage: NativeStage) -> None:
+    told = replace(SERVER, env={"DESK_OWNER": "the-token-itself", "DESK_TOKEN": "the-token-itself"})
+    model = Replies(calls(("mcp__desk__look", {"name": "pen"})), says("There."))
+
+    stage.run(model, stage.request(agent={"mcp_servers": (told,)}))
+
+    assert b"the-token-itself" not in model.asked[1]
+    assert b"[secret:DESK_TOKEN]" in model.asked[1]
 
 
 def test_a_server_that_is_not_there_is_a_warning(stage: NativeStage) -> None:

@@ -14,7 +14,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
-from nightherd.model.secret import find_secrets
+from nightherd.model.secret import secrets_of_agents
 from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import NOTHING_USED, Usage
@@ -67,7 +67,7 @@ class Run:
             yield self._init()
             for warning in self.take_warnings():
                 yield warning
-            secrets = find_secrets(self.request.environment)
+            secrets = secrets_of_agents([self.request.agent], self.request.environment)
             self._conversation = await to_thread.run_sync(recall, self.request.history(), secrets)
             for event in self._opening():
                 yield event
