@@ -27,7 +27,7 @@ from nightherd.views.conversation import (
 )
 
 ID_TRIES = 8
-LOOK_BACK = 64
+LOOK_BACK = 16
 """Events looked at first for the last turn before a place; turns are shorter, nearly always."""
 
 

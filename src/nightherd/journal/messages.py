@@ -6,13 +6,12 @@ the lines that count the numbers never fall, and halving the file finds any of t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nightherd.journal.fence import Fence, find_anchor
+from nightherd.journal.fence import Fence
 from nightherd.journal.lines import BLOCK, admit, blocks, split
-from nightherd.journal.place import STRETCH
+from nightherd.journal.place import anchor_after
 from nightherd.model.event import ErrorEvent, Event, is_message
 from nightherd.ports import BadLine
 
@@ -79,8 +78,7 @@ def _before(descriptor: int, size: int, message: int) -> tuple[int, Fence]:
 
 def _first_numbered(descriptor: int, start: int, end: int) -> _Place | None:
     """The first line between the offsets that surely counts and is part of a message."""
-    # Most lines are short; only where they are not is a longer stretch needed to be certain.
-    anchor = _anchor(descriptor, start, BLOCK) or _anchor(descriptor, start, STRETCH)
+    anchor = anchor_after(descriptor, start)
     if anchor is None or anchor[0] >= end:
         return None
     offset, event = anchor
@@ -95,13 +93,6 @@ def _first_numbered(descriptor: int, start: int, end: int) -> _Place | None:
             if (message := message_of(line)) is not None:
                 return _Place(offset=place, epoch=line.epoch, seq=line.seq, message=message)
     return None
-
-
-def _anchor(descriptor: int, start: int, size: int) -> tuple[int, Event] | None:
-    """The first line in so many bytes that surely counts, and where it begins."""
-    data = os.pread(descriptor, size, start)
-    cut = data.find(b"\n") + 1
-    return find_anchor(split(data[cut : data.rfind(b"\n") + 1], start + cut)) if cut else None
 
 
 def _events(descriptor: int, start: int, end: int, fence: Fence) -> Iterator[Event]:

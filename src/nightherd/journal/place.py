@@ -41,22 +41,32 @@ def tail(descriptor: int, size: int, count: int) -> tuple[Fence, list[Event]]:
 def seek(descriptor: int, size: int, after: int) -> tuple[Fence, int]:
     """An offset not far before the event that follows `after`, and where the fence stands there.
 
-    Halves the file until what is left is a few blocks; reading on from there misses nothing.
+    Halves the file until what is left is about a block; reading on from there misses nothing.
     """
     epoch, seq, low, high = 0, 0, 0, size if after > 0 else 0
-    while high - low > STRETCH:
+    while high - low > BLOCK:
         middle = (low + high) // 2
-        data = os.pread(descriptor, STRETCH, middle)
-        cut = data.find(b"\n") + 1
-        anchor = (
-            find_anchor(split(data[cut : data.rfind(b"\n") + 1], middle + cut)) if cut else None
-        )
+        anchor = anchor_after(descriptor, middle)
         if anchor is not None and anchor[1].seq <= after + 1:
             low, event = anchor
             epoch, seq = event.epoch, event.seq - 1
         else:
             high = middle
     return Fence(epoch=epoch, seq=seq), low
+
+
+def anchor_after(descriptor: int, start: int) -> tuple[int, Event] | None:
+    """The first line after an offset that surely counts, and where it begins; None when none near does.
+
+    Most lines are short; only where they are not is a longer stretch needed to be certain.
+    """
+    return _anchor(descriptor, start, BLOCK) or _anchor(descriptor, start, STRETCH)
+
+
+def _anchor(descriptor: int, start: int, size: int) -> tuple[int, Event] | None:
+    data = os.pread(descriptor, size, start)
+    cut = data.find(b"\n") + 1
+    return find_anchor(split(data[cut : data.rfind(b"\n") + 1], start + cut)) if cut else None
 
 
 def _certain(data: bytes, offset: int) -> tuple[Fence, list[Event]] | None:

@@ -147,8 +147,12 @@ def events_of(
 ) -> Iterator[Event]:
     """Every event of the conversation, first to last."""
     for part in parts:
-        for event in journals.read(part.job.id, load_blobs=load_blobs):
-            if part.upto is not None and event.seq > part.upto:
+        events = journals.read(part.job.id, load_blobs=load_blobs)
+        if part.upto is None:
+            yield from events
+            continue
+        for event in events:
+            if event.seq > part.upto:
                 break
             yield event
 
