@@ -31,7 +31,7 @@ from nightherd.model.system import Complete, Denied, Warned
 from nightherd.runtimes.mcp.bridge import bridged
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
-from runtimes.stage import EXECUTION, PATIENCE_S, QUICK, Stage, is_running
+from runtimes.stage import EXECUTION, PATIENCE_S, QUICK, Stage, is_running, is_written, until
 
 DESK = Path(__file__).parent / "mcp_desk.py"
 TOKEN = "the-token-of-the-desk"
@@ -215,18 +215,52 @@ def test_a_wrong_input_and_a_tool_there_is_not_are_answers(stage: Stage) -> None
     assert "there is no tool mcp__nobody__look" in results(events)[2][1]
 
 
-def test_no_server_outlives_its_run(stage: Stage) -> None:
-    program = "import os, pathlib; pathlib.Path('server.pid').write_text(str(os.getpid()) + '\\n')"
-    args = (
-        "-c",
-        f"{program}; import runpy, sys; sys.argv = ['', 'stdio']; runpy.run_path({str(DESK)!r}, run_name='__main__')",
+def telling_desk() -> McpServer:
+    """A desk that writes its process id down."""
+    note = "import os, pathlib; pathlib.Path('server.pid').write_text(f'{os.getpid()}\\n')"
+    run = f"import runpy, sys; sys.argv = ['', 'stdio']; runpy.run_path({str(DESK)!r}, run_name='__main__')"
+    return McpServer(
+        name="desk",
+        transport=McpTransport.STDIO,
+        command=sys.executable,
+        args=("-c", f"{note}; {run}"),
     )
-    server = McpServer(name="desk", transport=McpTransport.STDIO, command=sys.executable, args=args)
 
-    events = stage_with(stage, server).play(look("desk"))
+
+def test_no_server_outlives_its_run(stage: Stage) -> None:
+    events = stage_with(stage, telling_desk()).play(look("desk"))
 
     assert [success for success, _ in results(events)] == [True]
     assert not is_running(stage.pid_in("server.pid"))
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from nightherd.model.script import UseTool
+from runtimes.stage import Stage
+from runtimes.test_mcp_scripted import stage_with, telling_desk
+stage = stage_with(Stage(Path(sys.argv[1])), telling_desk())
+stage.play(UseTool("mcp__desk__doze", {"seconds": 600}))
+"""
+
+
+def test_a_server_ends_with_its_worker_also_in_the_middle_of_a_call(stage: Stage) -> None:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(stage.directory)],
+        env={**stage.environment, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+
+    async def see() -> None:
+        await until(lambda: is_written(stage.directory / "server.pid"))
+        worker.kill()
+        await until(lambda: not is_running(stage.pid_in("server.pid")))
+
+    try:
+        anyio.run(see)
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 async def greet(input: Mapping[str, Any]) -> str:
