@@ -223,3 +223,19 @@ def test_a_client_that_leaves_is_forgotten(tmp_path: Path) -> None:
             await until(is_gone)
 
     anyio.run(main)
+
+
+def test_a_quiet_stream_says_that_it_is_still_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "HEARTBEAT_S", 0.1)
+
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.submit("slow")
+            async with following(world, job_id) as follower:
+                heard = await follower.hear(tails.STILL_THERE * 2)
+
+            assert tails.STILL_THERE in heard
+
+    anyio.run(main)

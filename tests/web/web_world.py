@@ -237,6 +237,12 @@ class Follower:
         head, _, self._text = self._text.partition(b"\r\n\r\n")
         return head
 
+    async def hear(self, words: bytes) -> bytes:
+        """What has come by the time that `words` have."""
+        while words not in self._text:
+            self._text += await self._stream.receive()
+        return self._text
+
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         """Each event as it comes, until the server ends the stream."""
         while True:

@@ -25,7 +25,7 @@ from nightherd.model.system import SystemSubtype
 from nightherd.ports import Journals, Tail
 from nightherd.web.asking import Asking
 
-SHORTEST_WAIT_S = 0.015
+SHORTEST_WAIT_S = 0.02
 LONGEST_WAIT_S = 0.03
 LOOKS_PER_QUESTION = 40
 """While nothing comes, how many looks at the journal go by between two at the job's row."""
@@ -40,7 +40,7 @@ STILL_THERE = b": still there\n\n"
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """An event ready to be sent."""
+    """One event or several, ready to be sent: the number of the last, and whether it ends the job."""
 
     seq: int
     data: bytes
@@ -56,14 +56,16 @@ def frame_of(event: Event) -> Frame:
     return Frame(event.seq, data, is_end)
 
 
-def fitting(frames: list[Frame]) -> list[Frame]:
+def joined(frames: Sequence[Frame]) -> Frame:
     """As many of the first as go out at once; a slow client has no more than that waiting for it."""
-    size = 0
-    for place, frame in enumerate(frames):
+    size, count = 0, 0
+    for frame in frames:
         size += len(frame.data)
-        if size > SENT_BYTES:
-            return frames[: place or 1]
-    return frames
+        if count and size > SENT_BYTES:
+            break
+        count += 1
+    data = b"".join(frame.data for frame in frames[:count])
+    return Frame(frames[count - 1].seq, data, frames[count - 1].is_end)
 
 
 class JobTail:
@@ -77,20 +79,31 @@ class JobTail:
         """Nothing more will come."""
         self.changed = anyio.Event()
         self._tail = tail
+        self.beats = 0
+        """How often it was said that nothing has happened for a while."""
         self._frames: deque[Frame] = deque()
         self._bytes = 0
+        self._parts: dict[int, Frame] = {}
 
-    def after(self, seq: int) -> list[Frame]:
-        """What is in memory beyond `seq`."""
+    def after(self, seq: int) -> Frame | None:
+        """What is in memory beyond `seq`, as much as goes out at once; None when there is nothing.
+
+        Most followers are at the same place: what was put together for one is there for the next.
+        """
         frames = self._frames
         if not frames or frames[-1].seq <= seq:
-            return []
-        # Numbers have no gaps but where a journal is damaged, so the place is found by counting back.
-        back = min(frames[-1].seq - seq, len(frames))
-        return [frame for frame in islice(frames, len(frames) - back, None) if frame.seq > seq]
+            return None
+        part = self._parts.get(seq)
+        if part is None:
+            # Numbers have no gaps but where a journal is damaged: the place is found by counting back.
+            back = min(frames[-1].seq - seq, len(frames))
+            later = islice(frames, len(frames) - back, None)
+            part = self._parts[seq] = joined([frame for frame in later if frame.seq > seq])
+        return part
 
     def add(self, events: Sequence[Event]) -> None:
         """More has come."""
+        self._parts.clear()
         for event in events:
             frame = frame_of(event)
             self._frames.append(frame)
@@ -153,20 +166,21 @@ class Tails:
         try:
             seen = after
             while True:
-                changed, is_over = tail.changed, tail.is_over
-                frames = await self._next(tail, job_id, seen)
-                if frames:
-                    frames = fitting(frames)
-                    seen = frames[-1].seq
-                    yield b"".join(frame.data for frame in frames)
-                    if frames[-1].is_end:
+                changed, is_over, beats = tail.changed, tail.is_over, tail.beats
+                if seen >= tail.floor:
+                    part = tail.after(seen)
+                else:
+                    part = await self._behind(tail, job_id, seen)
+                if part is not None:
+                    seen = part.seq
+                    yield part.data
+                    if part.is_end:
                         return
                 elif is_over:
                     return
                 else:
-                    with anyio.move_on_after(HEARTBEAT_S) as waiting:
-                        await changed.wait()
-                    if waiting.cancelled_caught:
+                    await changed.wait()
+                    if tail.beats != beats:
                         yield STILL_THERE
         finally:
             self._leave(job_id, tail)
@@ -179,12 +193,12 @@ class Tails:
         """Whether there is an event after `after`."""
         return bool(await self.read(job_id, after, 1))
 
-    async def _next(self, tail: JobTail, job_id: JobId, seen: int) -> list[Frame]:
-        if seen >= tail.floor:
-            return tail.after(seen)
+    async def _behind(self, tail: JobTail, job_id: JobId, seen: int) -> Frame | None:
         events = await self.read(job_id, seen, BLOCK)
-        # Nothing between here and what is in memory: damaged lines, which nobody can read.
-        return [frame_of(event) for event in events] or tail.after(seen)
+        if not events:
+            # Nothing between here and what is in memory: damaged lines, which nobody can read.
+            return tail.after(seen)
+        return joined([frame_of(event) for event in events])
 
     def _read(self, job_id: JobId, after: int, limit: int) -> list[Event]:
         return list(islice(self._journals.read(job_id, after=after, load_blobs=False), limit))
@@ -214,7 +228,7 @@ class Tails:
 
     async def _watch(self, job_id: JobId, tail: JobTail) -> None:
         """Look at the journal until nobody follows any more, or nothing more can come."""
-        wait, looks = SHORTEST_WAIT_S, 0
+        wait, looks, last = SHORTEST_WAIT_S, 0, anyio.current_time()
         try:
             # The row may have said before the first look that it is over.
             is_terminal = await self._is_terminal(job_id)
@@ -222,7 +236,8 @@ class Tails:
                 events = await to_thread.run_sync(tail.poll, limiter=self._limiter)
                 if events:
                     tail.add(events)
-                    wait, looks = SHORTEST_WAIT_S, 0
+                    wait, looks, last = SHORTEST_WAIT_S, 0, anyio.current_time()
+                    await anyio.sleep(wait)  # what comes together goes out together
                 elif is_terminal:
                     # The journal has a job's end before its row does: there was one look more.
                     tail.is_over = True
@@ -233,6 +248,10 @@ class Tails:
                         is_terminal = await self._is_terminal(job_id)
                     await anyio.sleep(wait)
                     wait = min(wait * 1.1, LONGEST_WAIT_S)
+                    if anyio.current_time() - last >= HEARTBEAT_S:
+                        last = anyio.current_time()
+                        tail.beats += 1
+                        tail.tell()
         except NightherdError:
             # It cannot be read now. Those who follow are let go, and come back from where they were.
             tail.is_over = True
