@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from nightherd.engine.record import Record
     from nightherd.engine.rescue import RescueTerms
     from nightherd.engine.worker import Shift, WorkerReports
-    from nightherd.engine.workshop import Workshop
+    from nightherd.engine.workshop import AfterJob, Workshop
     from nightherd.model.agent import Fleet
-    from nightherd.ports import StateWriter
+    from nightherd.ports import Clock, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
 
 
@@ -60,13 +60,7 @@ async def open_workshop(
     environment = {**fleet.environment, **environ}
     persistence = load_persistence(state_dir)
     clock = system_clock()
-    load("nightherd.state.directory:init_state_directory")(state_dir)
-    state: StateWriter = load("nightherd.state.store:SqliteStore")(
-        state_dir,
-        clock=clock,
-        probe=load("nightherd.ports:no_probe"),
-        durability=fleet.durability,
-    )
+    state = _open_store(state_dir, fleet, clock)
     reader = open_reader(state_dir)
     mirror = open_mirror(state_dir, fleet, started_at) if fleet.mirror else None
     async with AsyncExitStack() as opened:
@@ -108,17 +102,39 @@ async def open_workshop(
             version=__version__,
             fleet_limit=fleet.max_concurrent,
             budget=fleet.limits,
+            agents=fleet.agents,
+            run_job=load("nightherd.engine.execution:execute"),
             persistence=persistence,
             threads=open_threads(state_dir, persistence) if fleet.mirror else None,
-            hooks=load("nightherd.engine.hooks:JobHooks")(
-                agents=fleet.agents,
-                carrier=load("nightherd.runtimes.hooks.carrier:LocalHookCarrier")(
-                    keepers=keepers, clock=clock
-                ),
-                describe_job=load("nightherd.views.jobs:job_row"),
-            ),
+            hooks=_hooks(fleet, keepers, clock),
         )
         yield workshop
+
+
+def _open_store(state_dir: Path, fleet: Fleet, clock: Clock) -> StateWriter:
+    load("nightherd.state.directory:init_state_directory")(state_dir)
+    return cast(
+        "StateWriter",
+        load("nightherd.state.store:SqliteStore")(
+            state_dir,
+            clock=clock,
+            probe=load("nightherd.ports:no_probe"),
+            durability=fleet.durability,
+        ),
+    )
+
+
+def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
+    return cast(
+        "AfterJob",
+        load("nightherd.engine.hooks:JobHooks")(
+            agents=fleet.agents,
+            carrier=load("nightherd.runtimes.hooks.carrier:LocalHookCarrier")(
+                keepers=keepers, clock=clock
+            ),
+            describe_job=load("nightherd.views.jobs:job_row"),
+        ),
+    )
 
 
 def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]:
