@@ -24,13 +24,15 @@ class Session(Model):
         description="How old a session may grow before a new one begins; without idle_timeout, how long it may go unused; under fresh_per_job, how long a job may run.",
     )
     idle_timeout: Span | None = Field(
-        None, description="How long a session may go unused before a new one begins; a day when neither is given."
+        None,
+        description="How long a session may go unused before a new one begins; a day when neither is given.",
     )
     max_context_tokens: Count | None = Field(
         None, description="Tokens of context beyond which older messages are summarised."
     )
     context_window: Count | None = Field(
-        None, description="How many of the latest messages a summary leaves as they are; 20 when absent."
+        None,
+        description="How many of the latest messages a summary leaves as they are; 20 when absent.",
     )
     auto_resume: Flag = Field(True, description="Whether an interrupted job goes on by itself.")
     resume_timeout: Span | None = Field(
