@@ -153,6 +153,7 @@ def test_a_file_command_in_the_own_directory_is_an_edit(command: str) -> None:
         "echo 'open",
         "case a in a) mkdir x;; esac",
         "sh -c \"sh -c 'mkdir x'\"",
+        "env " + "A=1 " * 100 + "mkdir x",
     ],
 )
 def test_a_denied_command_is_found_however_it_is_dressed(command: str) -> None:

@@ -27,6 +27,8 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "eval", "source", "."})
 """Programs that read their arguments as commands."""
 NOWHERE = "/dev/null"
 DEEPEST = 20
+LONGEST_WRAPPED = 64
+"""Words after a wrapper among which its program is looked for; with more of them it cannot be told."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _BREAKS = frozenset(" \t\n;&|()<>")
@@ -93,7 +95,7 @@ def spellings(simple: Simple, depth: int = 0) -> Iterator[str]:
     if depth >= DEEPEST:
         return
     if simple.program in WRAPPERS:
-        for start in range(1, len(simple.words)):
+        for start in range(1, min(len(simple.words), LONGEST_WRAPPED)):
             rest = simple.words[start:]
             text = " ".join(word.text for word in rest)
             # The wrapper's own words come before the program's: any suffix may be the program.
@@ -171,7 +173,8 @@ class _Reader:
         rest = tuple(words[first:])
         if not rest:
             return
-        if not rest[0].is_fixed or rest[0].has_glob:
+        is_hidden = rest[0].text in WRAPPERS and len(rest) > LONGEST_WRAPPED
+        if not rest[0].is_fixed or rest[0].has_glob or is_hidden:
             self._command.is_opaque = True
         if not all(word.is_fixed for word in rest):
             self._command.is_plain = False
