@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -289,4 +290,18 @@ def test_instructions_that_are_not_on_record_are_an_error(stage: NativeStage, mi
     error = stage.run(Replies(), stage.request(record))[-1]
 
     assert isinstance(error, ErrorEvent)
+    assert error.code == "unreadable_record"
     assert missing in error.message
+
+
+def test_an_answer_that_was_too_long_is_one_also_after_a_kill(stage: NativeStage) -> None:
+    record = Record()
+    cut = replace(says("As I was"), finish_reason="length")
+    record.add(*stage.run(Replies(cut), stage.request(record))[:-1])
+    model = Replies()
+
+    error = stage.run(model, stage.request(record, job_turns=1, is_continued=True))[-1]
+
+    assert model.asked == []
+    assert isinstance(error, ErrorEvent)
+    assert error.code == "output_limit"

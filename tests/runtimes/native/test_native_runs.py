@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.runtime import NativeRuntime
+from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
 from runtimes.native.native_stage import (
     QUICK,
     SECRET,
@@ -414,3 +416,19 @@ def test_a_result_belongs_to_the_turn_of_its_call(stage: NativeStage) -> None:
 
     lines = of_type(events, ToolUseEvent, ToolResultEvent)
     assert [line.turn for line in lines] == [5, 5, 6, 6]
+
+
+def test_a_mistake_in_a_tool_is_not_taken_for_a_failure_of_the_model(stage: NativeStage) -> None:
+    with pytest.raises(ValueError, match="a mistake"):
+        stage.run(Replies(calls(("Read", {}))), tools=[Broken()])
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A tool with a mistake in it."""
+
+    name: str = "Read"
+    starts_processes: bool = False
+
+    async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        raise ValueError("a mistake")

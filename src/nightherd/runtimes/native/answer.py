@@ -23,7 +23,8 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.runtimes.native.failure import AnswerError
+from nightherd.errors import InvalidValueError
+from nightherd.runtimes.native.failure import RunFailure
 
 _T = TypeVar("_T")
 
@@ -81,27 +82,32 @@ class Question:
     async def _patiently(self, work: Awaitable[_T]) -> _T:
         limit = self.asking.patience.total_seconds()
         with anyio.move_on_after(limit):
-            return await work
-        raise AnswerError(
+            try:
+                return await work
+            except InvalidValueError:
+                raise
+            except ValueError as error:  # what came is no JSON, or not what a client expects
+                raise RunFailure("malformed_answer", str(error), recoverable=True) from error
+        raise RunFailure(
             "stalled", f"the model said nothing for {limit:g} s and was given up", recoverable=True
         )
 
 
-def check(answer: ModelResponse) -> AnswerError | None:
+def check(answer: ModelResponse) -> RunFailure | None:
     """Why the answer is of no use; None when it can be gone on with."""
     match answer.finish_reason:
         case "content_filter":
-            return AnswerError("refused", "the provider refused to answer this conversation")
+            return RunFailure("refused", "the provider refused to answer this conversation")
         case "error":
-            return AnswerError("server_error", "the provider broke off", recoverable=True)
+            return RunFailure("server_error", "the provider broke off", recoverable=True)
         case _:
             pass
     if any(isinstance(part, ToolCallPart) for part in answer.parts):
         return None
     if answer.finish_reason == "length":
-        return AnswerError("output_limit", "the answer was cut off where it had become too long")
+        return RunFailure("output_limit", "the answer was cut off where it had become too long")
     if not any(isinstance(part, TextPart) for part in answer.parts) and not answer.files:
-        return AnswerError("empty_answer", "the model answered with nothing", recoverable=True)
+        return RunFailure("empty_answer", "the model answered with nothing", recoverable=True)
     return None
 
 

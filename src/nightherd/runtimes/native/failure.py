@@ -20,8 +20,8 @@ TEXT_SHOWN = 2_000
 """Characters of what a provider says that an error's text holds."""
 
 
-class AnswerError(Exception):
-    """The model answered, and the answer is of no use."""
+class RunFailure(Exception):
+    """The run cannot go on, though nothing that pydantic-ai knows of has happened; `code` says why."""
 
     def __init__(self, code: str, message: str, *, recoverable: bool = False) -> None:
         super().__init__(message)
@@ -71,7 +71,6 @@ FAILURES = (
     Failure(kind=UsageError, code="no_model"),
     Failure(kind=InvalidValueError, code="template"),
     Failure(kind=ImportError, code="missing_provider"),
-    Failure(kind=ValueError, code="malformed_answer", recoverable=True),
 )
 """What is raised, from the most telling to the least."""
 
@@ -84,10 +83,10 @@ MODEL_ERRORS = (
     pa.UserError,
     pa.FallbackExceptionGroup,
     ScriptedFailure,
-    AnswerError,
+    RunFailure,
     UsageError,
+    InvalidValueError,
     ImportError,
-    ValueError,
 )
 """What asking a model may raise; anything else is a mistake of ours."""
 
@@ -104,7 +103,7 @@ def error_event(error: BaseException, *, turn: int, used: Usage | None = None) -
     match error:
         case ScriptedFailure(code=code):
             facts: dict[str, Any] = {}
-        case AnswerError(code=code, recoverable=recoverable):
+        case RunFailure(code=code, recoverable=recoverable):
             facts = {"recoverable": recoverable}
         case _:
             row = failure_of(error)

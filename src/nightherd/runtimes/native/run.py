@@ -13,16 +13,17 @@ from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
+from nightherd.errors import InvalidValueError
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
-from nightherd.model.secret import secrets_of_agents
+from nightherd.model.secret import Secrets, secrets_of_agents
 from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.native.answer import Asking, Question, check
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
-from nightherd.runtimes.native.encode import encode
-from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
+from nightherd.runtimes.native.encode import MessageEvent, encode
+from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
 from nightherd.runtimes.native.price import CostSource, answer_of, cost_of, usage_of, worst_case
 from nightherd.runtimes.native.processes import Processes
 from nightherd.runtimes.native.provider import members, settings_of
@@ -68,7 +69,7 @@ class Run:
             for warning in self.take_warnings():
                 yield warning
             secrets = secrets_of_agents([self.request.agent], self.request.environment)
-            self._conversation = await to_thread.run_sync(recall, self.request.history(), secrets)
+            self._conversation = await self._recall(secrets)
             for event in self._opening():
                 yield event
             async with aclosing(self._turns_to_the_end()) as turns:
@@ -76,6 +77,13 @@ class Run:
                     yield event
         except MODEL_ERRORS as error:
             yield error_event(error, turn=self._turn, used=self.used)
+
+    async def _recall(self, secrets: Secrets) -> Conversation:
+        """What the record comes to. In a thread: a long one takes a while to read."""
+        try:
+            return await to_thread.run_sync(recall, self.request.history(), secrets)
+        except InvalidValueError as error:
+            raise RunFailure("unreadable_record", error.message) from error
 
     @property
     def _turn(self) -> int:
@@ -132,7 +140,13 @@ class Run:
         """Whether there is nothing left to ask: also when an earlier run was killed right before saying so."""
         if isinstance(self.model, ScriptModel):
             return not self.model.has_more
-        return not self._conversation.awaits_answer
+        if self._conversation.awaits_answer:
+            return False
+        answer = self._conversation.last_answer
+        problem = check(answer) if answer is not None else None
+        if problem is not None:
+            raise problem
+        return True
 
     async def _may_go_on(self) -> Sequence[Event]:
         """Nothing when the next turn may begin; else what is said instead of it."""
@@ -199,13 +213,19 @@ class Run:
         if problem is not None and problem.code != "output_limit":
             yield AssistantEvent(usage=usage, turn=turn, index=0)
             raise problem
-        first, *rest = map(conversation.mask, encode(answer, turn=turn, usage=usage).lines)
+        first, *rest = map(conversation.mask, self._lines(answer, turn, usage))
         extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
         lines = [msgspec.structs.replace(first, extra=extra), *rest]
         yield from lines
         conversation.take(lines)
         if problem is not None:
             raise problem
+
+    def _lines(self, answer: ModelResponse, turn: int, usage: Usage) -> Sequence[MessageEvent]:
+        try:
+            return encode(answer, turn=turn, usage=usage).lines
+        except (ValueError, RecursionError) as error:
+            raise RunFailure("malformed_answer", str(error), recoverable=True) from error
 
     def _spent_on_nothing(self, question: Question) -> Usage:
         """What an answer that was cut off has used, as far as the provider had said."""
@@ -249,7 +269,8 @@ class Run:
     def _complete(self) -> SystemEvent:
         answer = self._conversation.last_answer
         if isinstance(self.model, ScriptModel):
-            stop_reason = "end_turn" if self._turns else SCRIPT_FINISHED
+            has_played = self._turns or self.request.job_turns
+            stop_reason = "end_turn" if has_played else SCRIPT_FINISHED
         else:
             stop_reason = STOP_REASONS.get((answer and answer.finish_reason) or "stop", "end_turn")
         return describe(
