@@ -211,6 +211,8 @@ class JobHooks:
         """What hooks are told, and conditions look into."""
         identity = agent.identity
         metadata = await self.carrier.read_metadata(agent)
+        if answer is not None:
+            job = replace(job, summary=shorten(answer))
         return {
             "schema": SCHEMA,
             "event": event.value,

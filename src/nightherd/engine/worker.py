@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from nightherd.engine.execution import carry_on
+from nightherd.engine.given_up import GivenUp
 from nightherd.engine.hooks import JobHooks
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
@@ -69,6 +70,7 @@ class Shift:
         self._record = record
         self._rescue_terms = rescue_terms
         self._reports = replace(reports, on_trouble=log_trouble(workshop, reports.on_trouble))
+        self._given_up = GivenUp(self._agents, workshop, self._reports.on_trouble)
         self._rescue_every_s = rescue_every_s
         self._leaves_when_idle = leaves_when_idle
         self._running: dict[JobId, Stopper] = {}
@@ -116,6 +118,7 @@ class Shift:
             tasks.start_soon(self._look_after_others)
             tasks.start_soon(self._wake_others)
             tasks.start_soon(self._expire_sessions)
+            tasks.start_soon(self._given_up.look_after)
             async with anyio.create_task_group() as jobs:
                 await self._claim_on(jobs)
             tasks.cancel_scope.cancel()
@@ -155,7 +158,7 @@ class Shift:
         if self._running or self._has_work():
             return False
         await self._rescue()
-        return not self._has_work()
+        return not (self._given_up.is_busy or self._has_work())
 
     def _has_work(self) -> bool:
         """Whether a job waits that could be ours; asking costs a look at an index, not a transaction."""
@@ -270,12 +273,23 @@ class Shift:
             return
         for job in rescued:
             log_rescue(job, self._workshop)
+            self._given_up.add(job)
             self._reports.on_rescue(job)
 
     def _is_orphan(self, job: Job) -> bool:
         """Whether the job is ours by its row only: it could not be settled when it ended here."""
         is_mine = job.worker == self._workshop.worker and not self._is_claiming
-        return is_mine and job.id not in self._running
+        return is_mine and not self._runs(job)
+
+    def _runs(self, job: Job) -> bool:
+        """Whether it runs here: by itself, or in the place of a job above it."""
+        found: Job | None = job
+        while found is not None:
+            if found.id in self._running:
+                return True
+            above = found.parent_job_id
+            found = self._record.reader.find_job(above) if above is not None else None
+        return False
 
     def _tell_trouble(self, text: str) -> None:
         """Once, however often it is met in a row."""
