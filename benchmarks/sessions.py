@@ -1,13 +1,14 @@
 """What sessions cost as they grow: forking, looking at the end, going on, and listing many of them.
 
 A session of 10, 1,000 and 10,000 messages of a kilobyte each. A fork is made in the middle, durably, beside a
-copy of the same journal. Going on is beside a bare read of the journal, each line decoded and nothing else.
+copy of the same journal, and beside a branch in the session store of openai-agents. Going on is beside a bare read of the journal, each line decoded and nothing else.
 Minima over several rounds; the list is beside one of 1,000 sessions.
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -49,9 +50,12 @@ from nightherd.views.sessions import list_page
 
 SIZES = (10, 1_000, 10_000)
 TEXT = "x" * 1_000
-ROUNDS = 15
+ROUNDS = 25
 LISTED = (1_000, 100_000)
 FORK_BYTES = 2_048
+PEER = "openai-agents==0.24.0"
+HERE = Path(__file__).resolve().parent
+TOOLS = HERE.parent / ".tools"
 SESSION = SessionId("sess-bench000")
 JOB = JobId("job-2026-03-01-bench0")
 
@@ -154,11 +158,37 @@ async def fork_seconds(world: World) -> float:
     return best
 
 
+def peer_python() -> Path | None:
+    """A Python that has the peer, in an environment of its own; None, said out loud, when none can be had."""
+    python = TOOLS / f"bench-{PEER.replace('==', '-')}" / "bin/python"
+    uv = shutil.which("uv") or str(TOOLS / "venv/bin/uv")
+    try:
+        if not python.exists():
+            subprocess.run([uv, "venv", "-q", python.parent.parent], check=True)
+            command = [uv, "pip", "install", "-q", "--python", str(python), PEER]
+            subprocess.run(command, check=True, timeout=300)
+        subprocess.run([python, "-c", "import agents"], check=True, capture_output=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        shutil.rmtree(python.parent.parent, ignore_errors=True)
+        print(f"!! {PEER} could not be installed, so nothing is compared with it: {error}")
+        return None
+    return python
+
+
+def peer_branch(python: Path, messages: int) -> tuple[float, int]:
+    """Seconds and bytes of a branch there."""
+    command = [str(python), str(HERE / "peers/openai_branch.py"), str(messages)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    milliseconds, size = done.stdout.split()
+    return float(milliseconds) / 1e3, int(size)
+
+
 def ledger_bytes(world: World) -> int:
     return sum(path.stat().st_size for path in world.directory.ledger.iterdir())
 
 
 def report_forks(worlds: list[World], root: Path) -> None:
+    python = peer_python()
     for world in worlds:
         before = ledger_bytes(world)
         ours = anyio.run(fork_seconds, world)
@@ -173,6 +203,13 @@ def report_forks(worlds: list[World], root: Path) -> None:
             f"fork at message {world.messages // 2:,} of {world.messages:,}: {ours * 1e3:.2f} ms (limit 2 ms)"
         )
         print(f"copy of a journal of {world.messages:,}: {copy * 1e3:.2f} ms")
+        if python is not None:
+            theirs, size = peer_branch(python, world.messages)
+            print(f"a branch in openai-agents takes {theirs * 1e3:.2f} ms and {size:,} bytes")
+            ratio = theirs / ours
+            print(
+                f"branch in openai-agents against a fork, {world.messages:,} messages: {ratio:.1f}x"
+            )
 
 
 def report_reading(world: World) -> None:
