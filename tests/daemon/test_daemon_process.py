@@ -19,6 +19,7 @@ from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.mirror.fleet_state import FleetState, read_fleet_state
 from nightherd.model.ids import JobId
 from nightherd.model.job import JobStatus
+from nightherd.web.socket_file import connect
 from nightherd.wiring import open_reader, open_workshop
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -214,9 +215,7 @@ def test_the_api_answers_on_the_socket(make_pasture: MakePasture) -> None:
     pasture = make_pasture(QUIET)
     trial = pasture.daemon()
 
-    with socket.socket(socket.AF_UNIX) as channel:
-        channel.settimeout(60)
-        channel.connect(str(pasture.state / SOCKET))
+    with connect(pasture.state / SOCKET, timeout_s=90) as channel:
         channel.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         answer = b"".join(iter(lambda: channel.recv(65536), b""))
     trial.send(signal.SIGTERM)

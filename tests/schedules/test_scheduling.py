@@ -262,6 +262,42 @@ def test_one_broken_schedule_does_not_hold_up_the_others() -> None:
     assert stall.state("broken").last_error == slot.reason
 
 
+def test_a_schedule_that_cannot_even_be_planned_is_left_out_and_told() -> None:
+    lost = replace(HOURLY, name="lost", rule=Cron(expression="0 * * * *", timezone="No/Where"))
+    stall = Stall(fleet(lost, HOURLY))
+    stall.look()
+    stall.look(after=HOUR)
+
+    assert len(stall.slots("coder/hourly")) == 1
+    assert any(line.startswith("coder/lost is left out: ") for line in stall.told)
+
+
+def test_scheduling_goes_on_after_what_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    stall = Stall()
+    apply, troubles = stall.bench.store.apply, iter([OSError("odd"), StateError("full")])
+
+    async def odd(changes: Sequence[Change]) -> Sequence[Answer]:
+        for error in troubles:
+            raise error
+        stall.scheduler.wake()
+        return await apply(changes)
+
+    monkeypatch.setattr(stall.bench.store, "apply", odd)
+
+    async def run() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stall.scheduler.run)
+            while not stall.bench.reader.list_schedules("coder"):
+                stall.scheduler.wake()
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+
+    anyio.run(run)
+
+    assert stall.told == ["scheduling: OSError: odd", "full"]
+    assert stall.state().next_run_at == NOON
+
+
 def test_a_new_fleet_is_taken_in_while_it_runs() -> None:
     stall = Stall()
     stall.look()

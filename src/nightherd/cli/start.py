@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -73,7 +75,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         environ=invocation.environ,
         worker=_worker_reports(screen),
         schedules=_scheduling_reports(screen),
-        tell=lambda text: screen.say(neutralise(text)),
+        tell=partial(_say, screen),
         agents=agents,
     )
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
@@ -173,7 +175,7 @@ def _worker_reports(screen: Screen) -> WorkerReports:
         on_event=nothing,
         on_end=lambda job: tell("ended", job),
         on_rescue=lambda job: tell("rescued", job),
-        on_trouble=lambda text: screen.say(neutralise(text)),
+        on_trouble=partial(_say, screen),
     )
 
 
@@ -190,21 +192,24 @@ def _scheduling_reports(screen: Screen) -> SchedulingReports:
             return
         _line(screen, f"skipped {schedule}: {neutralise(reason)}")
 
-    return SchedulingReports(
-        on_fire=fired, on_skip=skipped, on_trouble=lambda text: screen.say(neutralise(text))
-    )
+    return SchedulingReports(on_fire=fired, on_skip=skipped, on_trouble=partial(_say, screen))
+
+
+def _say(screen: Screen, text: str) -> None:
+    with suppress(OSError):  # a terminal that is gone is no reason to end
+        screen.say(neutralise(text))
 
 
 def _document(screen: Screen, data: dict[str, object]) -> None:
     try:
         screen.document("happening", data, system_clock().now())
-    except BrokenPipeError:
-        abandon_output()  # nobody listens any more; the fleet goes on
+    except OSError:
+        abandon_output()  # nobody listens any more, or the terminal is gone; the fleet goes on
 
 
 def _line(screen: Screen, text: str) -> None:
     try:
         screen.show(text)
         screen.flush()
-    except BrokenPipeError:
+    except OSError:
         abandon_output()

@@ -24,7 +24,13 @@ from nightherd.model.change import Answer, Applied, FireSlot, Refused, SubmitJob
 from nightherd.model.due import Due, review, spread
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
-from nightherd.model.schedule import ScheduleOverride, Slot, SlotOutcome, slot_id
+from nightherd.model.schedule import (
+    ScheduleOverride,
+    ScheduleState,
+    Slot,
+    SlotOutcome,
+    slot_id,
+)
 from nightherd.model.schedule_rule import CatchUp
 
 LOOK_S = 1.0
@@ -109,6 +115,9 @@ class Scheduler:
                 # A full disk, say: nothing is lost, the slots are still due when it is better.
                 self._tell_trouble(error.message)
                 wait_s = LOOK_S
+            except Exception as error:  # noqa: BLE001 (an edge: schedules go on while the process does)
+                self._tell_trouble(f"scheduling: {type(error).__name__}: {error}")
+                wait_s = LOOK_S
             with anyio.move_on_after(wait_s):
                 await self._woken.wait()
             self._woken = anyio.Event()
@@ -158,12 +167,23 @@ class Scheduler:
         self._stale -= set(wanted if only is None else only)
         for begin in range(0, len(wanted), TOGETHER):
             keys = wanted[begin : begin + TOGETHER]
-            await self._record([plan(found[key], states.get(key), now, reader) for key in keys])
+            plans = (self._plan_one(found[key], states.get(key), now) for key in keys)
+            await self._record([one for one in plans if one is not None])
             await checkpoint()  # a large fleet must not hold up what else runs here
         if self._keeps_all and only is None:
             gone = [state for key, state in states.items() if key not in found]
             retired = [retire(state, overrides.get(state.id)) for state in gone]
             await self._workshop.state.apply([one for one in retired if one is not None])
+
+    def _plan_one(self, entry: Entry, state: ScheduleState | None, now: datetime) -> Plan | None:
+        """The schedule's next slot; None, and told, for one that something is wrong with."""
+        try:
+            return plan(entry, state, now, self._workshop.reader)
+        except NightherdError:
+            raise
+        except Exception as error:  # noqa: BLE001 (an edge: one schedule takes no other with it)
+            self._reports.on_trouble(f"{entry.id} is left out: {type(error).__name__}: {error}")
+            return None
 
     async def _record(self, plans: Sequence[Plan]) -> None:
         changes = [one.change for one in plans if one.change is not None]
@@ -189,7 +209,7 @@ class Scheduler:
         due = list(self._take_due(now))
         for begin in range(0, len(due), TOGETHER):
             batch = due[begin : begin + TOGETHER]
-            firings = [firing for entry in batch for firing in self._firings(entry, now)]
+            firings = [firing for entry in batch for firing in self._firings_of(entry, now)]
             try:
                 await self._apply(firings, now)
             except BaseException:
@@ -208,6 +228,17 @@ class Scheduler:
             if due.runs_at <= now:
                 taken.add(key)
                 yield entry
+
+    def _firings_of(self, entry: Entry, now: datetime) -> list[_Firing]:
+        """What is due of a schedule; nothing, and told, for one that something is wrong with."""
+        try:
+            return list(self._firings(entry, now))
+        except NightherdError:
+            raise
+        except Exception as error:  # noqa: BLE001 (an edge, as above)
+            self._reports.on_trouble(f"{entry.id} is left out: {type(error).__name__}: {error}")
+            self._due.pop(entry.id, None)
+            return []
 
     def _firings(self, entry: Entry, now: datetime) -> Iterator[_Firing]:
         due, rule = self._due[entry.id], entry.rule
