@@ -42,6 +42,7 @@ from nightherd.config.schema.script import (
     SayStep,
     ScriptUsage,
     SleepStep,
+    SpawnStep,
     ThinkStep,
     UsageStep,
     WriteInput,
@@ -181,6 +182,8 @@ def resolve_step(step: AnyStep) -> Step:
             return Think(step.think)
         case BashStep() | ReadStep() | WriteStep() | EditStep() | GlobStep() | GrepStep():
             return UseTool(step.tool, tool_input(step))
+        case SpawnStep():
+            return UseTool(step.tool, {"agent": step.input.agent, "prompt": step.input.prompt})
         case McpStep():
             return UseTool(step.tool, step.input)
         case SleepStep():

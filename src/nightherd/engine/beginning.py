@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from nightherd.engine.fork_notice import with_notice
 from nightherd.engine.recorder import Recorder
+from nightherd.engine.spawning import children_of_calls
 from nightherd.engine.submit import values_of
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent
@@ -65,7 +66,9 @@ def begin(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> 
             past.add(event)
     before = recorder.tally = replace(past.tally, outcome=None)
     if not is_first:
-        _tell_return(recorder, job, was_suspended=past.was_suspended)
+        found = children_of_calls(job, recorder.tally.open_calls, workshop)
+        joined = frozenset(call for _, call in found)
+        _tell_return(recorder, job, was_suspended=past.was_suspended, besides=joined)
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
     if before.messages == 0:
@@ -103,10 +106,10 @@ class _Past:
                 pass
 
 
-def close_open_calls(recorder: Recorder) -> None:
-    """A call that was cut off is answered, and never made again (INV-ONCE)."""
+def close_open_calls(recorder: Recorder, *, besides: frozenset[str] = frozenset()) -> None:
+    """A call that was cut off is answered, and never made again (INV-ONCE). Of `besides` others know more."""
     turn = recorder.tally.turns + 1
-    for call in sorted(recorder.tally.open_calls):
+    for call in sorted(recorder.tally.open_calls - besides):
         recorder.record(
             ToolResultEvent(
                 tool_use_id=call or None,
@@ -123,14 +126,16 @@ def _ask(recorder: Recorder, text: str) -> None:
     recorder.record(SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text, end=True))
 
 
-def _tell_return(recorder: Recorder, job: Job, *, was_suspended: bool) -> None:
+def _tell_return(
+    recorder: Recorder, job: Job, *, was_suspended: bool, besides: frozenset[str]
+) -> None:
     """Why there is another execution, and the end of what the last one left open."""
     if was_suspended:
         recorder.record(describe(Resumed(reason="suspended", after_seq=recorder.last_seq)))
     else:
         lost = generate_execution_id(job.id, job.epoch - 1)
         recorder.record(describe(Recovered(lost_execution=lost, reason="its worker is gone")))
-    close_open_calls(recorder)
+    close_open_calls(recorder, besides=besides)
 
 
 def request_for(

@@ -15,7 +15,13 @@ from typing import Any
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    ToolResultEvent,
+    ToolUseEvent,
+)
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.limits import (
     Hit,
@@ -93,6 +99,9 @@ class Guard:
         self._earlier = earlier_running(job, workshop)
         self._asks = agent.runtime in ASKING
         self._recorder = recorder
+        self._job = job
+        self._reader = workshop.reader
+        self.has_children = job.epoch > 1 and bool(workshop.reader.jobs_of_parent(job.id))
 
     @property
     def running(self) -> timedelta:
@@ -102,7 +111,8 @@ class Guard:
     @property
     def used(self) -> Used:
         """What the job has used so far."""
-        return used_by(self._recorder.tally, self.running)
+        own = used_by(self._recorder.tally, self.running)
+        return own + self._reader.used_below(self._job.id) if self.has_children else own
 
     def before_start(self) -> Hit | None:
         """The limit that leaves nothing to begin with."""
@@ -116,6 +126,11 @@ class Guard:
                 return decide(self.used, self._limits, has_more=is_boundary)
             case ToolUseEvent() | AssistantEvent(partial=None | False, end=False):
                 return decide(self.used, self._limits, has_more=False)
+            case ErrorEvent(code=ExitReason.LIMIT) if self._limits.spend is not None:
+                # The runtime stopped by itself where it was told to (`spend_left`), to the last rounding.
+                used = self.used
+                at_least = replace(used, spend=max(used.spend, self._limits.spend))
+                return decide(at_least, self._limits, has_more=True)
             case _:
                 return None  # what comes next may be the end, which is never taken from a job
 
@@ -132,6 +147,11 @@ class Guard:
             return hit
         ahead = decide(used + asked, limits, has_more=False)
         return None if ahead is None else replace(ahead, is_ahead=True)
+
+    def spend_left(self) -> int | None:
+        """Micro-dollars it may still spend."""
+        limit = self._limits.spend
+        return None if limit is None else max(0, limit - self.used.spend)
 
     def time_left(self) -> timedelta | None:
         """How long it may still run."""

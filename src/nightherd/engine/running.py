@@ -130,7 +130,13 @@ class Running:
     async def _run(self, request: RuntimeRequest) -> Stop | None:
         """One run; why it was stopped from outside, or None when it came to its own end."""
         runtime = self.workshop.runtimes(request.agent.runtime)
-        request = replace(request, at=self.watch.at, may_spend=self.watch.may_spend)
+        request = replace(
+            request,
+            at=self.watch.at,
+            may_spend=self.watch.may_spend,
+            spawn=self.watch.spawn,
+            spend_left=self.watch.spend_left(),
+        )
         try:
             async with aclosing(runtime.execute(request)) as events:
                 async for event in events:

@@ -16,6 +16,7 @@ from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_s
 from nightherd.engine.limit_answers import answer_changes
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
+from nightherd.engine.spawning import Nursery
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
@@ -23,6 +24,7 @@ from nightherd.model.event import Event
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.limits import Hit, Used, suspension_of
 from nightherd.model.outcome import Tally
+from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.model.spending import next_day
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger_point import TriggerPoint
@@ -40,6 +42,9 @@ class Watch(Protocol):
     async def before_start(self) -> Stop | None:
         """Asked once, when the journal is open and before the runtime runs."""
 
+    def spend_left(self) -> int | None:
+        """Micro-dollars the run may spend (`RuntimeRequest.spend_left`); None for no end."""
+
     def time_left(self) -> float | None:
         """Seconds after which the run is to be stopped, asked once before it starts; None for no end."""
 
@@ -54,6 +59,9 @@ class Watch(Protocol):
 
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         """Asked by the runtime before it asks a model, with the worst case (`RuntimeRequest.may_spend`)."""
+
+    async def spawn(self, call: SpawnCall) -> SpawnResult:
+        """Asked by the runtime to have another agent do a part of the work (`RuntimeRequest.spawn`)."""
 
     async def closing(self, end: Stop) -> Sequence[Change]:
         """Asked once, after the run and before the journal's last line.
@@ -71,9 +79,15 @@ class QuietWatch:
     stopped: Stop | None = None
 
     def __init__(
-        self, job: Job, bookmarks: Bookmarks, recorder: Recorder, workshop: Workshop
+        self,
+        job: Job,
+        nursery: Nursery,
+        bookmarks: Bookmarks,
+        recorder: Recorder,
+        workshop: Workshop,
     ) -> None:
         self._job = job
+        self._nursery = nursery
         self._recorder = recorder
         self._bookmarks = bookmarks
         self._workshop = workshop
@@ -81,6 +95,14 @@ class QuietWatch:
         self._begun = workshop.clock.monotonic()
 
     async def before_start(self) -> Stop | None:
+        if self._job.epoch > 1:
+            await self._nursery.rejoin()
+        return None
+
+    async def spawn(self, call: SpawnCall) -> SpawnResult:
+        return await self._nursery.spawn(call)
+
+    def spend_left(self) -> int | None:
         return None
 
     def time_left(self) -> float | None:
@@ -107,6 +129,7 @@ class QuietWatch:
 
     async def settled(self, job: Job) -> None:
         if job.status is not JobStatus.COMPLETED:
+            await self._nursery.leave(job)
             await write_state(job.id, self._workshop)
 
 
@@ -117,6 +140,7 @@ class CloseWatch:
         self,
         job: Job,
         agent: Agent,
+        nursery: Nursery,
         guard: Guard,
         purse: Purse,
         bookmarks: Bookmarks,
@@ -131,13 +155,19 @@ class CloseWatch:
         self._purse = purse
         self._is_shared = purse.is_shared
         self._clock = workshop.clock
+        self._nursery = nursery
         self._guard = guard
         self._bookmarks = bookmarks
         self._asks = agent.runtime in ASKING
 
     async def before_start(self) -> Stop | None:
+        if self._job.epoch > 1:
+            await self._nursery.rejoin()
         hit = self._guard.before_start()
         return self._stop(hit if hit is not None else await self._count(Used()))
+
+    def spend_left(self) -> int | None:
+        return self._guard.spend_left()
 
     def time_left(self) -> float | None:
         left = self._guard.time_left()
@@ -164,6 +194,12 @@ class CloseWatch:
                 hit = await self._count(Used())
         return self._stop(hit)
 
+    async def spawn(self, call: SpawnCall) -> SpawnResult:
+        result = await self._nursery.spawn(call)
+        self._guard.has_children = True
+        self.stopped = self.stopped or self._nursery.stop
+        return result
+
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         hit = self._guard.before_turn(microusd, tokens)
         if hit is None:
@@ -181,6 +217,7 @@ class CloseWatch:
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
     async def settled(self, job: Job) -> None:
+        await self._nursery.leave(job)
         await write_state(job.id, self._workshop)
 
     async def _count(self, asked: Used) -> Hit | None:
@@ -205,10 +242,11 @@ def make_watch(
     """
     limits = job_limits(agent, texts.overrides)
     bookmarks = Bookmarks(job, agent, limits, recorder, workshop)
+    nursery = Nursery(job, agent, texts, limits, recorder, workshop)
     is_native = agent.runtime is RuntimeName.NATIVE
     purse = Purse(job, agent, texts, recorder, workshop)
     is_free = limits.is_empty and not purse.is_shared
     if is_free and not is_native and not workshop.persistence.is_project:
-        return QuietWatch(job, bookmarks, recorder, workshop)
+        return QuietWatch(job, nursery, bookmarks, recorder, workshop)
     guard = Guard(job, agent, limits, recorder, workshop)
-    return CloseWatch(job, agent, guard, purse, bookmarks, recorder, workshop)
+    return CloseWatch(job, agent, nursery, guard, purse, bookmarks, recorder, workshop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -94,6 +94,10 @@ class Workshop:
     """What all jobs together may use, ever and in a day."""
     persistence: Persistence = DEFAULT_PERSISTENCE
     """When bookmarks are put, and how state is written for others to read."""
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    """Those that jobs may have others do work by."""
+    run_job: Callable[..., Awaitable[Job]] | None = None
+    """Takes a job that waits, runs it and settles it, as `engine.execution.execute` does."""
     threads: ThreadFiles | None = None
     """Where jobs are written as one document each; None for nowhere."""
     retry: RetryPolicy = PATIENT

@@ -39,6 +39,8 @@ def overridden(agent: Agent, kept: Mapping[str, Any]) -> Agent:
         agent = replace(agent, model=str(kept["model"]))
     if kept.get("max_turns") is not None:
         agent = replace(agent, max_turns=int(kept["max_turns"]))
+    if kept.get("required_caps") is not None:
+        agent = replace(agent, required_caps=tuple(map(str, kept["required_caps"])))
     if kept.get("job_timeout") is not None:
         agent = replace(agent, job_timeout=parse_duration(str(kept["job_timeout"])))
     return agent

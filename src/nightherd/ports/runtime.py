@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from nightherd.model.spawn import SpawnResult
+
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.event import Event
     from nightherd.model.ids import ExecutionId, JobId
     from nightherd.model.mcp import InjectedMcpServerDef
+    from nightherd.model.spawn import SpawnCall
     from nightherd.model.suspension import Suspension
     from nightherd.model.trigger_point import TriggerPoint
 
@@ -23,6 +26,11 @@ def no_history() -> Iterator[Event]:
 
 async def nothing_at(point: TriggerPoint) -> None:
     """Nobody wants to know where the run is."""
+
+
+async def no_children(call: SpawnCall) -> SpawnResult:
+    """Nobody else does anything."""
+    return SpawnResult(success=False, error="no jobs can be made from here")
 
 
 async def no_limit(microusd: int, tokens: int) -> Suspension | None:
@@ -71,6 +79,10 @@ class RuntimeRequest:
     """Told where the run is, and done with it before the run goes on."""
     may_spend: Callable[[int, int], Awaitable[Suspension | None]] = no_limit
     """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
+    spend_left: int | None = None
+    """Micro-dollars left for the job, for a runtime that cannot ask before it spends; None for no end."""
+    spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
+    """Has another agent do a part of the work, and comes back when that is done."""
 
 
 class Runtime(Protocol):

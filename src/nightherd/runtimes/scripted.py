@@ -24,6 +24,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.permission import Denied as Refused
 from nightherd.model.permission import decide, is_offered, permissions_of
+from nightherd.model.spawn import TOOL, may_spawn
 from nightherd.model.system import Complete, Denied, Init
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import RuntimeRequest
@@ -31,6 +32,7 @@ from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
+from nightherd.runtimes.tools.spawn import Spawn
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import standard_tools
 from nightherd.runtimes.turn import PlannedTurn, failing_turn, plan_turn
@@ -119,7 +121,7 @@ class _Run:
     ) -> None:
         self._keepers = keepers
         self._request = request
-        self._tools = tools
+        self._tools = {**tools, TOOL: Spawn()} if may_spawn(request.agent) else tools
         self._grace = grace
         self._marks = {
             EXECUTION_MARK: request.execution,
@@ -217,6 +219,7 @@ class _Run:
             keepers=self._keepers,
             # Where its files are was part of the question whether the call may be made.
             more_directories=(Path("/"),),
+            spawn=self._request.spawn,
         )
         return await tool.run(use.input, context)
 

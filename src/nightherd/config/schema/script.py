@@ -25,8 +25,8 @@ from nightherd.model.mcp import PREFIX as MCP_PREFIX
 from nightherd.model.money import MicroUsd
 
 VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "repeat")
-TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep")
-ToolName = Literal["Bash", "Read", "Write", "Edit", "Glob", "Grep"]
+TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn")
+ToolName = Literal["Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn"]
 
 
 class BashInput(Model):
@@ -81,6 +81,13 @@ class GrepInput(Model):
     )
 
 
+class SpawnInput(Model):
+    """What Spawn takes."""
+
+    agent: Filling = Field(description="Agent to ask.")
+    prompt: Filling = Field(description="What to ask of it.")
+
+
 class SayStep(Model):
     """Answer with a text."""
 
@@ -133,6 +140,13 @@ class GrepStep(Model):
 
     tool: Literal["Grep"] = Field(description="Find lines in files.")
     input: GrepInput = Field(description="What to find.")
+
+
+class SpawnStep(Model):
+    """Have another agent do something."""
+
+    tool: Literal["Spawn"] = Field(description="Have another agent do something.")
+    input: SpawnInput = Field(description="Who, and what.")
 
 
 class McpStep(Model):
@@ -240,6 +254,7 @@ AnyStep = Annotated[
     | Annotated[EditStep, Tag("(Edit)")]
     | Annotated[GlobStep, Tag("(Glob)")]
     | Annotated[GrepStep, Tag("(Grep)")]
+    | Annotated[SpawnStep, Tag("(Spawn)")]
     | Annotated[McpStep, Tag("(mcp)")]
     | Annotated[SleepStep, Tag("(sleep)")]
     | Annotated[UsageStep, Tag("(usage)")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from nightherd.model.spawn import SpawnCall, SpawnResult
+from nightherd.ports.runtime import no_children
 from nightherd.runtimes.keeper.keepers import Keepers
 
 
@@ -27,6 +29,8 @@ class ToolContext:
     """How long a process that is told to stop may take before it is killed."""
     keepers: Keepers = field(default_factory=Keepers)
     """The run's: what a call leaves in the background goes on until they are stopped."""
+    spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
+    """Has another agent do a part of the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

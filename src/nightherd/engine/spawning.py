@@ -1,0 +1,236 @@
+"""Child jobs: a job has another agent do a part of its work, and waits for it, over any number of restarts.
+
+A child is a job like any other, made once for each call. It runs in its parent's place, so that it waits
+for no room that its parent holds; it may use no more than every job above it has left, and is held to no
+more than they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from nightherd.engine.budgets import WITHIN
+from nightherd.engine.limits import Stop, stop_of
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.stopper import Stopper
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, NightherdError, NotYetError, RefusedError
+from nightherd.model.agent import Agent
+from nightherd.model.capability import covers_spawn
+from nightherd.model.change import CancelJob
+from nightherd.model.event import ToolResultEvent
+from nightherd.model.ids import JobId
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
+from nightherd.model.limits import Hit, LimitName, Limits, Scope, limits_document
+from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
+from nightherd.model.spending import CountUsage
+from nightherd.model.trigger import TriggerType
+
+LOOK_EVERY_S = 0.1
+CAPS = "required_caps"
+"""Where a child keeps what it is held to."""
+
+RunJob = Callable[..., Awaitable[Job]]
+
+
+class Nursery:
+    """The children of one execution."""
+
+    def __init__(
+        self,
+        job: Job,
+        agent: Agent,
+        texts: JobTexts,
+        limits: Limits,
+        recorder: Recorder,
+        workshop: Workshop,
+    ) -> None:
+        self.stop: Stop | None = None
+        self._job = job
+        self._agent = agent
+        self._limits = limits
+        self._recorder = recorder
+        self._workshop = workshop
+        kept = texts.overrides.get(WITHIN)
+        self._above: tuple[Mapping[str, Any], ...] = tuple(kept) if kept else ()
+
+    async def spawn(self, call: SpawnCall) -> SpawnResult:
+        """Have it done, and wait for it; a call that was made before is waited for, not made again."""
+        key = spawn_key(self._job.id, call.call_id)
+        known = next(
+            (
+                one
+                for one in self._workshop.reader.jobs_of_parent(self._job.id)
+                if one.dedupe_key == key
+            ),
+            None,
+        )
+        if known is not None:
+            return await self._result(known.id)
+        agent = self._workshop.agents.get(call.agent)
+        if agent is None:
+            return SpawnResult(success=False, error=f"the fleet has no agent {call.agent!r}")
+        if not covers_spawn(self._agent.required_caps, call.agent):
+            return SpawnResult(success=False, error=f"it may not have jobs done by {call.agent!r}")
+        hit = self._beyond()
+        if hit is not None:
+            self.stop = stop_of(hit)
+            return SpawnResult(success=False, error=f"{hit.code}: {hit.current} of {hit.maximum}")
+        await self._count()
+        try:
+            made = await submit(self._request(agent, call, key), self._workshop)
+        except NightherdError as error:
+            return SpawnResult(success=False, error=error.message)
+        return await self._result(made.job.id)
+
+    async def rejoin(self) -> None:
+        """Wait for the children of calls that were cut off, and answer them."""
+        for job_id, call in children_of_calls(
+            self._job, self._recorder.tally.open_calls, self._workshop
+        ):
+            found = await self._result(job_id)
+            self._recorder.record(
+                ToolResultEvent(
+                    tool_use_id=call,
+                    result=found.answer,
+                    success=found.success,
+                    error=found.error,
+                    turn=self._recorder.tally.turns + 1,
+                    index=0,
+                    end=True,
+                )
+            )
+
+    async def leave(self, job: Job) -> None:
+        """A job that is over needs its children no more: they are cancelled, and theirs."""
+        if job.is_terminal and job.status is not JobStatus.COMPLETED:
+            await cancel_below(job.id, self._workshop)
+
+    def _request(self, agent: Agent, call: SpawnCall, key: str) -> SubmitRequest:
+        own = {"job": self._job.id, "limits": limits_document(self._limits)}
+        overrides: dict[str, Any] = {WITHIN: [*self._above, own]}
+        caps = narrowed(self._agent.required_caps, agent.required_caps)
+        if caps is not None:
+            overrides[CAPS] = list(caps)
+        return SubmitRequest(
+            agent=agent,
+            prompt=call.prompt,
+            trigger_type=TriggerType.SPAWNED,
+            trigger_id=self._job.id,
+            parent_job_id=self._job.id,
+            dedupe_key=key,
+            overrides=overrides,
+            priority=self._job.priority,
+        )
+
+    def _beyond(self) -> Hit | None:
+        """The limit of children, its own or of a job above, that one more would go beyond."""
+        own = {"job": self._job.id, "limits": limits_document(self._limits)}
+        for level, above in enumerate(reversed([*self._above, own]), start=1):
+            limits, root = above["limits"], JobId(str(above["job"]))
+            scope = Scope.JOB if root == self._job.id else Scope.PARENT
+            depth, spawns = limits.get("depth"), limits.get("spawns")
+            if depth is not None and level > int(depth):
+                return self._hit(LimitName.DEPTH, scope, level, int(depth))
+            made = self._workshop.reader.used_below(root).spawns + 1
+            if spawns is not None and made > int(spawns):
+                return self._hit(LimitName.SPAWNS, scope, made, int(spawns))
+        return None
+
+    def _hit(self, name: LimitName, scope: Scope, current: int, maximum: int) -> Hit:
+        outcome = self._limits.outcome(name)
+        return Hit(name=name, scope=scope, current=current, maximum=maximum, outcome=outcome)
+
+    async def _count(self) -> None:
+        """What the job has used itself is on its row before a child looks at what is left."""
+        change = CountUsage(
+            job_id=self._job.id,
+            epoch=self._job.epoch,
+            at=self._workshop.clock.now(),
+            total=self._recorder.tally.totals,
+            last_seq=self._recorder.last_seq,
+        )
+        await self._workshop.state.apply([change])
+
+    async def _result(self, job_id: JobId) -> SpawnResult:
+        job = await self._joined(job_id)
+        texts = self._workshop.reader.find_texts(job_id)
+        answer = (texts.summary if texts is not None else None) or job.summary
+        if job.status is JobStatus.COMPLETED:
+            return SpawnResult(success=True, answer=answer, job_id=job_id)
+        why = f": {job.error}" if job.error else ""
+        error = f"job {job_id} of {job.agent} is {job.status.value}{why}"
+        return SpawnResult(success=False, answer=answer, error=error, job_id=job_id)
+
+    async def _joined(self, job_id: JobId) -> Job:
+        """The child once it is over; it is run here unless another worker has it."""
+        while True:
+            job = self._workshop.reader.find_job(job_id)
+            if job is None:
+                raise NightherdError(f"there is no job {job_id}")
+            if job.is_terminal:
+                return job
+            if job.status is JobStatus.PENDING:
+                await self._run(job)
+            await anyio.sleep(LOOK_EVERY_S)
+
+    async def _run(self, job: Job) -> None:
+        agent, run = self._workshop.agents.get(job.agent), self._workshop.run_job
+        if agent is None or run is None or not self._workshop.can_run(agent.runtime):
+            return
+        # In its parent's place: it takes no room that others could have.
+        free = replace(agent, max_concurrent=1_000_000)
+        workshop = replace(self._workshop, fleet_limit=None)
+        stopper = Stopper()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_hand_over_when_cancelled, stopper)
+            tasks.start_soon(_stop_when_wished, job.id, stopper, workshop)
+            with anyio.CancelScope(shield=True):
+                try:
+                    await run(job.id, free, workshop, on_event=lambda event: None, stopper=stopper)
+                except (NotYetError, RefusedError, FencedError):
+                    pass  # its session is busy, or another worker has it
+            tasks.cancel_scope.cancel()
+
+
+async def _hand_over_when_cancelled(stopper: Stopper) -> None:
+    """A parent that stops gives its child back; whether the child ends too is decided when the parent has."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        stopper.hand_over()
+
+
+async def _stop_when_wished(job_id: JobId, stopper: Stopper, workshop: Workshop) -> None:
+    """Somebody may want to end the child alone."""
+    while True:
+        await anyio.sleep(5 * LOOK_EVERY_S)
+        job = workshop.reader.find_job(job_id)
+        if job is not None and job.cancel_requested_at is not None:
+            stopper.stop(ExitReason.CANCELLED)
+            return
+
+
+def children_of_calls(
+    job: Job, calls: frozenset[str], workshop: Workshop
+) -> Iterator[tuple[JobId, str]]:
+    """The children that these calls of the job have made, each with its call."""
+    if not calls:
+        return
+    keys = {spawn_key(job.id, call): call for call in sorted(calls)}
+    for child in workshop.reader.jobs_of_parent(job.id):
+        if child.dedupe_key in keys:
+            yield child.id, keys[child.dedupe_key]
+
+
+async def cancel_below(job_id: JobId, workshop: Workshop) -> None:
+    """Cancel every job below that is not over: at once where it waits; where it runs, its owner sees to it."""
+    for child in workshop.reader.jobs_of_parent(job_id):
+        if not child.is_terminal:
+            await workshop.state.apply([CancelJob(job_id=child.id, at=workshop.clock.now())])
+        await cancel_below(child.id, workshop)
