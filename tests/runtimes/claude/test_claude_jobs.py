@@ -30,6 +30,10 @@ agents:
   - name: helper
     permission_mode: bypassPermissions
     working_directory: work
+  - name: saver
+    permission_mode: bypassPermissions
+    working_directory: work
+    limits: {{spend: 0.02}}
   - name: keeper
     session: {{mode: persistent}}
     working_directory: work
@@ -134,6 +138,30 @@ def test_failure_of_the_api_fails_the_job(stage: ClaudeStage) -> None:
 
     assert done.returncode != 0
     assert (job["status"], job["error"]["code"]) == ("failed", "auth_failed")
+
+
+@pytest.mark.timeout(240)
+def test_job_waits_when_its_money_is_spent_and_goes_on_when_there_is_more(
+    stage: ClaudeStage,
+) -> None:
+    dear = Tokens(input=1000, output=1000)
+    more = Say(text="more", calls=(Call("Bash", {"command": "echo x >> times"}),), tokens=dear)
+    with MessagesApi(more, more, Say(text="All done.")) as api:
+        herd = Herd(stage, api)
+        waiting = herd.nightherd("run", "saver", "-p", "make it")
+        job = herd.job()
+        asked = len(api.asked)
+        resumed = herd.nightherd("jobs", "resume", job["id"], "--raise", "spend=5")
+        done = herd.job()
+
+    assert waiting.returncode == 6, waiting.stderr
+    assert (job["status"], job["suspend_reason"]) == ("suspended", "limit")
+    assert job["cost_usd"] > 0.02
+    # Claude looks after each turn, so the last one may go beyond; there is none after it.
+    assert asked == 1
+    assert resumed.returncode == 0, resumed.stderr
+    assert (done["id"], done["status"]) == (job["id"], "completed")
+    assert api.asked[-1].texts.count("make it") == 1
 
 
 def kill_claude(stage: ClaudeStage) -> None:

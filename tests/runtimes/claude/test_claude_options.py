@@ -12,6 +12,7 @@ import pytest
 from nightherd.config.load import load_fleet
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.money import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch
 from nightherd.runtimes.claude.opening import Opening, opening_of
@@ -174,6 +175,27 @@ def test_what_a_claude_agent_brings_along_is_passed_on(tmp_path: Path) -> None:
             }
         },
     }
+
+
+def test_what_is_left_for_the_job_is_what_claude_may_spend() -> None:
+    agent = Agent(
+        name="a",
+        runtime=RuntimeName.CLI,
+        working_directory="/w",
+        max_budget_microusd=MicroUsd(2_000_000),
+    )
+    launches = [
+        launch_of(replace(request(spend_left=left), agent=agent), Opening(text="go"), program="c")
+        for left in (None, 1_250_000, 0)
+    ]
+
+    assert [
+        [word for word in launch.arguments(FILES) if "budget" in word] for launch in launches
+    ] == [
+        ["--max-budget-usd=2.000000"],
+        ["--max-budget-usd=1.250000"],
+        ["--max-budget-usd=0.000001"],
+    ]
 
 
 def test_fork_leaves_the_session_it_comes_from_alone() -> None:

@@ -51,7 +51,13 @@ def launch_of(
         directory=agent.working_directory,
         execution=request.execution,
         options=(
-            *options_of(agent, opening, turns_left=turns_left, injected=request.injected_servers),
+            *options_of(
+                agent,
+                opening,
+                turns_left=turns_left,
+                spend_left=request.spend_left,
+                injected=request.injected_servers,
+            ),
             *mcp_options(agent, injected or {}),
             *more_options,
         ),
@@ -67,7 +73,8 @@ def options_of(
     agent: Agent,
     opening: Opening,
     *,
-    turns_left: int | None,
+    turns_left: int | None = None,
+    spend_left: int | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
 ) -> tuple[Option, ...]:
     """Everything the agent is told, and in which session."""
@@ -75,6 +82,7 @@ def options_of(
         *STREAMING,
         *_session_options(opening),
         *_model_options(agent, turns_left),
+        *_budget_options(agent, spend_left),
         *_tool_options(agent, injected),
         *_helper_options(agent),
         *_place_options(agent),
@@ -101,8 +109,13 @@ def _model_options(agent: Agent, turns_left: int | None) -> Iterator[Option]:
         yield Option("system-prompt-file", InFile("system-prompt", agent.system_prompt))
     if turns_left is not None:
         yield Option("max-turns", str(turns_left))
-    if agent.max_budget_microusd is not None:
-        yield Option("max-budget-usd", _dollars(agent.max_budget_microusd))
+
+
+def _budget_options(agent: Agent, spend_left: int | None) -> Iterator[Option]:
+    """Claude counts what this process spends, after every turn."""
+    budget = agent.max_budget_microusd if spend_left is None else spend_left
+    if budget is not None:
+        yield Option("max-budget-usd", _dollars(max(budget, 1)))
 
 
 def _tool_options(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> Iterator[Option]:
