@@ -24,6 +24,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import SuspendReason
 from nightherd.model.secret import find_secrets
+from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import Complete, Context, Init
 from nightherd.model.trigger_point import TriggerPoint
@@ -416,6 +417,26 @@ def test_a_result_belongs_to_the_turn_of_its_call(stage: NativeStage) -> None:
 
     lines = of_type(events, ToolUseEvent, ToolResultEvent)
     assert [line.turn for line in lines] == [5, 5, 6, 6]
+
+
+def test_an_agent_that_may_has_others_do_a_part_of_its_work(stage: NativeStage) -> None:
+    asked: list[SpawnCall] = []
+
+    async def spawn(call: SpawnCall) -> SpawnResult:
+        asked.append(call)
+        return SpawnResult(success=True, answer="It is green.")
+
+    model = Replies(calls(("Spawn", {"agent": "tester", "prompt": "Is it?"})), says("It is."))
+    agent = {"permission_mode": "default", "allowed_tools": ("Spawn",)}
+
+    events = stage.run(model, stage.request(agent=agent, spawn=spawn))
+
+    assert asked == [SpawnCall(call_id="call-0", agent="tester", prompt="Is it?")]
+    assert [(one.success, one.result) for one in results(events)] == [(True, "It is green.")]
+
+
+def test_an_agent_that_was_not_told_so_has_no_others(stage: NativeStage) -> None:
+    assert "Spawn" not in payload(stage.run(Replies(says("x"))), Init).tools
 
 
 def test_a_mistake_in_a_tool_is_not_taken_for_a_failure_of_the_model(stage: NativeStage) -> None:

@@ -16,6 +16,7 @@ from pydantic_ai.models import Model
 
 from nightherd.host.clock import SystemClock
 from nightherd.model.event import ErrorEvent, Event, is_terminal
+from nightherd.model.spawn import may_spawn
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -27,6 +28,7 @@ from nightherd.runtimes.native.provider import model_of
 from nightherd.runtimes.native.run import Run
 from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.toolset import Toolset, offer, offer_found
+from nightherd.runtimes.tools.spawn import Spawn
 from nightherd.runtimes.tools.tool import Tool
 from nightherd.runtimes.tools.toolbox import standard_tools
 
@@ -95,7 +97,8 @@ class NativeRuntime:
             return
         servers = self._servers(request, processes)
         try:
-            tools = [*offer(self._tools), *offer_found(await servers.list_tools(), servers.call)]
+            own = (*self._tools, Spawn()) if may_spawn(request.agent) else self._tools
+            tools = [*offer(own), *offer_found(await servers.list_tools(), servers.call)]
             async with model:
                 run = Run(
                     request=request,

@@ -167,5 +167,6 @@ def context_of(
         environment=request.environment,
         # Where its files are was part of the question whether the call may be made.
         more_directories=(Path("/"),),
+        spawn=request.spawn,
         **more,
     )

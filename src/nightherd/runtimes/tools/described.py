@@ -86,6 +86,17 @@ STANDARD: Mapping[str, Described] = {
             replace_all=_flag("Whether every occurrence is replaced."),
         ),
     ),
+    "Spawn": Described(
+        description=(
+            "Have another agent of the fleet do a part of the work as a job of its own, and wait for it. "
+            "Returns its answer. What it spends counts towards your own limits."
+        ),
+        input_schema=_takes(
+            ("agent", "prompt"),
+            agent=_text("The agent's name."),
+            prompt=_text("What it is asked; it knows nothing of this conversation."),
+        ),
+    ),
     "Glob": Described(
         description="Find files by their paths. Returns one path a line, relative to the working directory.",
         input_schema=_takes(
@@ -110,4 +121,4 @@ STANDARD: Mapping[str, Described] = {
         ),
     ),
 }
-"""By name, the tools of `toolbox.py`."""
+"""By name, the tools of `toolbox.py`, and `Spawn`, which only agents have that may have jobs done by others."""
