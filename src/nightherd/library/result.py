@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nightherd.errors import NightherdError
-from nightherd.model.event import ErrorEvent
+from nightherd.model.event import ErrorEvent, SystemEvent, payload_of
 from nightherd.model.failure import RunnerErrorDetails, details_of, error_of
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.system import Denied, SystemSubtype
 from nightherd.ports import Journals, StateReader
 
 LOOK_BACK = 64
@@ -29,6 +30,8 @@ class RunnerResult:
     """What a caller may raise."""
     error_details: RunnerErrorDetails | None = None
     duration_seconds: float | None = None
+    denials: tuple[Denied, ...] = ()
+    """Every call that was not allowed, in order."""
 
 
 def result_of(job: Job, reader: StateReader, journals: Journals) -> RunnerResult:
@@ -46,7 +49,17 @@ def result_of(job: Job, reader: StateReader, journals: Journals) -> RunnerResult
         error=error_of(job),
         error_details=details_of(job, _stack(job, journals)),
         duration_seconds=None if took is None else took.total_seconds(),
+        denials=_denials(job, journals),
     )
+
+
+def _denials(job: Job, journals: Journals) -> tuple[Denied, ...]:
+    found = [
+        payload_of(event)
+        for event in journals.read(job.id, load_blobs=False)
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.DENIED
+    ]
+    return tuple(payload for payload in found if isinstance(payload, Denied))
 
 
 def _stack(job: Job, journals: Journals) -> str | None:

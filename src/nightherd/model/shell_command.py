@@ -173,7 +173,7 @@ class _Reader:
         rest = tuple(words[first:])
         if not rest:
             return
-        is_hidden = rest[0].text in WRAPPERS and len(rest) > LONGEST_WRAPPED
+        is_hidden = Simple(rest, text).program in WRAPPERS and len(rest) > LONGEST_WRAPPED
         if not rest[0].is_fixed or rest[0].has_glob or is_hidden:
             self._command.is_opaque = True
         if not all(word.is_fixed for word in rest):
