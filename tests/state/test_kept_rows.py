@@ -140,3 +140,26 @@ def test_no_more_rows_are_kept_than_the_limit_says(
     remembered = [kept.get(Session, session.id) is not None for session in sessions]
     assert remembered == [False, False, False, True, True]
     database.close()
+
+
+def test_numbers_go_on_over_two_writers_and_a_change_that_was_undone(
+    directory: StateDirectory,
+) -> None:
+    change = submit(2)
+    impossible = replace(change, job=replace(change.job, priority=2**63))
+
+    async def main() -> None:
+        async with open_store(directory) as ours, open_store(directory) as others:
+            await ours.apply([submit(1)])
+            with pytest.raises(InvalidValueError):
+                await ours.apply([impossible])
+            await others.apply([submit(3)])
+            await ours.apply([submit(4), submit(5)])
+            await others.apply([submit(6)])
+
+    anyio.run(main)
+
+    rows = contents(directory.database)
+    assert sorted(str(row[1]) for row in rows["jobs"]) == [job_id(n) for n in (1, 3, 4, 5, 6)]
+    assert [row[0] for row in rows["jobs"]] == [1, 2, 3, 4, 5]
+    assert [row[0] for row in rows["sessions"]] == [1, 2, 3, 4, 5]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.lifecycle import Lifecycle
+from nightherd.model.replace import replace
 
 
 class AgentStatus(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from nightherd.model.event import (
     size_of,
 )
 from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
+from nightherd.model.replace import replace
 from nightherd.model.system import (
     Complete,
     ExecutionStarted,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from nightherd.db.connection import Database
@@ -56,10 +57,10 @@ class DecidingRows(SqliteRows):
         return [str(agent) for (agent,) in self.values("waiting_agents")]
 
     def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        return self.find(Job, "next_waiting_job", agent, time_text(at))
+        return self._job_found("next_waiting_job", agent, time_text(at))
 
     def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        return self.find(Job, "oldest_waiting_job", agent, time_text(at))
+        return self._job_found("oldest_waiting_job", agent, time_text(at))
 
     def count_running(self, agent: str | None = None) -> int:
         if agent is None:
@@ -74,10 +75,10 @@ class DecidingRows(SqliteRows):
         return [JobId(str(id)) for (id,) in found]
 
     def next_job_number(self) -> int:
-        return self.number("last_job_number") + 1
+        return self.kept.last_number(Job, partial(self.number, "last_job_number")) + 1
 
     def next_session_number(self) -> int:
-        return self.number("last_session_number") + 1
+        return self.kept.last_number(Session, partial(self.number, "last_session_number")) + 1
 
     def next_checkpoint_number(self, job_id: JobId) -> int:
         return self.number("last_checkpoint_number", job_id) + 1
@@ -91,3 +92,8 @@ class DecidingRows(SqliteRows):
 
     def used_below(self, job_id: JobId, *, besides: JobId) -> Used:
         return used_below(self, job_id, besides)
+
+    def _job_found(self, query: str, *values: str) -> Job | None:
+        """The job whose id the named query gives; mostly one that is remembered."""
+        found = self.values(query, *values)
+        return self.get(Job, str(found[0][0])) if found else None

@@ -6,6 +6,7 @@ through here, and SQLite says at the beginning of each transaction whether anybo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -36,12 +37,14 @@ class KeptRows:
         self._version = 0
         self._rows: dict[tuple[type, str], _Kept] = {}
         self._large: dict[tuple[type, str], _Kept] = {}
+        self._numbers: dict[type, int] = {}
 
     def begin(self) -> None:
         """Inside a transaction that has just begun: forget what somebody else may have changed."""
         version = self._database.data_version()
         if version != self._version:
             self._rows.clear()
+            self._numbers.clear()
         self._version = version
         self._large.clear()
 
@@ -49,6 +52,14 @@ class KeptRows:
         """Forget everything: something that was written has been undone."""
         self._rows.clear()
         self._large.clear()
+        self._numbers.clear()
+
+    def last_number(self, kind: type, find: Callable[[], int]) -> int:
+        """The highest number that a row of `kind` has; `find` looks it up when it is not remembered."""
+        last = self._numbers.get(kind)
+        if last is None:
+            last = self._numbers[kind] = find()
+        return last
 
     def get(self, kind: type[RowT], key: str) -> RowT | None:
         """The row, if it is remembered."""
@@ -79,6 +90,9 @@ class KeptRows:
         elif draft.changed:
             values = [image[name] for name in draft.changed]
             self._database.execute(table.update(draft.changed), (*values, draft.key))
+        if table.row_type in self._numbers:
+            number = max(self._numbers[table.row_type], draft.row.number)
+            self._numbers[table.row_type] = number
         if table.row_type in UNBOUNDED:
             self._large.pop((table.row_type, draft.key), None)
             return

@@ -169,4 +169,6 @@ def _decoder(kind: Any) -> Convert | None:
 
 
 def _json_text(value: Mapping[str, Any]) -> str:
+    if not value:
+        return "{}"
     return json.dumps(dict(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from nightherd.model.agent_state import AgentState, after_job_moved
@@ -19,6 +18,7 @@ from nightherd.model.job import (
     shorten,
 )
 from nightherd.model.money import MicroUsd
+from nightherd.model.replace import replace
 from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionStatus
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals

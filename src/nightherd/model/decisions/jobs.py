@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nightherd.model.change import (
     Answer,
     Applied,
@@ -40,6 +38,7 @@ from nightherd.model.job import (
     JobTexts,
     shorten,
 )
+from nightherd.model.replace import replace
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
     Session,

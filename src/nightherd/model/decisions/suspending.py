@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nightherd.model.change import (
     Answer,
     Applied,
@@ -30,6 +28,7 @@ from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionS
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, shorten
 from nightherd.model.overrides import FOLLOW_UP
+from nightherd.model.replace import replace
 from nightherd.model.session import SESSION_LIFECYCLE, SessionMode, SessionStatus
 from nightherd.model.suspension import FailSuspended
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nightherd.model.change import (
     Answer,
     Applied,
@@ -15,6 +13,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import WorkerId
+from nightherd.model.replace import replace
 from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
 
 

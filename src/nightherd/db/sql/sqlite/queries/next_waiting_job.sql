@@ -1,5 +1,5 @@
 -- The agent's waiting job to take first, whose session is free (?2: now).
-SELECT jobs.* FROM jobs
+SELECT jobs.id FROM jobs
 LEFT JOIN sessions ON sessions.id = jobs.session_id
 WHERE jobs.status = 'pending' AND jobs.agent = ?1
   AND (jobs.not_before IS NULL OR jobs.not_before <= ?2)
