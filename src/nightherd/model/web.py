@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Any
 
 from nightherd.errors import InvalidValueError
@@ -68,7 +69,10 @@ class Web:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach `host`."""
-    return host in LOOPBACK or host.startswith("127.")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def wants_event(endpoint: Endpoint, event: str | None, payload: Any) -> bool:
@@ -84,7 +88,7 @@ def fill_in(template: str, payload: Any, values: Mapping[str, str]) -> str:
 
     `InvalidValueError` for a place that the payload does not have.
     """
-    names = {match[1] for match in PLACE.finditer(template)}
+    names = dict.fromkeys(match[1] for match in PLACE.finditer(template))
     found = {
         name: _text(name, payload)
         for name in names
