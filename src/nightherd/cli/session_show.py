@@ -57,6 +57,9 @@ def show(
     is_end = bool(shown) and shown[-1].number == count_messages(view.parts)
     is_still = is_end and view.session.status is not SessionStatus.ACTIVE
     unknown = open_calls(one.message for one in shown) if is_still else {}
+    if not view.parts and view.session.message_count and view.session.imported_from is not None:
+        screen.flush()
+        screen.say("what was said in it is in its own transcript, not on record here")
     for one in shown:
         screen.show()
         screen.show(message_text(one, screen.out, unknown=unknown))

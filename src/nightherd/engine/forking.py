@@ -74,6 +74,11 @@ def find_point(
     """The place that `at` means, else the end. `InvalidValueError` when there is no such place."""
     parts = segments_of(reader, journals, session)
     total = count_messages(parts)
+    if session.imported_from is not None and not parts and session.message_count:
+        raise RefusedError(
+            f"what was said in session {session.id} is in its own transcript only, not on record here",
+            hint=f"nightherd session takeover {session.id}",
+        )
     number = _number(reader, journals, parts, at)
     if number == 0:
         return ForkPoint()
