@@ -147,6 +147,8 @@ class Running:
         except (FencedError, StateError):
             raise
         except Exception as error:  # noqa: BLE001 (an edge: whatever a runtime raises ends its job, never the worker)
+            if self.watch.stopped is not None:
+                return self.watch.stopped
             if not self.stopper.is_abandoned:
                 self._fail(
                     ErrorEvent(

@@ -22,13 +22,14 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, NightherdError, NotYetError, RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.capability import covers_spawn
-from nightherd.model.change import CancelJob
+from nightherd.model.change import CancelJob, ResumeJob
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.limits import Hit, LimitName, Limits, Scope, limits_document
 from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
+from nightherd.model.suspension import Suspension
 from nightherd.model.trigger import TriggerType
 
 LOOK_EVERY_S = 0.1
@@ -36,6 +37,10 @@ CAPS = "required_caps"
 """Where a child keeps what it is held to."""
 
 RunJob = Callable[..., Awaitable[Job]]
+
+
+class ChildWaitsError(Exception):
+    """A child waits for somebody: the run is left, and the call stays open until the child is over."""
 
 
 class Nursery:
@@ -88,11 +93,25 @@ class Nursery:
             return SpawnResult(success=False, error=error.message)
         return await self._result(made.job.id)
 
-    async def rejoin(self) -> None:
-        """Wait for the children of calls that were cut off, and answer them."""
+    async def rejoin(self) -> Stop | None:
+        """Wait for the children of calls that were cut off, and answer them; why the job waits on, if it does.
+
+        A child that waited for what this job has left goes on: somebody has given it more.
+        """
+        try:
+            await self._rejoin()
+        except ChildWaitsError:
+            return self.stop
+        return None
+
+    async def _rejoin(self) -> None:
         for job_id, call in children_of_calls(
             self._job, self._recorder.tally.open_calls, self._workshop
         ):
+            child = self._workshop.reader.find_job(job_id)
+            if child is not None and child.suspend_reason is SuspendReason.BUDGET:
+                again = ResumeJob(job_id=job_id, at=self._workshop.clock.now())
+                await self._workshop.state.apply([again])
             found = await self._result(job_id)
             self._recorder.record(
                 ToolResultEvent(
@@ -175,9 +194,23 @@ class Nursery:
                 raise NightherdError(f"there is no job {job_id}")
             if job.is_terminal:
                 return job
+            if job.status is JobStatus.SUSPENDED:
+                await self._wait_with(job)
             if job.status is JobStatus.PENDING:
                 await self._run(job)
             await anyio.sleep(LOOK_EVERY_S)
+
+    async def _wait_with(self, child: Job) -> None:
+        """A child that waits for a time is waited for; one that waits for somebody makes this job wait too."""
+        at = self._workshop.clock.now()
+        if child.not_before is not None:
+            due = ResumeJob(job_id=child.id, at=at, only_due=True)
+            await self._workshop.state.apply([due])
+            return
+        message = f"job {child.id} of {child.agent}, which does a part of it, waits: {child.error}"
+        reason = child.suspend_reason or SuspendReason.BUDGET
+        self.stop = Suspension(reason=reason, code=child.error_code, message=message)
+        raise ChildWaitsError(message)
 
     async def _run(self, job: Job) -> None:
         agent, run = self._workshop.agents.get(job.agent), self._workshop.run_job

@@ -95,12 +95,13 @@ class QuietWatch:
         self._begun = workshop.clock.monotonic()
 
     async def before_start(self) -> Stop | None:
-        if self._job.epoch > 1:
-            await self._nursery.rejoin()
-        return None
+        return await self._nursery.rejoin() if self._job.epoch > 1 else None
 
     async def spawn(self, call: SpawnCall) -> SpawnResult:
-        return await self._nursery.spawn(call)
+        try:
+            return await self._nursery.spawn(call)
+        finally:
+            self.stopped = self._nursery.stop
 
     def spend_left(self) -> int | None:
         return None
@@ -115,7 +116,7 @@ class QuietWatch:
         return None
 
     async def after(self, event: Event, tally: Tally) -> Stop | None:
-        return None
+        return self.stopped
 
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         return None
@@ -161,9 +162,12 @@ class CloseWatch:
         self._asks = agent.runtime in ASKING
 
     async def before_start(self) -> Stop | None:
-        if self._job.epoch > 1:
-            await self._nursery.rejoin()
         hit = self._guard.before_start()
+        if hit is None and self._job.epoch > 1:
+            waiting = await self._nursery.rejoin()
+            if waiting is not None:
+                return waiting
+            hit = self._guard.before_start()
         return self._stop(hit if hit is not None else await self._count(Used()))
 
     def spend_left(self) -> int | None:
@@ -195,10 +199,11 @@ class CloseWatch:
         return self._stop(hit)
 
     async def spawn(self, call: SpawnCall) -> SpawnResult:
-        result = await self._nursery.spawn(call)
         self._guard.has_children = True
-        self.stopped = self.stopped or self._nursery.stop
-        return result
+        try:
+            return await self._nursery.spawn(call)
+        finally:
+            self.stopped = self.stopped or self._nursery.stop
 
     async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
         hit = self._guard.before_turn(microusd, tokens)
