@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -23,7 +24,9 @@ from nightherd.model.system import Context
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.decode import decode
 from nightherd.runtimes.native.encode import encode
+from nightherd.wiring import open_journals
 from runtimes.native import messages as made
+from runtimes.native.native_stage import EXECUTION, JOB
 
 ADAPTER = m.ModelMessagesTypeAdapter
 UNHURRIED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -178,3 +181,33 @@ def test_results_that_follow_each_other_are_one_request() -> None:
 def test_a_message_that_pydantic_ai_cannot_dump_is_an_error() -> None:
     with pytest.raises(ValueError, match="surrogates"):
         encode(m.ModelResponse([m.TextPart("\ud800")]))
+
+
+def test_large_and_binary_bodies_come_back_from_a_real_journal(tmp_path: Path) -> None:
+    large = "x" * 100_000
+    messages: list[m.ModelMessage] = [
+        m.ModelRequest(
+            [m.UserPromptPart([large, m.BinaryContent(b"\0" * 99, media_type="image/png")])]
+        ),
+        m.ModelResponse(
+            [
+                m.ThinkingPart(large),
+                m.TextPart(large),
+                m.FilePart(m.BinaryContent(bytes(range(256)) * 400, media_type="image/png")),
+                m.ToolCallPart("Write", {"file_path": "a", "content": large}, "c1"),
+            ]
+        ),
+        m.ModelRequest([m.ToolReturnPart("Write", large, "c1")]),
+    ]
+    for name in ("jobs", "blobs"):
+        (tmp_path / name).mkdir()
+    journals = open_journals(tmp_path)
+    journal = journals.open(JOB, epoch=1, execution=EXECUTION)
+    for event in (line for message in messages for line in encode(message).lines):
+        journal.append(event)
+    journal.close()
+
+    back = decode(journals.read(JOB))
+
+    assert ADAPTER.dump_json(back) == ADAPTER.dump_json(messages)
+    assert list((tmp_path / "blobs").iterdir())

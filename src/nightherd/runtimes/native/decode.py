@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from nightherd.errors import InvalidValueError
@@ -44,11 +45,18 @@ def decode(
 def load(dumps: Iterable[Dump]) -> list[ModelMessage]:
     """The messages of these dumps, all checked at once."""
     try:
-        return ModelMessagesTypeAdapter.validate_json(json.dumps(list(dumps)))
+        return ModelMessagesTypeAdapter.validate_json(_json(list(dumps)))
     except ValueError as error:
         raise InvalidValueError(
             f"the record holds a message that cannot be read: {error}"
         ) from error
+
+
+def _json(dumps: list[Dump]) -> str | bytes:
+    try:
+        return msgspec.json.encode(dumps)
+    except OverflowError:  # a number that a line cannot hold; much slower, and hardly ever
+        return json.dumps(dumps)
 
 
 class Reader:
