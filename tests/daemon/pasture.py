@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.host.process import start_time
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.schedule import Slot, SlotOutcome
 from nightherd.model.trigger import TriggerType
@@ -95,7 +96,11 @@ class Pasture:
         return trial
 
     def wait_until_ready(self, trial: Trial) -> DaemonRecord:
-        wait_for(lambda: self.is_run_by(trial.pid), "the daemon's record")
+        def is_ready() -> bool:
+            assert start_time(trial.pid) is not None, f"it ended: {trial.wait()}"
+            return self.is_run_by(trial.pid)
+
+        wait_for(is_ready, "the daemon's record")
         record = find_daemon(self.state)
         assert record is not None
         return record
@@ -105,10 +110,13 @@ class Pasture:
         return record is not None and record.pid == pid
 
     def wait_until_said(self, trial: Trial, word: str, count: int = 1) -> None:
-        wait_for(
-            lambda: sum(line.startswith(word) for line in trial.said()) >= count,
-            f"{count} of {word!r}; it said {trial.said()[-5:]}",
-        )
+        def is_said() -> bool:
+            is_over = start_time(trial.pid) is None
+            found = sum(line.startswith(word) for line in trial.said())
+            assert found >= count or not is_over, f"it ended: {trial.wait()}"
+            return found >= count
+
+        wait_for(is_said, f"{count} of {word!r}")
 
     def jobs(self, status: JobStatus | None = None) -> list[Job]:
         reader = open_reader(self.state)
