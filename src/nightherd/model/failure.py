@@ -62,6 +62,9 @@ FAILURES = {
     "session_not_found": _begin(),
     "session_expired": _begin(),
     "no_script": _begin(),
+    "no_model": _begin(),
+    "missing_provider": _begin(),
+    "template": _begin(),
     "rate_limited": _passing(),
     "overloaded": _passing(),
     "server_error": _passing(),
@@ -76,8 +79,11 @@ FAILURES = {
     "limit": _lasting(),
     "timeout": _lasting(),
     "interrupted": _lasting(),
+    "model_failed": _lasting(),
+    "unreadable_record": _lasting(),
     "hook_failed": _lasting(),
     "malformed_answer": FailureKind(type=FailureType.MALFORMED_RESPONSE, recoverable=True),
+    "empty_answer": FailureKind(type=FailureType.MALFORMED_RESPONSE, recoverable=True),
     "no_result": FailureKind(type=FailureType.MALFORMED_RESPONSE),
 }
 """Every code a runtime of ours gives, and what it means."""

@@ -7,15 +7,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_ai import exceptions as pa
 
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, payload_of
+from nightherd.model.failure import FAILURES as KNOWN
 from nightherd.model.money import MicroUsd
 from nightherd.model.system import Complete
-from nightherd.runtimes.native.failure import FAILURES, error_event
+from nightherd.runtimes.native.failure import FAILURES, OTHERWISE, error_event
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say, Tokens
 from runtimes.native.native_stage import NativeStage, Replies, of_type, results
@@ -223,6 +225,27 @@ def test_every_row_of_the_table_can_be_the_one_that_fits() -> None:
             if issubclass(row.kind, one.kind) and one.statuses is None and one.text is None
         ]
         assert not hiding, (row, hiding)
+
+
+OF_THE_LOOP = {
+    "empty_answer": True,
+    "max_turns": False,
+    "limit": False,
+    "output_limit": False,
+    "refused": False,
+    "stalled": True,
+    "unreadable_record": False,
+    "working_directory": False,
+}
+"""Codes that the loop gives by itself, and whether trying again can help."""
+
+
+def test_every_code_is_known_to_programs_and_described_to_people() -> None:
+    codes = {row.code: row.recoverable for row in (*FAILURES, OTHERWISE)} | OF_THE_LOOP
+
+    assert {code: KNOWN[code].recoverable for code in codes} == codes
+    page = (Path(__file__).parents[3] / "docs" / "guide" / "native.md").read_text()
+    assert [code for code in codes if f"`{code}`" not in page] == []
 
 
 def test_a_long_text_of_a_provider_is_shortened() -> None:
