@@ -135,6 +135,7 @@ class Running:
             at=self.watch.at,
             may_spend=self.watch.may_spend,
             spawn=self.watch.spawn,
+            late=self._take_late,
             spend_left=self.watch.spend_left(),
         )
         try:
@@ -168,6 +169,11 @@ class Running:
         if found is not None and found != known:
             await self.note_session(found)
         return await self.watch.after(written, recorder.tally)
+
+    def _take_late(self, event: Event) -> None:
+        """Record what a run that was stopped says at its end."""
+        if not self.stopper.is_abandoned:
+            self.recorder.record(event)
 
     def _told(self, stop: Stop) -> Stop:
         """A job that a limit ends says so on record."""

@@ -33,6 +33,10 @@ async def no_children(call: SpawnCall) -> SpawnResult:
     return SpawnResult(success=False, error="no jobs can be made from here")
 
 
+def nobody_listens(event: Event) -> None:
+    """Nobody wants to hear more."""
+
+
 async def no_limit(microusd: int, tokens: int) -> Suspension | None:
     """As much as it likes."""
     return None
@@ -79,6 +83,8 @@ class RuntimeRequest:
     """Told where the run is, and done with it before the run goes on."""
     may_spend: Callable[[int, int], Awaitable[Suspension | None]] = no_limit
     """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
+    late: Callable[[Event], None] = nobody_listens
+    """Told, before the iteration is closed, what becomes known only when the run is stopped: what it had cost."""
     spend_left: int | None = None
     """Micro-dollars left for the job, for a runtime that cannot ask before it spends; None for no end."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children

@@ -34,6 +34,10 @@ agents:
     permission_mode: bypassPermissions
     working_directory: work
     limits: {{spend: 0.02}}
+  - name: short
+    permission_mode: bypassPermissions
+    working_directory: work
+    limits: {{turns: 1}}
   - name: keeper
     session: {{mode: persistent}}
     working_directory: work
@@ -162,6 +166,19 @@ def test_job_waits_when_its_money_is_spent_and_goes_on_when_there_is_more(
     assert resumed.returncode == 0, resumed.stderr
     assert (done["id"], done["status"]) == (job["id"], "completed")
     assert api.asked[-1].texts.count("make it") == 1
+
+
+def test_job_that_a_limit_stops_knows_what_it_has_cost(sdk_stage: ClaudeStage) -> None:
+    more = Say(text="more", calls=(Call("Bash", {"command": "echo x >> times"}),))
+    with MessagesApi(more) as api:
+        herd = Herd(sdk_stage, api)
+        waiting = herd.nightherd("run", "short", "-p", "make it")
+        job = herd.job()
+
+    assert waiting.returncode == 6, waiting.stderr
+    assert (job["status"], job["turns"]) == ("suspended", 1)
+    assert job["cost_usd"] > 0
+    assert (sdk_stage.work / "times").read_text() == "x\n"
 
 
 def kill_claude(stage: ClaudeStage) -> None:

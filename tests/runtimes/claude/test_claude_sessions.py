@@ -6,19 +6,27 @@ import gzip
 import json
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
+from nightherd.model.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    payload_of,
+)
 from nightherd.model.outcome import Tally
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
 from nightherd.model.system import CompactBoundary, Complete, Warned
 from nightherd.ports import RuntimeFork
 from nightherd.testing.messages_api import MessagesApi
-from nightherd.testing.messages_script import Call, Say
+from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import JOB, PATIENCE_S, ClaudeStage
 
 PERSISTENT = SessionTerms(mode=SessionMode.PERSISTENT)
@@ -196,3 +204,31 @@ def test_interrupted_answer_is_kept_by_the_sdk(sdk_stage: ClaudeStage) -> None:
     entries = [json.loads(line) for line in lines]
     assert any("interrupted by user" in json.dumps(one.get("message", "")) for one in entries)
     assert sdk_stage.processes() == {}
+
+
+def test_run_that_is_interrupted_still_says_what_it_had_cost(sdk_stage: ClaudeStage) -> None:
+    seen: list[Event] = []
+    late: list[Event] = []
+
+    async def run_and_cancel(api: MessagesApi) -> None:
+        request = replace(sdk_stage.request(api, "hello"), late=late.append)
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(sdk_stage.follow, request, seen.append)
+                assert await anyio.to_thread.run_sync(api.wait_until_asked, 2)
+                tasks.cancel_scope.cancel()
+
+    ls = Say(calls=(Call("Bash", {"command": "ls"}),), tokens=Tokens(input=1000, output=100))
+    with MessagesApi(ls, Say(text="never heard", hold=threading.Event())) as api:
+        anyio.run(run_and_cancel, api)
+
+    (cost,) = late
+    assert isinstance(cost, AssistantEvent)
+    assert cost.usage is not None
+    assert cost.usage.cost_microusd > 0
+    tally = Tally()
+    for event in (*seen, cost):
+        tally = tally.add(event)
+    # The tokens of the first answer are not counted twice, and nothing was added to what was said.
+    assert 1000 <= tally.usage.input_tokens < 2000
+    assert (tally.turns, tally.messages) == (1, 2)

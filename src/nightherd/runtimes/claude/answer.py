@@ -26,6 +26,8 @@ class Answers:
         self._message_id: str | None = None
         """Of the last answer of the agent itself; blocks that carry it belong to its turn."""
         self._open: _Group | None = None
+        self.used = NOTHING_USED
+        """What the answers given out so far have said they used."""
 
     @property
     def turn(self) -> int:
@@ -62,6 +64,7 @@ class Answers:
         if group is None or (only and group.parent != parent):
             return
         self._open = None
+        self.used += usage_of(group.usage)
         yield from group.close()
 
     def abandon(self) -> Iterator[Event]:

@@ -46,6 +46,8 @@ class CliConversation:
         self._grace = grace
         self.failure: ErrorEvent = MISSING_CLI
         """Why there was no result, once it has ended without one."""
+        self.late_result: Mapping[str, Any] | None = None
+        """Never any: it is ended, not interrupted."""
 
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Starts it; every line it prints. It has ended, with all it started, when this has."""

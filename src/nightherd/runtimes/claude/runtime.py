@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 import anyio
 from anyio import to_thread
 
+from nightherd.errors import NightherdError
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import RuntimeRequest
@@ -35,6 +36,10 @@ class Conversation(Protocol):
     @property
     def failure(self) -> ErrorEvent:
         """Why there was no result, once it has ended without one."""
+
+    @property
+    def late_result(self) -> Mapping[str, Any] | None:
+        """The result of one that was stopped before it had given it, if it still did."""
 
     def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Starts it; everything it says, as lines or messages. It has ended, with all it started, when this has."""
@@ -131,8 +136,13 @@ class ClaudeRuntime(ABC):
                         for event in harvest.follow(translator.session):
                             yield event
         finally:
+            cost = translator.cost_of_the_rest(conversation.late_result)
+            if cost is not None:
+                with suppress(NightherdError):  # the job is another worker's by now
+                    request.late(cost)
             if harvest is not None:
-                finish = partial(harvest.finish, is_complete=isinstance(last, SystemEvent))
+                is_complete = isinstance(last, SystemEvent) and is_terminal(last)
+                finish = partial(harvest.finish, is_complete=is_complete)
                 with anyio.CancelScope(shield=True):
                     await to_thread.run_sync(finish)
         if last is not None and is_terminal(last):

@@ -96,6 +96,11 @@ class SdkConversation:
         """Why there was no result, once it has ended without one."""
         return self._refusal or self._process.failure
 
+    @property
+    def late_result(self) -> Mapping[str, Any] | None:
+        """What it came to when it was stopped, if it had the time to say so."""
+        return self._transport.last_result
+
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Connects and asks; everything it says. It has ended, with all it started, when this has."""
         try:

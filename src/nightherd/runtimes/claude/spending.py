@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from nightherd.model.money import PER_DOLLAR, MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
 
@@ -19,6 +21,12 @@ def usage_of(reported: Any) -> Usage:
         cache_creation_input_tokens=_count(reported.get("cache_creation_input_tokens")),
         cache_read_input_tokens=_count(reported.get("cache_read_input_tokens")),
     )
+
+
+def at_least_nothing(usage: Usage) -> Usage:
+    """`usage`, where it is more than nothing: two counts of one thing may differ a little."""
+    counts = msgspec.structs.asdict(usage)
+    return Usage(**{name: max(count, 0) for name, count in counts.items()})
 
 
 class Spending:

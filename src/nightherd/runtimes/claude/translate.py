@@ -22,12 +22,13 @@ from nightherd.model.event import (
     describe,
 )
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
+from nightherd.model.usage import NOTHING_USED
 from nightherd.runtimes.claude.answer import Answers
 from nightherd.runtimes.claude.denials import Denials
 from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
 from nightherd.runtimes.claude.outcome import Report, reported
-from nightherd.runtimes.claude.spending import Spending
+from nightherd.runtimes.claude.spending import Spending, at_least_nothing
 
 RAW_CHARACTERS = 2000
 """Kept of a message that is not understood."""
@@ -110,6 +111,17 @@ class Translator:
                 "cost_unknown", "this version of claude says only what the whole session cost"
             )
         yield self._outcome(self._result)
+
+    def cost_of_the_rest(self, result: Message | None) -> AssistantEvent | None:
+        """What a run that was stopped before it gave `result` had used, beyond what its answers said.
+
+        It stands for an answer that was cut off, and is no history.
+        """
+        if result is None or self.has_result:
+            return None
+        self._spending.add(result)
+        rest = at_least_nothing(self._spending.usage - self._answers.used)
+        return AssistantEvent(usage=rest) if rest != NOTHING_USED else None
 
     def _outcome(self, result: Message) -> Event:
         usage = self._spending.usage

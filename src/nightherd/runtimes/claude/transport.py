@@ -37,6 +37,8 @@ class KeptTransport(Transport):
         self.on_end: Callable[[], object] = lambda: None
         """Called when it has let go of its output."""
         self.owes_nothing = anyio.Event()
+        self.last_result: Mapping[str, Any] | None = None
+        """The last it gave, also when nobody listened any more."""
 
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Everything it says that is not for the SDK, until it has let go of its output."""
@@ -105,6 +107,8 @@ class KeptTransport(Transport):
             except anyio.BrokenResourceError:  # nobody listens any more
                 self._is_deaf = True
         if isinstance(message, dict):
+            if message.get("type") == "result":
+                self.last_result = message
             self._duty.see(message)
             if self._duty.is_done:
                 self.owes_nothing.set()
