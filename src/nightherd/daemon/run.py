@@ -93,7 +93,7 @@ class Daemon:
         self._scheduling = anyio.CancelScope()
         self._is_stopping = False
         self._is_cancelling = False
-        self._reloading = anyio.Lock()
+        self._hangup = anyio.Event()
 
     async def run(self) -> None:
         """Work, with a new lease whenever one was lost, until told to stop."""
@@ -164,7 +164,7 @@ class Daemon:
             task_status.started()
             async for one in signals:
                 if one is signal.SIGHUP:
-                    await self._reload()
+                    self._hangup.set()
                     continue
                 self._is_cancelling = self._is_stopping
                 self._is_stopping = True
@@ -186,32 +186,33 @@ class Daemon:
 
     async def _watch_files(self) -> None:
         while True:
-            await anyio.sleep(LOOK_S)
+            with anyio.move_on_after(LOOK_S):
+                await self._hangup.wait()
+            is_asked, self._hangup = self._hangup.is_set(), anyio.Event()
             now = await to_thread.run_sync(stamp_of, self._loading.files)
-            if now != self._loading.stamp:
+            if is_asked or now != self._loading.stamp:
                 await self._reload()
 
     async def _reload(self) -> None:
         """The fleet as its files say now, all of it or nothing."""
-        async with self._reloading:
-            loading = await to_thread.run_sync(self._post.files.load, self._loading)
-            self._loading = loading
-            at = self._clock.now()
-            if loading.fleet is None:
-                self._note(problems=loading.problems, failed_at=at)
-                for problem in loading.problems:
-                    place = f"{problem['file']}:{problem['line']}:{problem['column']}"
-                    self._post.tell(f"{place}: {problem['message']}")
-                self._post.tell("the configuration stays as it was")
-                return
-            self._fleet = loading.fleet
-            if self._shift is not None:
-                self._shift.adopt(loading.fleet)
-            if self._scheduler is not None:
-                self._scheduler.adopt(loading.fleet)
-            self._note(problems=[], failed_at=None, loaded_at=at)
-            count = len(loading.fleet.agents)
-            self._post.tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+        loading = await to_thread.run_sync(self._post.files.load, self._loading)
+        self._loading = loading
+        at = self._clock.now()
+        if loading.fleet is None:
+            self._note(problems=loading.problems, failed_at=at)
+            for problem in loading.problems:
+                place = f"{problem['file']}:{problem['line']}:{problem['column']}"
+                self._post.tell(f"{place}: {problem['message']}")
+            self._post.tell("the configuration stays as it was")
+            return
+        self._fleet = loading.fleet
+        if self._shift is not None:
+            self._shift.adopt(loading.fleet)
+        if self._scheduler is not None:
+            self._scheduler.adopt(loading.fleet)
+        self._note(problems=[], failed_at=None, loaded_at=at)
+        count = len(loading.fleet.agents)
+        self._post.tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
 
     async def _say_alive(self) -> None:
         every = self._notifier.watchdog_s
