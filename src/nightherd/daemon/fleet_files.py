@@ -49,8 +49,13 @@ class FleetFiles:
             checked = check_fleet(self.file, environ=self._environ, cwd=self.file.parent)
             return self._loading(checked, stamp)
         except NightherdError as error:
-            problem = {"file": self.file.name, "line": 1, "column": 1, "message": error.message}
-            return replace(before, fleet=None, problems=[problem], stamp=stamp)
+            return self._failure(before, error.message, stamp)
+        except Exception as error:  # noqa: BLE001 (an edge: no file, whatever is in it, ends what runs)
+            return self._failure(before, f"{type(error).__name__}: {error}", stamp)
+
+    def _failure(self, before: Loading, message: str, stamp: Stamp) -> Loading:
+        problem = {"file": self.file.name, "line": 1, "column": 1, "message": message}
+        return replace(before, fleet=None, problems=[problem], stamp=stamp)
 
     def load_first(self) -> Loading:
         """The same at the start, where what is wrong ends it: `ConfigError`, with every problem located."""

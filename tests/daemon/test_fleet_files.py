@@ -1,0 +1,100 @@
+"""The fleet's files as a running daemon sees them: whole or not at all, and every change noticed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nightherd.daemon.fleet_files import FleetFiles, stamp_of
+from nightherd.errors import AgentNotFoundError, ConfigInvalidError, ConfigNotFoundError
+
+FLEET = "agents:\n  - path: a.yaml\n  - {name: b, runtime: scripted, script: []}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "nightherd.yaml").write_text(FLEET)
+    (tmp_path / "a.yaml").write_text("name: a\nruntime: scripted\nscript: []\n")
+    return tmp_path
+
+
+def files_of(folder: Path, *agents: str) -> FleetFiles:
+    return FleetFiles(folder / "nightherd.yaml", {}, agents)
+
+
+def test_every_file_of_the_fleet_is_looked_at(folder: Path) -> None:
+    loading = files_of(folder).load_first()
+
+    names = {os.path.relpath(file, folder) for file in loading.files}
+    assert names == {"nightherd.yaml", "a.yaml", ".env"}
+    assert loading.stamp == stamp_of(loading.files)
+    for name in ("a.yaml", ".env", "nightherd.yaml"):
+        before = stamp_of(loading.files)
+        with (folder / name).open("a") as file:
+            file.write("# one more line\n")
+        assert stamp_of(loading.files) != before
+
+
+def test_a_mistake_anywhere_changes_nothing_and_is_located(folder: Path) -> None:
+    files = files_of(folder)
+    first = files.load_first()
+    (folder / "a.yaml").write_text("name: a\nruntme: scripted\n")
+
+    broken = files.load(first)
+    (folder / "a.yaml").write_text("name: a\nruntime: scripted\nscript: []\n")
+    mended = files.load(broken)
+
+    assert broken.fleet is None
+    assert (broken.problems[0]["file"], broken.problems[0]["line"]) == ("a.yaml", 2)
+    assert set(broken.files) >= set(first.files)
+    assert mended.fleet is not None
+    assert mended.problems == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\x00", b"[" * 5_000, b"", b"a: &x [*x, *x]", b"!!python/name:os.system"]
+)
+def test_garbage_is_a_problem_and_never_an_accident(folder: Path, content: bytes) -> None:
+    files = files_of(folder)
+    first = files.load_first()
+    (folder / "nightherd.yaml").write_bytes(content)
+
+    broken = files.load(first)
+
+    assert broken.fleet is None
+    assert broken.problems
+    assert all({"file", "line", "column", "message"} <= set(one) for one in broken.problems)
+
+
+def test_a_fleet_file_that_is_gone_for_a_moment_is_waited_for(folder: Path) -> None:
+    files = files_of(folder)
+    first = files.load_first()
+    (folder / "nightherd.yaml").rename(folder / "kept")
+
+    gone = files.load(first)
+    (folder / "kept").rename(folder / "nightherd.yaml")
+    back = files.load(gone)
+
+    assert gone.fleet is None
+    assert back.fleet is not None
+    assert str(folder / "nightherd.yaml") in gone.files
+
+
+def test_at_the_start_what_is_wrong_is_raised(folder: Path) -> None:
+    with pytest.raises(AgentNotFoundError):
+        files_of(folder, "nobody").load_first()
+    (folder / "nightherd.yaml").write_text("agents: 5\n")
+    with pytest.raises(ConfigInvalidError):
+        files_of(folder).load_first()
+    (folder / "nightherd.yaml").unlink()
+    with pytest.raises((ConfigInvalidError, ConfigNotFoundError)):
+        files_of(folder).load_first()
+
+
+def test_only_chosen_agents_are_in_the_fleet(folder: Path) -> None:
+    fleet = files_of(folder, "b").load_first().fleet
+
+    assert fleet is not None
+    assert list(fleet.agents) == ["b"]
