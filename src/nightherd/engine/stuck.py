@@ -30,6 +30,7 @@ from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.recollection import Recollection
+from nightherd.model.usage import Totals
 from nightherd.model.worker import WorkerStatus
 
 GONE = "its worker is gone"
@@ -94,7 +95,9 @@ def ending(
 ) -> SettleExecution | SuspendExecution | LoseExecution:
     """How the running job goes on: as its journal says it ended, or why it waits, else as lost."""
     outcome = known.outcome
-    if outcome is None and known.suspended is not None:
+    # Killed before its first line: what the journal ends with is the execution before.
+    is_unsaid = known.epoch < job.epoch
+    if outcome is None and known.suspended is not None and not is_unsaid:
         return SuspendExecution(
             job_id=job.id,
             epoch=job.epoch,
@@ -124,7 +127,7 @@ def ending(
         max_restarts=max_restarts,
         last_seq=known.last_seq,
         total=known.tally.totals,
-        own=known.own,
+        own=Totals() if is_unsaid else known.own,
         auto_resume=auto_resume,
     )
 
