@@ -20,6 +20,7 @@ from runtimes.native.native_stage import SECRET, NativeStage
 from runtimes.stage import until
 
 PATIENCE_S = 100
+pytestmark = pytest.mark.timeout(300)
 
 FLEET = """\
 defaults: {runtime: native, model: "anthropic:claude-sonnet-5-5", working_directory: work}
@@ -107,7 +108,6 @@ def test_the_next_job_of_a_session_remembers(tmp_path: Path) -> None:
     assert api.asked[1].texts == ["pick a colour", "blue", "which one?"]
 
 
-@pytest.mark.timeout(240)
 def test_a_job_whose_worker_was_killed_in_an_answer_goes_on(tmp_path: Path) -> None:
     call = Call("Bash", {"command": "echo once >> times"})
     held = Say(text="never heard", hold=threading.Event())
@@ -127,7 +127,6 @@ def test_a_job_whose_worker_was_killed_in_an_answer_goes_on(tmp_path: Path) -> N
     assert api.asked[2].body["messages"] == api.asked[1].body["messages"]
 
 
-@pytest.mark.timeout(240)
 def test_a_job_whose_worker_was_killed_in_a_tool_hears_of_it(tmp_path: Path) -> None:
     once = Call("Bash", {"command": "echo once >> times"})
     slow = Call("Bash", {"command": "echo slow >> times; touch began; sleep 600"})

@@ -76,7 +76,7 @@ def test_what_had_arrived_when_the_model_fell_silent_is_told_to_the_next_turn(
     record = Record()
     silent = streaming("The answer ", "is forty", hangs=True)
 
-    events = stage.run(silent, stage.request(record), patience=timedelta(seconds=1))
+    events = stage.run(silent, stage.request(record), patience=timedelta(seconds=4))
     record.add(*events)
     model = Replies(says("Forty-two."))
     stage.run(model, stage.request(record, is_continued=True))
