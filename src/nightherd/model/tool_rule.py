@@ -85,6 +85,21 @@ def parse_rule(text: str, *, denies: bool = False) -> ToolRule:
     return ToolRule(text=text, tool=name, specifier=specifier)
 
 
+def check_tool_name(text: str) -> str:
+    """`text`, the name of a tool of the runtime's own; `InvalidValueError` when it could name none."""
+    if text.startswith(PREFIX.rstrip("_")):
+        raise InvalidValueError(
+            f"{text!r}: tools of MCP servers are there with their server; leave it out"
+        )
+    if "(" in text:
+        raise InvalidValueError(
+            f"{text!r} is a rule; here are names of tools, rules are for allowed_tools and denied_tools"
+        )
+    if _NAME.fullmatch(text) is None:
+        raise InvalidValueError(f"{text!r} is not the name of a tool, like Bash or Read")
+    return text
+
+
 def _mcp_rule(text: str, name: str, specifier: str | None) -> ToolRule:
     shape = "write mcp__SERVER, mcp__SERVER__* or mcp__SERVER__TOOL"
     if specifier is not None:

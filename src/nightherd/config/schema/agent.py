@@ -28,6 +28,7 @@ from nightherd.config.schema.types import (
     Span,
     Text,
     Texts,
+    ToolName,
     refuse,
     shaped,
 )
@@ -144,7 +145,9 @@ class AgentSettings(Model):
     permission_mode: PermissionMode | None = Field(
         None, description="What may be done without asking; acceptEdits when absent."
     )
-    tools: Texts | None = Field(None, description="Tools that exist for it.")
+    tools: tuple[ToolName, ...] | None = Field(
+        None, description="The only tools there are for it, beside those of its MCP servers."
+    )
     allowed_tools: tuple[AllowRule, ...] | None = Field(
         None, description="Rules for calls approved beforehand: `Read`, `Bash(git *)`, `mcp__x__*`."
     )

@@ -19,7 +19,7 @@ from nightherd.model.ids import check_name
 from nightherd.model.mcp import check_server_name
 from nightherd.model.money import MicroUsd, parse_usd
 from nightherd.model.size import parse_size
-from nightherd.model.tool_rule import parse_rule
+from nightherd.model.tool_rule import check_tool_name, parse_rule
 
 LARGEST_COUNT = 1_000_000_000_000
 
@@ -155,6 +155,9 @@ Money = Annotated[
 Name = Annotated[str, BeforeValidator(reading("name", check_name), json_schema_input_type=str)]
 ServerName = Annotated[
     str, BeforeValidator(reading("name", check_server_name), json_schema_input_type=str)
+]
+ToolName = Annotated[
+    str, BeforeValidator(reading("shape", check_tool_name), json_schema_input_type=str)
 ]
 AllowRule = Annotated[
     str, BeforeValidator(reading("shape", check_rule(denies=False)), json_schema_input_type=str)
