@@ -45,7 +45,7 @@ def test_agents_are_listed_shown_and_reset(tmp_path: Path) -> None:
             ghost = await world.get("/v1/agents/ghost")
 
             assert "hello" in [one["name"] for one in listed]
-            assert [one["name"] for one in shown["schedules"]] == ["nightly", "rarely"]
+            assert [one["name"] for one in shown["schedules"]] == ["nightly", "fired", "rarely"]
             assert (early.status, reset.status, ghost.status) == (409, 200, 404)
 
     anyio.run(main)

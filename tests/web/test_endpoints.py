@@ -46,6 +46,7 @@ def problems(directory: Path, **parts: str) -> list[str]:
         ),
         ({"shared": "port: 80", "more": ", secret_env: MINE"}, []),
         ({"more": ", channel: '${payload.room}'"}, []),
+        ({"more": ", schedule: never"}, ["4:13 'hello' has no schedule 'never'"]),
     ],
 )
 def test_mistakes_are_found_where_they_stand(

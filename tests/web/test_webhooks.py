@@ -139,6 +139,23 @@ def test_standard_webhooks_are_taken_within_their_window_only(tmp_path: Path) ->
     anyio.run(main)
 
 
+def test_a_message_fires_a_schedule_while_that_is_enabled(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            fired = await standard(world, "m-1", {"text": "me"}, name="fired")
+            await world.post("/v1/schedules/hello/fired/disable")
+            resting = await standard(world, "m-2", {"text": "me"}, name="fired")
+
+            job = world.site.workshop.reader.find_job(fired.data["job_id"])
+            assert job is not None
+            assert (job.schedule, job.trigger_type.value) == ("fired", "webhook")
+            assert prompt_of(world, fired) == "fired by me"
+            assert resting.data["job_id"] is None
+            assert resting.data["reason"] == "schedule hello/fired is disabled"
+
+    anyio.run(main)
+
+
 def test_a_channel_keeps_its_own_conversation(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:

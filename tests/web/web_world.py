@@ -41,6 +41,10 @@ webhooks:
       agent: hello
       signature: standard
       prompt: ${payload.text}
+    fired:
+      agent: hello
+      signature: standard
+      schedule: fired
     rooms:
       agent: talker
       signature: standard
@@ -55,6 +59,7 @@ agents:
       - usage: {input_tokens: 10, output_tokens: 2, cost_usd: 0.001}
     schedules:
       nightly: {type: cron, cron: "0 3 * * *", prompt: the night}
+      fired: {type: webhook, prompt: "fired by ${payload.text}"}
       rarely: {type: interval, interval: 30d, enabled: false}
   - name: topical
     runtime: scripted

@@ -29,7 +29,10 @@ from nightherd.config.wording import did_you_mean, quote
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
 from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Problem, Severity
+from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import prompt_text
+from nightherd.model.template import PLACE
+from nightherd.model.web import PAYLOAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
     agents = check_agents(assembly.drafts, findings)
     loaded = None
     if settings is not None:
-        check_endpoints(settings, assembly.fleets[0][1], {one.name for one, _ in agents}, findings)
+        check_endpoints(
+            settings, assembly.fleets[0][1], {one.name: one for one, _ in agents}, findings
+        )
     if settings is not None and not findings.errors:
         own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
         resolved = [agent for agent, _ in agents]
@@ -109,9 +114,9 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
 
 
 def check_endpoints(
-    settings: FleetSettings, node: MappingNode, agents: set[str], findings: Findings
+    settings: FleetSettings, node: MappingNode, agents: Mapping[str, Agent], findings: Findings
 ) -> None:
-    """Every webhook's agent is there, and what it is signed with has a name."""
+    """Every webhook's agent and schedule is there, and what it is signed with has a name."""
     webhooks = settings.webhooks
     for name, endpoint in webhooks.endpoints.items() if webhooks is not None else ():
         path = f"webhooks.endpoints.{name}"
@@ -119,6 +124,12 @@ def check_endpoints(
             message = f"the fleet has no agent {quote(endpoint.agent)}"
             hint = did_you_mean(endpoint.agent, sorted(agents))
             findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
+        elif endpoint.schedule is not None:
+            known = agents[endpoint.agent].schedules
+            if endpoint.schedule not in known:
+                message = f"{quote(endpoint.agent)} has no schedule {quote(endpoint.schedule)}"
+                hint = did_you_mean(endpoint.schedule, sorted(known))
+                findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
         if webhooks is not None and not (endpoint.secret_env or webhooks.secret_env):
             message = "what comes in has to be signed: 'secret_env' is missing"
             findings.add(problem_at(value_at(node, path), message, path=path))
@@ -198,7 +209,7 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
         entry = section.entries.get(schedule.name) if isinstance(section, MappingNode) else None
         inputs = {f"inputs.{name}": value for name, value in schedule.inputs.items()}
         try:
-            prompt_text(agent, schedule, {**values, **inputs})
+            prompt_text(agent, schedule, {**values, **inputs, **payload_of(schedule)})
         except InvalidValueError as error:
             place = entry.key if entry is not None else draft.declared
             path = f"{draft.path}.schedules.{schedule.name}"
@@ -220,3 +231,11 @@ def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
         message = f"'script' is not used: the runtime is {agent.runtime}"
         path = f"{draft.path}.script"
         findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))
+
+
+def payload_of(schedule: Schedule) -> dict[str, str]:
+    """Stands for what a message will bring, in the prompt of a schedule that no time makes due."""
+    if schedule.rule is not None or schedule.prompt is None:
+        return {}
+    names = (match[1] for match in PLACE.finditer(schedule.prompt))
+    return {name: "" for name in names if name.split(".")[0] == PAYLOAD}

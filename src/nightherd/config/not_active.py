@@ -27,7 +27,6 @@ class Waiting:
 
 
 CLAUDE = "running agents with Claude"
-WEBHOOKS = "webhooks"
 CONTAINERS = "containers"
 
 MODELS = frozenset({"native"})
@@ -35,9 +34,7 @@ MODELS = frozenset({"native"})
 DEFAULT_RUNTIME = "sdk"
 
 AGENT_KEYS = (
-    Waiting("schedules.*.type", WEBHOOKS, frozenset({"webhook"})),
     Waiting("schedules.*.type", "chat", frozenset({"chat"})),
-    Waiting("schedules.*.trigger.type", WEBHOOKS, frozenset({"webhook"})),
     Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.work_source", "work sources"),
     Waiting("agents", CLAUDE, runtimes=MODELS),

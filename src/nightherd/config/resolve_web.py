@@ -43,6 +43,7 @@ def _endpoint(name: str, endpoint: WebhookEndpoint, shared_secret: str | None) -
     return Endpoint(
         name=name,
         agent=endpoint.agent,
+        schedule=endpoint.schedule,
         prompt=endpoint.prompt,
         inputs=texts(endpoint.inputs),
         channel=endpoint.channel,

@@ -13,11 +13,14 @@ from typing import Any
 
 from nightherd.engine.submit import ID_TRIES, SubmitRequest, submission, values_of
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError, NightherdError, RefusedError
+from nightherd.errors import AgentNotFoundError, NightherdError, NotFoundError, RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
 from nightherd.model.job import Job
+from nightherd.model.schedule import schedule_id
+from nightherd.model.schedule_rule import Schedule
+from nightherd.model.scheduled import session_terms
 from nightherd.model.trigger import TriggerType
 from nightherd.model.web import Endpoint, fill_in, wants_event
 
@@ -49,16 +52,18 @@ async def deliver(
     `InvalidValueError` when the payload lacks what the endpoint's templates name: nothing is recorded
     then, so that it can be sent again once they are mended.
     """
-    request = None
-    if wants_event(endpoint, message.event, message.payload):
-        request = _request(message, endpoint, agents)
+    agent = agents.get(endpoint.agent)
+    if agent is None:
+        raise AgentNotFoundError(f"the fleet has no agent {endpoint.agent!r}")
+    reason = _why_not(message, endpoint, agent, workshop)
+    request = _request(message, endpoint, agent) if reason is None else None
+    delivery = _delivery(message, endpoint, reason, workshop)
     for _ in range(ID_TRIES):
         job = submission(request, workshop) if request is not None else None
-        change = RecordDelivery(delivery=_delivery(message, endpoint, workshop), job=job)
+        change = RecordDelivery(delivery=delivery, job=job)
         (answer,) = await workshop.state.apply([change])
         match answer:
             case Applied(job=made):
-                reason = None if made is not None else change.delivery.reason
                 return Delivered(job=made, is_new=True, reason=reason)
             case Refused(why=Why.DUPLICATE, job=known):
                 return Delivered(job=known, is_new=False, reason="it was taken in before")
@@ -69,13 +74,29 @@ async def deliver(
     raise NightherdError(f"no free job id after {ID_TRIES} tries")
 
 
-def _request(message: Message, endpoint: Endpoint, agents: Mapping[str, Agent]) -> SubmitRequest:
-    agent = agents.get(endpoint.agent)
-    if agent is None:
-        raise AgentNotFoundError(f"the fleet has no agent {endpoint.agent!r}")
-    inputs = {name: fill_in(value, message.payload, {}) for name, value in endpoint.inputs.items()}
-    template = endpoint.prompt if endpoint.prompt is not None else agent.default_prompt
+def _why_not(message: Message, endpoint: Endpoint, agent: Agent, workshop: Workshop) -> str | None:
+    """Why the message makes no job; None when it makes one."""
+    if not wants_event(endpoint, message.event, message.payload):
+        return f"{endpoint.name} does not act on {message.event!r}"
+    if endpoint.schedule is None:
+        return None
+    schedule = _schedule(endpoint, agent)
+    key = schedule_id(agent.name, schedule.name)
+    said = next((one for one in workshop.reader.list_overrides() if one.id == key), None)
+    is_enabled = schedule.enabled if said is None or said.enabled is None else said.enabled
+    states = workshop.reader.list_schedules(agent.name)
+    is_paused = any(one.id == key and one.is_paused for one in states)
+    return None if is_enabled and not is_paused else f"schedule {key} is disabled"
+
+
+def _request(message: Message, endpoint: Endpoint, agent: Agent) -> SubmitRequest:
+    schedule = _schedule(endpoint, agent) if endpoint.schedule is not None else None
+    given = {name: fill_in(value, message.payload, {}) for name, value in endpoint.inputs.items()}
+    inputs = given if schedule is None else {**schedule.inputs, **given}
     values = values_of(agent, inputs)
+    templates = (endpoint.prompt, schedule.prompt if schedule else None, agent.default_prompt)
+    template = next((one for one in templates if one is not None), None)
+    channel = endpoint.channel
     return SubmitRequest(
         agent=agent,
         prompt=None if template is None else fill_in(template, message.payload, values),
@@ -83,13 +104,22 @@ def _request(message: Message, endpoint: Endpoint, agents: Mapping[str, Agent]) 
         trigger_type=TriggerType.WEBHOOK,
         trigger_id=message.delivery_id,
         dedupe_key=f"webhook:{endpoint.name}:{message.delivery_id}",
-        channel_id=None
-        if endpoint.channel is None
-        else fill_in(endpoint.channel, message.payload, values),
+        schedule=schedule.name if schedule is not None else None,
+        session_terms=session_terms(agent, schedule) if schedule is not None else None,
+        channel_id=None if channel is None else fill_in(channel, message.payload, values),
     )
 
 
-def _delivery(message: Message, endpoint: Endpoint, workshop: Workshop) -> Delivery:
+def _schedule(endpoint: Endpoint, agent: Agent) -> Schedule:
+    schedule = agent.schedules.get(endpoint.schedule or "")
+    if schedule is None:
+        raise NotFoundError(f"agent {agent.name!r} has no schedule {endpoint.schedule!r}")
+    return schedule
+
+
+def _delivery(
+    message: Message, endpoint: Endpoint, reason: str | None, workshop: Workshop
+) -> Delivery:
     return Delivery(
         id=delivery_key(endpoint.name, message.delivery_id),
         endpoint=endpoint.name,
@@ -99,5 +129,5 @@ def _delivery(message: Message, endpoint: Endpoint, workshop: Workshop) -> Deliv
         event=message.event,
         size=len(message.body),
         sha256=hashlib.sha256(message.body).hexdigest(),
-        reason=f"{endpoint.name} does not act on {message.event!r}",
+        reason=reason,
     )

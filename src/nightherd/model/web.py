@@ -31,6 +31,8 @@ class Endpoint:
 
     name: str
     agent: str
+    schedule: str | None = None
+    """The agent's schedule that it fires, with that one's prompt, inputs, session and limits."""
     prompt: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     channel: str | None = None

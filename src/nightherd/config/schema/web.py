@@ -26,6 +26,9 @@ class WebhookEndpoint(Model):
     """One address that messages come in by: /v1/hooks/NAME."""
 
     agent: Filling = Field(description="Agent that gets the job.")
+    schedule: Name | None = Field(
+        None, description="Schedule of the agent that is fired; its settings are the job's."
+    )
     prompt: Text | None = Field(
         None, description="What it is asked, with ${payload.a.b}; else its default_prompt."
     )
