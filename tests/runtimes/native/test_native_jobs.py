@@ -108,6 +108,22 @@ def test_the_next_job_of_a_session_remembers(tmp_path: Path) -> None:
     assert api.asked[1].texts == ["pick a colour", "blue", "which one?"]
 
 
+def test_a_fork_goes_on_from_the_message_it_was_made_at(tmp_path: Path) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="it was blue"), Say(text="red, then")) as api:
+        herd = Herd(tmp_path, api)
+        herd.nightherd("run", "keeper", "-p", "pick a colour")
+        herd.nightherd("run", "keeper", "-p", "which one?")
+        forked = herd.nightherd(
+            "session", "fork", "@last", "--at-message", "2", "--run", "-p", "another?", "--quiet"
+        )
+
+    assert forked.stdout.strip() == "red, then", forked.stderr
+    first, answer, *asked = api.asked[2].texts
+    assert (first, answer) == ("pick a colour", "blue")
+    assert "which one?" not in asked
+    assert "another?" in asked[-1]
+
+
 def test_a_job_whose_worker_was_killed_in_an_answer_goes_on(tmp_path: Path) -> None:
     call = Call("Bash", {"command": "echo once >> times"})
     held = Say(text="never heard", hold=threading.Event())

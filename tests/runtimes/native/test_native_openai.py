@@ -1,0 +1,35 @@
+"""The same loop on another provider's protocol, at an address that the environment names."""
+
+from __future__ import annotations
+
+from nightherd.model.event import AssistantEvent, SystemEvent, payload_of
+from nightherd.model.money import MicroUsd
+from nightherd.model.system import Complete
+from runtimes.native.chat_api import call, chat_api, text
+from runtimes.native.native_stage import NativeStage, of_type, results
+
+
+def test_a_server_that_is_compatible_with_openai_is_a_model_like_any_other(
+    stage: NativeStage,
+) -> None:
+    with chat_api(call("Bash", '{"command": "echo hi"}'), text("It ", "said hi.")) as (url, asked):
+        environment = {
+            **stage.environment(),
+            "OPENAI_BASE_URL": url,
+            "OPENAI_API_KEY": "any-key-at-all",
+        }
+        events = stage.run(
+            None, stage.request(agent={"model": "openai-chat:gpt-5"}, environment=environment)
+        )
+
+    assert [one.result for one in results(events)] == ["hi\n"]
+    assert of_type(events, AssistantEvent)[-1].content == "It said hi."
+    assert isinstance(events[-1], SystemEvent)
+    complete = payload_of(events[-1])
+    assert isinstance(complete, Complete)
+    assert complete.usage is not None
+    assert (complete.usage.input_tokens, complete.usage.output_tokens) == (2000, 200)
+    assert complete.usage.cost_microusd > MicroUsd(0)
+    roles = [message["role"] for message in asked[1]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool"]
+    assert {tool["function"]["name"] for tool in asked[0]["tools"]} >= {"Bash", "Glob"}
