@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from nightherd import __version__
 from nightherd.errors import RefusedError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import AfterJob, Workshop
     from nightherd.model.agent import Fleet
+    from nightherd.model.persistence import Persistence
     from nightherd.ports import Clock, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
 
@@ -101,11 +102,7 @@ async def open_workshop(
             secrets=secrets,
             version=__version__,
             fleet_limit=fleet.max_concurrent,
-            budget=fleet.limits,
-            agents=fleet.agents,
-            run_job=load("nightherd.engine.execution:execute"),
-            persistence=persistence,
-            threads=open_threads(state_dir, persistence) if fleet.mirror else None,
+            **_watched_by(fleet, persistence, state_dir),
             hooks=_hooks(fleet, keepers, clock),
         )
         yield workshop
@@ -135,6 +132,17 @@ def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
             describe_job=load("nightherd.views.jobs:job_row"),
         ),
     )
+
+
+def _watched_by(fleet: Fleet, persistence: Persistence, state_dir: Path) -> dict[str, Any]:
+    """What jobs may use, whom they may ask, and where they are written as documents."""
+    return {
+        "budget": fleet.limits,
+        "agents": fleet.agents,
+        "run_job": load("nightherd.engine.execution:execute"),
+        "persistence": persistence,
+        "threads": open_threads(state_dir, persistence) if fleet.mirror else None,
+    }
 
 
 def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]:
