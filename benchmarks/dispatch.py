@@ -22,6 +22,7 @@ import anyio
 import anyio.lowlevel
 
 from nightherd.config.load import load_fleet
+from nightherd.db.ledger import Ledger
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.worker import WorkerReports
 from nightherd.engine.workshop import Workshop
@@ -33,8 +34,8 @@ from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, generate_execution_id
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.session import Session
-from nightherd.ports import StateReader
-from nightherd.wiring import make_shift, open_feed, open_reader, open_record, open_workshop
+from nightherd.ports import StateReader, no_probe
+from nightherd.wiring import make_shift, open_reader, open_record, open_workshop
 
 JOBS = 1_000
 IN_FLIGHT = 64
@@ -122,10 +123,11 @@ def add_history(folder: Path, count: int) -> None:
     anyio.run(adopt, state, rows, count)
     for place in range(count):
         for name in (f"jobs/{old_job(place)}.jsonl", f"jobs/{old_job(place)}.yaml"):
-            (state / name).touch()
-        (state / f"sessions/{old_session(place)}.json").touch()
+            os.close(os.open(state / name, os.O_CREAT | os.O_WRONLY, 0o600))
+        session = state / f"sessions/{old_session(place)}.json"
+        os.close(os.open(session, os.O_CREAT | os.O_WRONLY, 0o600))
     # The files are there: the mirror goes on from here, and does not write a hundred thousand of them.
-    *_, last = (entry.change for entry in open_feed(state).read())
+    last = Ledger(state / "ledger", no_probe).last_change()
     save_memory(state / "mirror.json", Memory(v=VERSION, change=last), b"")
 
 
@@ -216,7 +218,7 @@ def main() -> None:
     print(f"the same after {HISTORY:,} jobs of history: {ratio:.2f}x (limit 1.1x)")
     if peer:
         print(
-            f"jobs a second against DBOS on SQLite: {JOBS / least['young'] / peer:.1f}x (at least 2x)"
+            f"jobs a second against DBOS on SQLite: {JOBS / least['young'] / peer:.1f}x (at least 3x)"
         )
 
 

@@ -20,6 +20,12 @@ OLDEST_SQLITE = (3, 51, 3)
 PATIENCE_MS = 30_000
 """How long a statement waits for a program that does not take part in `write.lock`."""
 
+CHECKPOINT_PAGES = 4_000
+"""How far the write-ahead log grows before it is copied back: rows in use are then copied once, not often."""
+
+CACHE_KIB = -16_000
+"""Memory for pages while writing (negative: in KiB), so that a long history is not read again and again."""
+
 Value = str | int | float | bytes | None
 Values = Sequence[Value]
 
@@ -84,6 +90,8 @@ def open_for_writing(path: Path) -> Database:
         _set(database, "journal_mode", "wal")
         _set(database, "foreign_keys", 1)
         _set(database, "synchronous", 2)
+        _set(database, "wal_autocheckpoint", CHECKPOINT_PAGES)
+        _set(database, "cache_size", CACHE_KIB)
     except BaseException:
         database.close()
         raise

@@ -26,7 +26,8 @@ from nightherd.mirror.wipe import output_logs, wipe
 from nightherd.model.ids import JobId
 from nightherd.ports import ChangeFeed, Clock, Journals, Wait
 
-INTERVAL_S = 0.5
+INTERVAL_S = 0.7
+"""Between two rounds. A job that is over sooner is written once; with the round itself it stays a second."""
 BATCH = 2_000
 """Changes taken in at once: what bounds the follower's memory while it catches up."""
 STOP_PATIENCE_S = 10.0
