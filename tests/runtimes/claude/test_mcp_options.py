@@ -22,7 +22,13 @@ from nightherd.model.mcp import (
 )
 from nightherd.model.system import Warned
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.mcp import ServerNews, entry_of, servers_of, tools_of
+from nightherd.runtimes.claude.mcp import (
+    ServerNews,
+    entry_of,
+    longest_call,
+    servers_of,
+    tools_of,
+)
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import launch_of
 
@@ -129,6 +135,19 @@ def test_claude_is_patient_where_calls_may_take_long(is_long: bool) -> None:
     set_by_hand = replace(given, environment={"CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "1"})
     kept = launch_of(set_by_hand, Opening(text="go"), program="x").environment
     assert kept["CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"] == "1"
+
+
+def test_claude_may_be_silent_for_as_long_as_its_servers_may_take() -> None:
+    bare = replace(request(), agent=agent())
+    patient = replace(DESK, timeout=timedelta(hours=2))
+
+    assert longest_call(bare) == timedelta()
+    assert longest_call(replace(bare, injected_servers=(injected(),))) == timedelta()
+    assert longest_call(replace(bare, agent=agent(mcp_servers=(DESK, patient, WEB)))) > timedelta(
+        hours=2
+    )
+    long = replace(bare, injected_servers=(injected(is_long_running=True),))
+    assert longest_call(long) > timedelta(hours=6)
 
 
 @pytest.mark.parametrize(

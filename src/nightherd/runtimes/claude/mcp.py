@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,13 @@ from nightherd.model.mcp import (
     tool_name,
 )
 from nightherd.model.system import Warned
+from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Option
 
-LONG_RUNNING_MS = 6 * 60 * 60 * 1000
+LONG_RUNNING = timedelta(hours=6)
 """How long a call of a tool that says it takes long may take."""
+MARGIN = timedelta(minutes=1)
+"""How much later than a call Claude itself is given up."""
 WAITING = frozenset({"pending", "connected", "disabled"})
 """What may be said about a server that has not failed."""
 
@@ -109,13 +113,22 @@ def entry_of(server: McpServer) -> dict[str, Any]:
     return entry
 
 
+def longest_call(request: RuntimeRequest) -> timedelta:
+    """How long Claude may be silent because it waits for a server, where somebody said so."""
+    if any(server.has_long_running_tools for server in request.injected_servers):
+        return LONG_RUNNING + MARGIN
+    said = [server.timeout + MARGIN for server in request.agent.mcp_servers if server.timeout]
+    return max(said, default=timedelta())
+
+
 def mcp_environment(injected: Sequence[InjectedMcpServerDef]) -> dict[str, str]:
     """What a `claude` has to know about time when calls may take long."""
     if not any(server.has_long_running_tools for server in injected):
         return {}
+    milliseconds = str(round(LONG_RUNNING.total_seconds() * 1000))
     return {
-        "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": str(LONG_RUNNING_MS),
-        "MCP_TOOL_TIMEOUT": str(LONG_RUNNING_MS),
+        "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": milliseconds,
+        "MCP_TOOL_TIMEOUT": milliseconds,
     }
 
 

@@ -17,6 +17,7 @@ from nightherd.errors import NightherdError
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
 from nightherd.runtimes.claude.outcome import stalled
 from nightherd.runtimes.claude.transcripts.harvest import Harvest
@@ -126,8 +127,10 @@ class ClaudeRuntime(ABC):
         )
         conversation = self._converse(request, opening, keepers)
         last: Event | None = None
+        warnings: tuple[Event, ...] = ()
         try:
-            async with aclosing(self._events(conversation, translator)) as events:
+            idle_limit = max(self._idle_limit, longest_call(request))
+            async with aclosing(self._events(conversation, translator, idle_limit)) as events:
                 async for last in events:
                     if is_terminal(last):
                         break
@@ -144,19 +147,21 @@ class ClaudeRuntime(ABC):
                 is_complete = isinstance(last, SystemEvent) and is_terminal(last)
                 finish = partial(harvest.finish, is_complete=is_complete)
                 with anyio.CancelScope(shield=True):
-                    await to_thread.run_sync(finish)
+                    warnings = await to_thread.run_sync(finish)
+        for event in warnings:
+            yield event
         if last is not None and is_terminal(last):
             yield last
 
     async def _events(
-        self, conversation: Conversation, translator: Translator
+        self, conversation: Conversation, translator: Translator, idle_limit: timedelta
     ) -> AsyncGenerator[Event, None]:
         """What is said, until it has ended or has been silent for too long; then how it came out."""
         failure: ErrorEvent | None = None
         async with aclosing(conversation.heard()) as heard:
             while True:
                 is_over = translator.has_result and not translator.has_open_tasks
-                limit = (self._linger if is_over else self._idle_limit).total_seconds()
+                limit = (self._linger if is_over else idle_limit).total_seconds()
                 said: bytes | Mapping[str, Any] | None = None
                 with anyio.move_on_after(limit) as waiting:
                     said = await anext(heard, None)
