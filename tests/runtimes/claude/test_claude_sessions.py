@@ -135,7 +135,8 @@ def test_copy_that_cannot_be_made_is_a_warning_and_no_more(stage: ClaudeStage) -
 
     assert payloads(first, Complete)
     assert payloads(second, Complete)
-    assert "transcript_not_kept" in codes(second)
+    assert codes(first) == ["transcript_not_kept"]
+    assert codes(second) == ["transcript_not_kept"] * 2
 
 
 def test_fork_knows_everything_and_leaves_the_original_alone(stage: ClaudeStage) -> None:

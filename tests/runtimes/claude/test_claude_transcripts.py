@@ -11,6 +11,7 @@ import pytest
 from claude_agent_sdk import project_key_for_directory
 from claude_agent_sdk.testing import run_session_store_conformance
 
+from nightherd.errors import StateFileError
 from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy
 from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, KeptTranscript
@@ -154,6 +155,20 @@ def test_packed_copy_is_smaller_private_and_read_all_the_same(place: Place) -> N
     assert not packed.exists()
 
 
+def test_damaged_copy_is_put_aside_and_told_of_once(place: Place) -> None:
+    place.ours.mkdir()
+    packed = place.ours / f"{UUID}.jsonl.gz"
+    packed.write_bytes(b"\x1f\x8b\x08nonsense")
+    place.write(entry("a"))
+
+    with pytest.raises(StateFileError, match="damaged"):
+        place.kept().restore()
+    assert not place.kept().restore()
+
+    assert place.copy.read_bytes() == entry("a")
+    assert packed.with_name(f"{packed.name}.damaged").exists()
+
+
 def test_lost_session_is_put_back(place: Place) -> None:
     place.write(entry("a") + entry("b"))
     beside = place.theirs.with_suffix("") / "subagents" / "agent-1.jsonl"
@@ -213,6 +228,11 @@ def test_half_a_line_is_not_put_back(place: Place) -> None:
 
     assert place.kept().restore()
     assert place.theirs.read_bytes() == entry("a")
+    with place.theirs.open("ab") as more:
+        more.write(entry("b"))
+    place.kept().harvest()
+    assert place.copy.read_bytes() == entry("a") + entry("b")
+    assert [path.name for path in place.ours.iterdir()] == [place.copy.name]
 
 
 def test_session_of_which_there_is_no_copy_is_not_made_up(place: Place) -> None:

@@ -6,11 +6,13 @@ import fcntl
 import gzip
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from nightherd.errors import StateFileError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.calls import sync_directory
 from nightherd.files.temp_files import temp_path_for
@@ -28,10 +30,6 @@ class TranscriptCopy:
         self._packed = root / f"{uuid}.jsonl.gz"
         self._left_at = -1
         """Its size when it was last found to be the beginning of its source."""
-
-    def exists(self) -> bool:
-        """Whether there is one, packed or not."""
-        return self.path.exists() or self._packed.exists()
 
     def size(self) -> int:
         """Bytes, not packed; 0 when there is none."""
@@ -110,11 +108,27 @@ class TranscriptCopy:
         self._left_at = -1
 
     def unpack(self) -> None:
-        """Undo `pack`. Of two forms that a kill left, the plain one counts: it is gone last."""
+        """Undo `pack`. Of two forms that a kill left, the plain one counts: it is gone last.
+
+        `StateFileError` for a packed one that cannot be read; it is put aside, and told of once.
+        """
         if self.path.exists() or not self._packed.exists():
             return
-        atomic_write_file(self.path, gzip.decompress(self._packed.read_bytes()))
+        try:
+            plain = gzip.decompress(self._packed.read_bytes())
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            aside = self._packed.with_name(f"{self._packed.name}.damaged")
+            self._packed.replace(aside)
+            message = f"{aside} is damaged and was put aside: {error}"
+            raise StateFileError(message, path=str(aside), operation="read") from error
+        atomic_write_file(self.path, plain)
         self._packed.unlink()
+
+    def cut(self, size: int) -> None:
+        """Drop what is beyond `size`: half a line that will never be whole."""
+        with self._held() as copy:
+            copy.truncate(size)
+        self._left_at = -1
 
     def sync(self) -> None:
         """It survives a power cut from here on."""

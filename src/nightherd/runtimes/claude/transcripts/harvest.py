@@ -23,16 +23,20 @@ class Harvest:
         self._root = root
         self._request = request
         self._kept: KeptTranscript | None = None
+        self._has_failed = False
 
     def put_in_place(self, opening: Opening) -> tuple[Event, ...]:
         """The session that is gone on with is where Claude looks for it; what is to be said about that."""
         if opening.resume is None:
             return ()
         try:
-            was_put_back = self._transcript(opening.resume).restore()
+            kept = self._transcript(opening.resume)
+            was_put_back = kept.restore()
         except (OSError, NightherdError) as error:
             text = f"our copy of the transcript of session {opening.resume} cannot be used: {error}"
             return (_warning("transcript_not_kept", text),)
+        if not opening.is_fork:
+            self._kept = kept
         if not was_put_back:
             return ()
         text = f"claude had lost session {opening.resume}, or a part of it; our copy was put back"
@@ -51,20 +55,29 @@ class Harvest:
 
     def follow(self, session: str | None) -> Iterator[Event]:
         """The run has said something more, in this session; a warning when it cannot be copied."""
-        if session is None:
+        if session is None or self._has_failed:
             return
         try:
             if self._kept is None or self._kept.uuid != session:
                 self._kept = self._transcript(session)
             self._kept.harvest()
-        except NightherdError as error:
-            yield _warning("transcript_not_kept", f"the transcript cannot be copied: {error}")
+        except (OSError, NightherdError) as error:
+            yield self._failure(error)
 
-    def finish(self, *, is_complete: bool) -> None:
+    def finish(self, *, is_complete: bool) -> tuple[Event, ...]:
         """The run has ended. The transcript of a session that no other job goes on with is packed."""
-        if self._kept is not None:
-            mode = self._request.agent.session_mode
+        if self._kept is None:
+            return ()
+        mode = self._request.agent.session_mode
+        try:
             self._kept.finish(is_over=is_complete and mode is SessionMode.FRESH_PER_JOB)
+        except (OSError, NightherdError) as error:
+            return () if self._has_failed else (self._failure(error),)
+        return ()
+
+    def _failure(self, error: Exception) -> Event:
+        self._has_failed = True
+        return _warning("transcript_not_kept", f"the transcript cannot be copied: {error}")
 
     def _transcript(self, session: str) -> KeptTranscript:
         return KeptTranscript(

@@ -21,7 +21,6 @@ from nightherd.runtimes.claude.transcripts.place import transcript_path
 SECOND_COPY = "second"
 """The folder of what the SDK handed over entry by entry, until the raw copy has it all."""
 
-
 UUIDS = re.compile(rb'"uuid":\s*"([^"]+)"')
 
 
@@ -46,18 +45,21 @@ class KeptTranscript:
         return self._source
 
     def harvest(self) -> None:
-        """Copy what is new. Cheap when nothing is, and never an obstacle to the run."""
-        with suppress(OSError):
+        """Copy what is new; cheap when nothing is. What another process is at, or is gone, is left for later."""
+        with suppress(FileNotFoundError, BlockingIOError):
             self._copy.grow(self.source)
 
     def restore(self) -> bool:
         """Before the session is gone on with: Claude's file has everything we have; whether it had to be put back."""
         self._copy.grow(self.source)
         self._copy.add(self._second_lines(self._copy.read()))
-        ours = _whole_lines(self._copy.read())
+        copy = self._copy.read()
+        ours = _whole_lines(copy)
         if not ours or _size(self.source) >= len(ours):
             _end_last_line(self.source)
             return False
+        if len(ours) < len(copy):
+            self._copy.cut(len(ours))
         target = self.source
         _put_aside_unless_part(target, ours)
         target.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
@@ -67,15 +69,15 @@ class KeptTranscript:
 
     def finish(self, *, is_over: bool) -> None:
         """After a run: everything is copied and on disk, and packed when the session is over."""
-        with suppress(OSError):
-            self._copy.grow(self.source)
-            self._copy_companions()
-            self._copy.sync()
-            if self._copy.size() and not self._second_lines(self._copy.read()):
-                for second in self._seconds():
-                    second.unlink()
-            if is_over:
-                self._copy.pack()
+        self._copy.grow(self.source)
+        self._copy_companions()
+        self._copy.sync()
+        if self._copy.size() and not self._second_lines(self._copy.read()):
+            for second in self._seconds():
+                shutil.rmtree(second.with_suffix(""), ignore_errors=True)
+                second.unlink()
+        if is_over:
+            self._copy.pack()
 
     def lines(self) -> Iterator[bytes]:
         """Every line of our copy."""
