@@ -25,6 +25,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Limits, OnLimit, limits_document
 from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.persistence import MUST_SAVE
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import CheckpointSaved
 from nightherd.model.trigger_point import TriggerPoint
@@ -53,7 +54,7 @@ class Bookmarks:
         """Put one at `point`, unless it is switched off or the line has one that counts more."""
         if self._is_due(point):
             checkpoint = self._checkpoint(point, self._recorder.tally, running)
-            number = await self._save(checkpoint)
+            number = await self._save(checkpoint, point)
             self._note(point, number, checkpoint.seq)
             if not self._workshop.persistence.performance.incremental:
                 await write_state(self._job.id, self._workshop, number)
@@ -79,10 +80,11 @@ class Bookmarks:
             )
         else:
             checkpoint = replace(checkpoint, status=end.status.value)
-        await self._save(checkpoint)
+        await self._save(checkpoint, point)
 
-    async def _save(self, checkpoint: Checkpoint) -> int:
-        change = SaveCheckpoint(epoch=self._job.epoch, checkpoint=checkpoint)
+    async def _save(self, checkpoint: Checkpoint, point: TriggerPoint) -> int:
+        is_synced = self._workshop.persistence.priority(point) >= MUST_SAVE
+        change = SaveCheckpoint(epoch=self._job.epoch, checkpoint=checkpoint, is_synced=is_synced)
         (answer,) = await self._workshop.state.apply([change])
         return number_in(answer)
 

@@ -285,6 +285,8 @@ class SaveCheckpoint:
 
     epoch: int
     checkpoint: Checkpoint
+    is_synced: bool = True
+    """Whether it survives a power cut once it is acknowledged; the journal it points into may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,15 +17,19 @@ from nightherd.model.change import (
     ExtendLease,
     RecordRuntimeSession,
     RegisterWorker,
+    SaveCheckpoint,
     StartExecution,
 )
 from nightherd.model.decide import decide
+from nightherd.model.spending import CountUsage
 from nightherd.state.deciding_rows import DecidingRows
 from nightherd.state.images import encode_images
 from nightherd.state.kinds import TABLES
 from nightherd.state.tables import Table, in_table_order
 
-QUICK = frozenset({StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker})
+QUICK = frozenset(
+    {StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker, CountUsage}
+)
 """Changes that survive SIGKILL but need not survive a power cut: no process of that boot is left to mind.
 
 Every other change does once it is acknowledged (INV-DURABLE).
@@ -53,7 +57,10 @@ class StateTables:
             case Durability.PROCESS:
                 return False
             case Durability.CHECKPOINT:
-                return type(change) not in QUICK
+                is_quick = type(change) in QUICK
+                return not is_quick and not (
+                    isinstance(change, SaveCheckpoint) and not change.is_synced
+                )
             case Durability.FSYNC:
                 return True
 
