@@ -157,10 +157,12 @@ def test_metadata_is_never_looked_for_outside_or_in_something_that_blocks(tmp_pa
     (tmp_path / "secret.json").write_text('{"a": 1}')
     (inside / "link.json").symlink_to(tmp_path / "secret.json")
     os.mkfifo(inside / "pipe.json")
+    (inside / "circle.json").symlink_to(inside / "circle.json")
 
     assert read_metadata(inside, "../secret.json") == {}
     assert read_metadata(inside, "link.json") == {}
     assert read_metadata(inside, "pipe.json") == {}
+    assert read_metadata(inside, "circle.json") == {}
 
 
 def read_metadata(directory: Path, name: str) -> object:

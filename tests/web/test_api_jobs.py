@@ -105,13 +105,15 @@ def test_a_waiting_job_is_cancelled_at_once_and_done_again_as_another(tmp_path: 
 
             cancelled = await world.post(f"/v1/jobs/{job_id}/cancel")
             again = await world.post(f"/v1/jobs/{job_id}/cancel")
-            retried = await world.post(f"/v1/jobs/{job_id}/retry")
+            retried = await world.post(f"/v1/jobs/{job_id}/retry", idempotency_key="k")
+            repeated = await world.post(f"/v1/jobs/{job_id}/retry", idempotency_key="k")
             early = await world.post(f"/v1/jobs/{retried.data['id']}/retry")
 
             assert (cancelled.status, cancelled.data["status"]) == (200, "cancelled")
             assert (again.status, again.document["code"]) == (409, "refused")
             assert (retried.status, retried.data["status"]) == (201, "pending")
             assert retried.data["id"] != job_id
+            assert repeated.data["id"] == retried.data["id"]
             assert early.status == 409
 
     anyio.run(main)

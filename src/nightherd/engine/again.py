@@ -10,8 +10,10 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 
 
-async def retry_job(job_id: JobId, agent: Agent, workshop: Workshop) -> Job:
-    """A new job that asks `agent` for what the ended job `job_id` was asked."""
+async def retry_job(
+    job_id: JobId, agent: Agent, workshop: Workshop, *, dedupe_key: str | None = None
+) -> Job:
+    """A new job that asks `agent` for what the ended job `job_id` was asked; one for each dedupe key."""
     job, texts = workshop.reader.find_job(job_id), workshop.reader.find_texts(job_id)
     if job is None or texts is None:
         raise JobNotFoundError(f"there is no job {job_id}")
@@ -20,6 +22,10 @@ async def retry_job(job_id: JobId, agent: Agent, workshop: Workshop) -> Job:
     if not workshop.can_run(agent.runtime):
         raise RefusedError(f"runtime {agent.runtime.value!r} is not available here")
     request = SubmitRequest(
-        agent=agent, prompt=texts.prompt, inputs=texts.inputs, priority=job.priority
+        agent=agent,
+        prompt=texts.prompt,
+        inputs=texts.inputs,
+        priority=job.priority,
+        dedupe_key=dedupe_key,
     )
     return (await submit(request, workshop)).job

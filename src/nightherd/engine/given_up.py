@@ -53,6 +53,8 @@ class GivenUp:
                     await run_hooks(job, self._agents[job.agent], self._workshop)
                 except NightherdError as error:
                     self._tell(f"hooks of {job.id}: {error.message}")
+                except Exception as error:  # noqa: BLE001 (an edge: one job takes no other with it)
+                    self._tell(f"hooks of {job.id}: {type(error).__name__}: {error}")
             self.is_busy = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
@@ -23,6 +24,7 @@ from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fle
 from nightherd.views.jobs import job_row
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
+from nightherd.web.jobs import Key, key_of
 from nightherd.web.site import Site, site_of
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
@@ -78,10 +80,14 @@ async def list_schedules(site: OnSite) -> Response:
     status_code=201,
     responses=answers("job", JOB, 404, 409, status=201),
 )
-async def run_schedule(site: OnSite, agent: str, name: str) -> Response:
-    """A job of the schedule, now; no slot of the schedule is used up."""
+async def run_schedule(
+    site: OnSite, agent: str, name: str, idempotency_key: Key = None
+) -> Response:
+    """A job of the schedule, now; no slot of the schedule is used up. The same `Idempotency-Key` makes one."""
     owner, schedule = _find(site, agent, name)
-    job = (await submit(schedule_request(owner, schedule), site.workshop)).job
+    key = key_of(f"schedule:{agent}/{name}", idempotency_key)
+    request = replace(schedule_request(owner, schedule), dedupe_key=key)
+    job = (await submit(request, site.workshop)).job
     now = site.workshop.clock.now()
     return document("job", job_row(job, now), now, status=201)
 

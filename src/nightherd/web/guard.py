@@ -92,7 +92,7 @@ class Guard:
 
     def _refusal(self, path: str, headers: Mapping[str, str]) -> Response | None:
         door = self._door
-        is_hook = path.startswith(f"{HOOKS}/") and not path.endswith("/deliveries")
+        is_hook = path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
         if door.only_hooks and not is_hook and path != HEALTH:
             return closing(problem(404, "not_found", "only webhooks are taken here"))
         if is_hook:

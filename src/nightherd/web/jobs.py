@@ -39,6 +39,12 @@ STREAM = "text/event-stream"
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 OnSite = Annotated[Site, Depends(site_of)]
+Key = Annotated[str | None, Header(min_length=1, max_length=255)]
+
+
+def key_of(what: str, idempotency_key: str | None) -> str | None:
+    """The dedupe key of one kind of request; None when it was given no key."""
+    return None if idempotency_key is None else f"{what}:{idempotency_key}"
 
 
 @router.get("", responses=answers("jobs", list_of(JOB), beside=NEXT))
@@ -61,7 +67,7 @@ async def list_jobs(
 async def submit_job(
     site: OnSite,
     body: NewJob,
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
+    idempotency_key: Key = None,
 ) -> Response:
     """Ask an agent for a piece of work; answered once nothing can lose it.
 
@@ -75,7 +81,7 @@ async def submit_job(
         inputs=body.inputs,
         priority=body.priority,
         channel_id=body.channel,
-        dedupe_key=f"api:{idempotency_key}" if idempotency_key is not None else None,
+        dedupe_key=key_of("api", idempotency_key),
     )
     submitted = await submit(request, site.workshop)
     if not submitted.is_new:
@@ -106,10 +112,11 @@ async def cancel(site: OnSite, job: str) -> Response:
 
 
 @router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
-async def retry(site: OnSite, job: str) -> Response:
-    """Ask for the same work once more, as a new job."""
+async def retry(site: OnSite, job: str, idempotency_key: Key = None) -> Response:
+    """Ask for the same work once more, as a new job; the same `Idempotency-Key` makes one."""
     old = await _get(site, await _find(site, job))
-    again = await retry_job(old.id, site.agent(old.agent), site.workshop)
+    key = key_of(f"retry:{old.id}", idempotency_key)
+    again = await retry_job(old.id, site.agent(old.agent), site.workshop, dedupe_key=key)
     return _job(again, site, 201)
 
 

@@ -46,16 +46,20 @@ class LocalHookCarrier:
 
 
 def _read(directory: str, name: str) -> Mapping[str, Any]:
-    root = Path(directory).resolve()
-    path = (root / name).resolve()
-    if not path.is_relative_to(root):
-        return {}
     try:
+        root = Path(directory).resolve()
+        path = (root / name).resolve()
+        if not path.is_relative_to(root):
+            return {}
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             data = file.read(METADATA_LIMIT + 1)
         found = json.loads(data) if len(data) <= METADATA_LIMIT else None
-    except (OSError, ValueError, RecursionError):
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ):  # also for links that lead in circles, and deep nests
         # The agent writes this file, or does not; nothing in it is worth failing a job for.
         return {}
     return found if isinstance(found, dict) else {}
