@@ -88,6 +88,7 @@ class Daemon:
             config=str(post.files.file),
             agents=list(post.agents) or None,
         )
+        self._workshop: Workshop | None = None
         self._shift: Shift | None = None
         self._scheduler: Scheduler | None = None
         self._scheduling = anyio.CancelScope()
@@ -122,7 +123,7 @@ class Daemon:
             )
             async with anyio.create_task_group() as tasks:
                 ports = await tasks.start(self._serve, workshop)
-                self._shift, self._scheduler = shift, scheduler
+                self._workshop, self._shift, self._scheduler = workshop, shift, scheduler
                 self._scheduling = anyio.CancelScope()
                 self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
                 self._notifier.ready()
@@ -210,6 +211,8 @@ class Daemon:
             self._shift.adopt(loading.fleet)
         if self._scheduler is not None:
             self._scheduler.adopt(loading.fleet)
+        if self._workshop is not None:
+            await to_thread.run_sync(self._workshop.declare, tuple(loading.fleet.agents))
         self._note(problems=[], failed_at=None, loaded_at=at)
         count = len(loading.fleet.agents)
         self._post.tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")

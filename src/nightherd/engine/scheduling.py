@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 import anyio
 from anyio.lowlevel import checkpoint
 
+from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.schedule_book import Entry, Plan, entries, plan, retire
 from nightherd.engine.schedule_jobs import slot_job
 from nightherd.engine.workshop import Workshop
@@ -92,6 +93,7 @@ class Scheduler:
     def adopt(self, fleet: Fleet) -> None:
         """From the next round on these are the schedules."""
         self._fleet = fleet
+        self._workshop = for_fleet(self._workshop, fleet)
         self._is_new = True
         self.wake()
 

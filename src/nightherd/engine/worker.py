@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import anyio
 from anyio.abc import TaskGroup
 
+from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.execution import carry_on
 from nightherd.engine.given_up import GivenUp
-from nightherd.engine.hooks import JobHooks
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
@@ -86,13 +86,7 @@ class Shift:
 
     def adopt(self, fleet: Fleet) -> None:
         """From now on jobs of these agents are taken; those that run go on as they began."""
-        hooks = self._workshop.hooks
-        self._workshop = replace(
-            self._workshop,
-            fleet_limit=fleet.max_concurrent,
-            budget=fleet.limits,
-            hooks=replace(hooks, agents=fleet.agents) if isinstance(hooks, JobHooks) else hooks,
-        )
+        self._workshop = for_fleet(self._workshop, fleet)
         self._know(fleet)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -96,6 +96,8 @@ class Workshop:
     """When bookmarks are put, and how state is written for others to read."""
     agents: Mapping[str, Agent] = field(default_factory=dict)
     """Those that jobs may have others do work by."""
+    declare: Callable[[Sequence[str]], None] = lambda names: None
+    """Tells those who show the fleet which agents it has; may take a moment."""
     run_job: Callable[..., Awaitable[Job]] | None = None
     """Takes a job that waits, runs it and settles it, as `engine.execution.execute` does."""
     threads: ThreadFiles | None = None

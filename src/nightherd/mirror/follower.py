@@ -108,6 +108,13 @@ class MirrorFollower:
             self._thread = None
         return self.catch_up()
 
+    def declare(self, agents: Sequence[str]) -> None:
+        """From now on these are the declared agents."""
+        with self._turn:
+            self._agents = tuple(agents)
+            if self._work is not None:
+                declare(self._work.memory, self._agents, self._work.pending)
+
     def catch_up(self) -> Standing:
         """Bring the files up to everything committed before this call; never raises for what it finds.
 

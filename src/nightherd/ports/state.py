@@ -168,6 +168,9 @@ class Mirror(Protocol):
     def stop(self) -> object:
         """Stop following, after everything committed before this call is in the files."""
 
+    def declare(self, agents: Sequence[str]) -> None:
+        """From now on these are the declared agents."""
+
     def catch_up(self) -> object:
         """Bring the files up to everything committed before this call."""
 

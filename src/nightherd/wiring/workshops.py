@@ -104,6 +104,7 @@ async def open_workshop(
             fleet_limit=fleet.max_concurrent,
             **_watched_by(fleet, persistence, state_dir),
             hooks=_hooks(fleet, keepers, clock),
+            **({} if mirror is None else {"declare": mirror.declare}),
         )
         yield workshop
 
