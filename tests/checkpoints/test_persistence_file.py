@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from nightherd.config.load import check_fleet
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.persistence import DEFAULT, Backoff, OnCompletion, Persistence
@@ -253,3 +254,13 @@ def test_words_become_what_they_mean(tmp_path: Path) -> None:
     assert (retry.backoff, retry.attempts) == (Backoff.LINEAR, 4)
     assert [retry.pause_ms(failures) for failures in (1, 2, 3)] == [50, 100, 150]
     assert found.retention.action is OnCompletion.KEEP
+
+
+def test_a_fleet_with_a_wrong_file_is_not_loaded(tmp_path: Path) -> None:
+    (tmp_path / "nightherd.yaml").write_text("agents: []\n")
+    project(tmp_path, EXTENDS + "retention: {max_checkpoints: none}\n", ".nightherd" / PROJECT_FILE)
+
+    checked = check_fleet(tmp_path, environ={}, cwd=tmp_path)
+
+    assert checked.loaded is None
+    assert [Path(one.place.file).name for one in checked.problems] == ["state_persistence.yaml"]

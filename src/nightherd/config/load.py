@@ -16,6 +16,7 @@ from nightherd.config.findings import Findings
 from nightherd.config.layers import Draft
 from nightherd.config.node import MappingNode, Node, place_of, problem_at
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, notices
+from nightherd.config.persistence import check_project_file
 from nightherd.config.resolve import (
     FILE_VERSION,
     is_readable_version,
@@ -33,6 +34,9 @@ from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import prompt_text
 from nightherd.model.template import PLACE
 from nightherd.model.web import PAYLOAD
+
+STATE_DIRECTORY = ".nightherd"
+"""Beside the fleet file: where a project's own `config/` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
     assembly.assemble(str(file))
     settings = check_settings(assembly, findings)
     agents = check_agents(assembly.drafts, findings)
+    check_project_file(file.parent / STATE_DIRECTORY, findings)
     loaded = None
     if settings is not None:
         check_endpoints(

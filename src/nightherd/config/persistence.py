@@ -43,6 +43,13 @@ def load_persistence(state_dir: Path) -> Persistence:
     return found
 
 
+def check_project_file(state_dir: Path, findings: Findings) -> None:
+    """Put what is wrong with the project's own file, if it has one, among `findings`."""
+    project = state_dir / PROJECT_FILE
+    if project.exists() or project.is_symlink():
+        check_persistence(state_dir, findings)
+
+
 def check_persistence(state_dir: Path, findings: Findings) -> Persistence | None:
     """The same, mistakes put among `findings`."""
     project = state_dir / PROJECT_FILE
