@@ -40,6 +40,10 @@ class Done:
     rows: str | None
 
 
+class _ChangeRaisedError(Exception):
+    """Something was raised while a change was carried out; what it was is its cause."""
+
+
 class Tables(Protocol):
     """What a room keeps in the database: the only thing here that knows what a change means."""
 
@@ -95,7 +99,7 @@ class GroupCommit:
         set_synchronous(self._database, is_durable=durable)
         try:
             outcomes, entries = self._commit(batches, self._carry_out)
-        except Exception:  # noqa: BLE001 - whatever it was, it comes again and is told to whom it belongs
+        except _ChangeRaisedError:  # it comes again, and is told to the one it belongs to
             outcomes, entries = self._commit(batches, self._carry_out_alone)
         self._probe("db.after_commit")
         self._feed_ledger(entries)
@@ -158,7 +162,10 @@ class GroupCommit:
 
     def _carry_out(self, change: Change) -> Done:
         """Carry out one change of a group that is undone as a whole when anything is raised."""
-        return self._tables.carry_out(change)
+        try:
+            return self._tables.carry_out(change)
+        except Exception as error:
+            raise _ChangeRaisedError from error
 
     def _carry_out_alone(self, change: Change) -> Done | Exception:
         """Carry out one change; what it raises belongs to its own caller, and takes nothing else with it."""
