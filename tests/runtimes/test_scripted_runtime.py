@@ -203,7 +203,9 @@ def test_a_tool_there_is_not_is_a_failed_call(stage: Stage) -> None:
 
     assert isinstance(result, ToolResultEvent)
     assert result.success is False
-    assert result.error == "there is no tool Teleport; there are Bash, Read, Write, Edit, Glob, Grep"
+    assert (
+        result.error == "there is no tool Teleport; there are Bash, Read, Write, Edit, Glob, Grep"
+    )
 
 
 def test_fail_ends_the_run_with_its_code_and_message(stage: Stage) -> None:
