@@ -129,7 +129,7 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
     result = cli("jobs", "show", three[0], "--json")
 
     assert result.document["schema"] == "nightherd/v1/job"
-    assert set(result.data) == ROW_KEYS | {"prompt", "inputs", "executions"}
+    assert set(result.data) == ROW_KEYS | {"prompt", "inputs", "executions", "limits"}
     assert result.data["prompt"] == "the first"
     assert [one["success"] for one in result.data["executions"]] == [True]
     assert result.data["usage"]["input_tokens"] == 230

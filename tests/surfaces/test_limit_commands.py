@@ -1,0 +1,133 @@
+"""Limits, checkpoints and retention on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from surfaces.drivers import Cli
+
+FLEET = """\
+limits: {per_day: {turns: 1000}}
+agents:
+  - name: digger
+    runtime: scripted
+    default_prompt: Dig.
+    limits: {turns: 2}
+    script:
+      - repeat: 4
+        steps:
+          - say: One more.
+          - usage: {input_tokens: 10, output_tokens: 5, cost_usd: 0.10}
+"""
+
+
+@pytest.fixture
+def dug(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A job that waits at its limit."""
+    (tmp_path / "nightherd.yaml").write_text(FLEET)
+    monkeypatch.chdir(tmp_path)
+    result = cli("run", "digger", "--json")
+    assert result.code == 6
+    assert result.data["error"]["code"] == "turns_exceeded"
+    return str(result.data["job_id"])
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["--limit", "turns"], "write turns=MAXIMUM"),
+        (["--limit", "hopes=3"], "there are the limits spend, turns"),
+        (["--limit", "turns=-1"], "negative"),
+        (["--limit", "turns=many"], "not a whole number of turns"),
+        (["--limit", "spend=x"], "not an amount in dollars"),
+        (["--limit", "duration=5"], "not a duration"),
+        (["--limit", "turns=1", "--limit", "turns=2"], "given twice"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_a_usage_error(
+    cli: Cli, dug: str, given: list[str], why: str
+) -> None:
+    result = cli("run", "digger", *given)
+
+    assert result.code == 2
+    assert why in result.err
+
+
+def test_a_raised_job_says_what_it_has_used_and_has_left(cli: Cli, dug: str) -> None:
+    raised = cli("jobs", "resume", dug, "--raise", "turns=3", "--raise", "spend=5", "--json")
+    shown = cli("jobs", "show", dug, "--json")
+
+    assert raised.code == 6
+    rows = {
+        one["limit"]: (one["used"], one["maximum"], one["left"]) for one in shown.data["limits"]
+    }
+    assert rows == {"spend": (pytest.approx(0.3), 5.0, pytest.approx(4.7)), "turns": (3, 3, 0)}
+    assert "limit     turns: 3 of 3, 0 left" in cli("jobs", "show", dug).out
+
+    done = cli("jobs", "resume", dug, "--raise", "turns=9", "--json")
+
+    assert (done.code, done.data["usage"]["num_turns"]) == (0, 4)
+    spend = next(
+        one for one in cli("jobs", "show", dug, "--json").data["limits"] if one["limit"] == "spend"
+    )
+    assert spend["maximum"] == 5.0, "what was raised before stays raised"
+
+
+def test_a_job_goes_on_from_an_earlier_place_in_a_branch(cli: Cli, dug: str) -> None:
+    listed = cli("checkpoint", "list", dug, "--json").data
+    early = next(one["number"] for one in listed if one["turn"] == 1)
+
+    branched = cli(
+        "jobs", "resume", dug, "--at-checkpoint", str(early), "--raise", "turns=9", "--json"
+    )
+    same = cli(
+        "jobs",
+        "resume",
+        dug,
+        "--at-checkpoint",
+        str(listed[-1]["number"]),
+        "--raise",
+        "turns=9",
+        "--json",
+    )
+    nowhere = cli("jobs", "resume", dug, "--at-checkpoint", "99")
+
+    assert branched.data["job_id"] != dug
+    assert (same.code, same.data["job_id"]) == (0, dug)
+    assert nowhere.code == 2
+    assert "has no checkpoint 99" in nowhere.err
+
+
+def test_checkpoints_are_shown_and_absent_ones_are_not_found(cli: Cli, dug: str) -> None:
+    last = cli("checkpoint", "show", dug, "--json").data
+    state = cli("checkpoint", "show", dug, "--state", "--json").data
+    absent = cli("checkpoint", "show", dug, "99")
+
+    assert (last["trigger"], last["header"]["limits"]) == ("on_suspend", {"turns": 2})
+    assert (state["thread_id"], state["status"]) == (dug, "suspended")
+    assert absent.code == 3
+
+
+def test_what_is_shared_is_shown_with_what_is_left(cli: Cli, dug: str) -> None:
+    rows = cli("limits", "--json").data
+
+    assert [(one["scope"], one["limit"], one["used"], one["left"]) for one in rows] == [
+        ("fleet", "turns", 2, 998),
+        ("job", "turns", None, None),
+    ]
+
+
+def test_retention_plans_first_and_then_does_it(cli: Cli, dug: str) -> None:
+    assert cli("jobs", "cancel", dug).code == 0
+    planned = cli("retention", "--json")
+    dry = cli("retention", "apply", "--dry-run", "--json")
+
+    done = cli("retention", "apply", "--json")
+
+    assert planned.data == dry.data == done.data
+    assert (planned.document["is_dry_run"], done.document["is_dry_run"]) == (True, False)
+    assert done.document["failures"] == {}
+    assert cli("retention", "--json").data == []
+    assert cli("checkpoint", "list", dug, "--json").data == []
