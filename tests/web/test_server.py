@@ -209,7 +209,7 @@ def talk(world: World, *parts: bytes, until_closed: bool = True) -> bytes:
 def test_one_who_says_nothing_or_never_finishes_is_hung_up_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol.PatientProtocol, "head_patience_s", 0.3)
+    monkeypatch.setattr(protocol.PatientProtocol, "head_patience_s", 5.0)
 
     async def main() -> None:
         async with served(tmp_path) as world:
