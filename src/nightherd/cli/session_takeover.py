@@ -62,9 +62,7 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     if program is None:
         raise NotFoundError(f"there is no program {PROGRAM!r}", hint="install Claude Code")
     screen.say(shell)
-    subprocess.call(
-        [program, *line[1:]], cwd=found.working_directory, env=dict(invocation.environ)
-    )
+    subprocess.call([program, *line[1:]], cwd=found.working_directory, env=dict(invocation.environ))
     taken = take_in(invocation, found)
     if screen.is_json:
         data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
