@@ -32,15 +32,14 @@ class Fence:
 
     def admit_plain(self, events: Sequence[Event]) -> bool:
         """Admit all of these at once if nothing about them is special; else admit none and say so."""
-        # A torn_tail stands behind what is left of its fragment, so a block of whole lines that are all
-        # events can only begin with one.
-        if events and _is_torn_tail(events[0]):
-            return False
         # The first of them may raise the fence: so does the first line of every journal.
         epoch, seq = max([self.epoch, *(event.epoch for event in events[:1])]), self.seq
         for event in events:
             seq += 1
             if event.seq != seq or event.epoch != epoch or event.v != VERSION:
+                return False
+            # What is left of its fragment may be blank, and so no line at all: it can stand anywhere.
+            if type(event) is SystemEvent and event.subtype is SystemSubtype.TORN_TAIL:
                 return False
         self.epoch, self.seq = epoch, seq
         self.events += len(events)
