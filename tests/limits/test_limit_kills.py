@@ -23,8 +23,8 @@ from nightherd.testing.fork_server import Ended, ForkServer
 from nightherd.wiring import open_journals, open_reader
 
 SEED = 20_261_115
-TRIALS = 18
-BATCHES = 2
+TRIALS = 8
+BATCHES = 4
 LIMIT = 50_000
 TURN = 20_000
 
