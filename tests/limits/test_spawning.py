@@ -15,6 +15,7 @@ from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import CENT, used
 from nightherd.engine.execution import carry_on, execute
+from nightherd.engine.spawning import cancel_below
 from nightherd.engine.stopper import Stopper
 from nightherd.model.agent import Agent
 from nightherd.model.change import LoseExecution, StartExecution
@@ -294,3 +295,15 @@ def test_a_child_that_another_worker_has_is_waited_for(tmp_path: Path) -> None:
     anyio.run(run)
 
     assert (bench.job(job.id).status, bench.job(child.id).epoch) == (JobStatus.COMPLETED, 1)
+
+
+def test_cancelling_a_job_that_waits_cancels_what_waits_below_it(tmp_path: Path) -> None:
+    bench = bench_of(
+        tmp_path, [*ask("helper"), Say("done")], [*ask("boss"), Say("?")], Limits(depth=1)
+    )
+    job = bench.run()
+    assert job.status is JobStatus.SUSPENDED
+
+    anyio.run(cancel_below, job.id, bench.workshop)
+
+    assert [one.status for one in children(bench, job)] == [JobStatus.CANCELLED]

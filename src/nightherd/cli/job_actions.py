@@ -14,6 +14,7 @@ from nightherd.cli.options import job_argument, json_option
 from nightherd.engine.again import retry_job
 from nightherd.engine.record import get_job
 from nightherd.engine.rescue import rescue
+from nightherd.engine.spawning import cancel_below
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.change import Applied, CancelJob, Refused
@@ -55,7 +56,10 @@ async def _cancel(state: Path, job_id: JobId) -> Job:
         if isinstance(answer, Applied):
             # A worker that is gone stops nothing; its job ends here, as cancelled.
             await rescue(record, rescue_terms(0), is_wanted=lambda job: job.id == job_id)
-            return get_job(record, job_id)
+            ended = get_job(record, job_id)
+            if ended.is_terminal:
+                await cancel_below(job_id, record)
+            return ended
     match answer:
         case Refused(message=message):
             raise RefusedError(message, hint=f"nightherd jobs show {job_id}")

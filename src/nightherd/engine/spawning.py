@@ -15,6 +15,7 @@ import anyio
 
 from nightherd.engine.budgets import WITHIN
 from nightherd.engine.limits import Stop, stop_of
+from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, submit
@@ -261,9 +262,9 @@ def children_of_calls(
             yield child.id, keys[child.dedupe_key]
 
 
-async def cancel_below(job_id: JobId, workshop: Workshop) -> None:
+async def cancel_below(job_id: JobId, room: Workshop | Record) -> None:
     """Cancel every job below that is not over: at once where it waits; where it runs, its owner sees to it."""
-    for child in workshop.reader.jobs_of_parent(job_id):
+    for child in room.reader.jobs_of_parent(job_id):
         if not child.is_terminal:
-            await workshop.state.apply([CancelJob(job_id=child.id, at=workshop.clock.now())])
-        await cancel_below(child.id, workshop)
+            await room.state.apply([CancelJob(job_id=child.id, at=room.clock.now())])
+        await cancel_below(child.id, room)

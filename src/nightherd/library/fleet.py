@@ -14,6 +14,7 @@ from nightherd.config.load import load_fleet
 from nightherd.engine.attend import attend
 from nightherd.engine.forking import AtMessage
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.spawning import cancel_below
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
@@ -152,6 +153,8 @@ class OpenFleet:
         (answer,) = await self._workshop.state.apply([change])
         if not isinstance(answer, Applied) or answer.job is None:
             raise RefusedError(f"job {job_id} has ended")
+        if answer.job.is_terminal:
+            await cancel_below(job_id, self._workshop)
         return answer.job
 
     def job(self, reference: str) -> Job:

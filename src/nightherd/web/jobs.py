@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from nightherd.engine.again import retry_job
 from nightherd.engine.execution import job_of
 from nightherd.engine.resuming import Wish, resume_job
+from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
 from nightherd.model.agent import Agent
@@ -108,6 +109,8 @@ async def cancel(site: OnSite, job: str) -> Response:
         # A worker that is gone stops nothing: then the job ends here, as cancelled.
         await site.rescue()
         found = await _get(site, job_id)
+    if found.is_terminal:
+        await cancel_below(job_id, site.workshop)
     return _job(found, site)
 
 
