@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 from collections.abc import Iterator
 
@@ -61,7 +62,7 @@ def test_verify_adds_the_checks_that_read_everything(used: Ward) -> None:
 
 
 def test_person_reads_one_line_per_check_and_what_would_help(used: Ward) -> None:
-    (used.root / "logs").rmdir()
+    shutil.rmtree(used.root / "logs")
 
     found = used.cli("doctor")
     assert found.code == 1

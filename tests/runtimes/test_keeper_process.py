@@ -141,11 +141,14 @@ def test_a_command_starts_with_no_signal_ignored_or_blocked_and_no_other_file_op
 ) -> None:
     stray = os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(stray, True)
+    # As a shell leaves it for what it puts into the background.
+    before = signal.signal(signal.SIGQUIT, signal.SIG_IGN)
     try:
         script = "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd"
         output, _ = anyio.run(run, tmp_path, script)
     finally:
         os.close(stray)
+        signal.signal(signal.SIGQUIT, before)
 
     masks, descriptors = output.split()[:4], output.split()[4:]
     # Above 31 are real-time signals, some of which the C library keeps for itself.

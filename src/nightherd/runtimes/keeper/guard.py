@@ -277,7 +277,8 @@ def _kill_group(pid: int) -> None:
 
 def _spawn(told: Instructions) -> int:
     """Start the command in a process group of its own, with the signals as a fresh process has them."""
-    restored = (*DEAF, *FORWARDED, signal.SIGCHLD, signal.SIGXFSZ)
+    # All of them: a worker that a shell put into the background ignores SIGINT and SIGQUIT, and so would the command.
+    restored = [one for one in range(1, 32) if one not in (signal.SIGKILL, signal.SIGSTOP)]
     name = told.argv[0]
     path = told.environment.get(b"PATH", os.fsencode(os.defpath))
     folders = [b""] if b"/" in name else path.split(b":")
