@@ -272,6 +272,7 @@ def report_lists(root: Path) -> None:
         "by status": SessionQuery(status=SessionStatus.COMPLETED),
     }
     times: dict[tuple[int, str], float] = {}
+    stored: dict[tuple[int, str], float] = {}
     for count in LISTED:
         world = anyio.run(build, root / f"list-{count}", 10)
         fill(world.directory, count, world.session)
@@ -281,12 +282,16 @@ def report_lists(root: Path) -> None:
             times[count, name] = least(
                 partial(list_page, reader, world.journals, query, now), ROUNDS * 4
             )
+            stored[count, name] = least(partial(reader.list_sessions, query), ROUNDS * 4)
         reader.close()
         world.reader.close()
     small, large = LISTED
     for name in queries:
         print(
             f"list 20 of {large:,} sessions {name}: {times[large, name] * 1e6:.0f} us (limit 1000 us)"
+        )
+        print(
+            f"20 of {large:,} sessions {name} in the store: {stored[large, name] * 1e6:.0f} us (limit 200 us)"
         )
         ratio = times[large, name] / times[small, name]
         print(f"list {name}, {large:,} against {small:,} sessions: {ratio:.2f}x (limit 2x)")
