@@ -176,6 +176,27 @@ agents:
     check_whole(ranch)
 
 
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("point", ["db.before_commit", "db.after_commit", "ledger.half_written"])
+def test_killed_resume_has_asked_once_or_not_at_all(
+    fork_server: ForkServer, ranch: Ranch, point: str, nth: int
+) -> None:
+    session = ranch.run("memory", "-p", "first")["session_id"]
+
+    ended = kill(
+        fork_server, ranch.root, "session", "resume", session, "-p", "second", point=point, nth=nth
+    )
+
+    assert ended.status == -signal.SIGKILL
+    assert ranch.cli("worker", "--until-idle").code == 0
+    jobs = ranch.data("jobs", "list")
+    assert len(jobs) <= 2
+    assert {job["status"] for job in jobs} == {"completed"}
+    assert ranch.texts(session).count("second") == len(jobs) - 1
+    check_whole(ranch)
+    assert ranch.cli("session", "resume", session, "-p", "third").code == 0
+
+
 def test_two_processes_that_resume_one_session_wait_for_each_other(
     ranch: Ranch, tmp_path: Path
 ) -> None:
