@@ -13,6 +13,8 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason
 
 LOOK_S = 0.2
+IDLE_LOOK_S = 0.5
+"""While nothing runs, only the lease is looked at."""
 
 
 async def oversee(running: Mapping[JobId, Stopper], workshop: Workshop) -> None:
@@ -22,7 +24,7 @@ async def oversee(running: Mapping[JobId, Stopper], workshop: Workshop) -> None:
             for job_id in _unwanted(workshop):
                 if job_id in running:
                     running[job_id].stop(ExitReason.CANCELLED)
-        await anyio.sleep(LOOK_S)
+        await anyio.sleep(LOOK_S if running else IDLE_LOOK_S)
     for stopper in list(running.values()):
         stopper.abandon()
 
