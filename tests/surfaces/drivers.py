@@ -64,7 +64,7 @@ agents:
   - name: late
     runtime: scripted
     default_prompt: go
-    job_timeout: 200ms
+    job_timeout: 1s
     script:
       - say: starting
       - sleep: 60s
