@@ -21,11 +21,11 @@ from runtimes.stage import Stage
 def tree(stage: Stage) -> Stage:
     """A few files to search in."""
     for name, text in {
-        "readme.md": "Hello\nTODO: write\n",
-        "src/a.py": "import os\n# todo later\n",
+        "readme.md": "Hello\nLATER: write\n",
+        "src/a.py": "import os\n# later on\n",
         "src/deep/b.py": "x = 1\n",
         "src/deep/c.txt": "x = 2\n",
-        ".git/config": "TODO\n",
+        ".git/config": "LATER\n",
     }.items():
         path = stage.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,17 +59,17 @@ def test_glob_looks_in_a_directory(tree: Stage) -> None:
 @pytest.mark.parametrize(
     ("more", "found"),
     [
-        ({}, ["readme.md:2:TODO: write"]),
-        ({"ignore_case": True}, ["readme.md:2:TODO: write", "src/a.py:2:# todo later"]),
+        ({}, ["readme.md:2:LATER: write"]),
+        ({"ignore_case": True}, ["readme.md:2:LATER: write", "src/a.py:2:# later on"]),
         ({"ignore_case": True, "mode": "files"}, ["readme.md", "src/a.py"]),
         ({"ignore_case": True, "mode": "count"}, ["readme.md:1", "src/a.py:1"]),
-        ({"ignore_case": True, "glob": "*.py"}, ["src/a.py:2:# todo later"]),
-        ({"ignore_case": True, "path": "readme.md"}, ["readme.md:2:TODO: write"]),
+        ({"ignore_case": True, "glob": "*.py"}, ["src/a.py:2:# later on"]),
+        ({"ignore_case": True, "path": "readme.md"}, ["readme.md:2:LATER: write"]),
         ({"path": "src/deep"}, [NOTHING]),
     ],
 )
 def test_grep_finds_lines(tree: Stage, more: dict[str, object], found: list[str]) -> None:
-    outcome = tree.use(Grep(), pattern="TODO", **more)
+    outcome = tree.use(Grep(), pattern="LATER", **more)
 
     assert outcome.success, outcome.error
     assert (outcome.result or "").splitlines() == found
