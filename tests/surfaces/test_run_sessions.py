@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ agents:
     runtime: scripted
     script:
       - say: "Other: ${prompt}"
+  - name: brief
+    runtime: scripted
+    session: {timeout: 2h}
+    script:
+      - say: "Brief: ${prompt}"
   - name: desk
     runtime: scripted
     session: {mode: per_channel}
@@ -95,6 +101,15 @@ def test_mode_and_channel_say_which_session_is_shared(cli: Cli, herd: Path) -> N
     assert shared[0]["session_id"] == shared[1]["session_id"]
     assert alone["session_id"] != diary["session_id"]
     assert desks[0]["session_id"] == desks[2]["session_id"] != desks[1]["session_id"]
+
+
+def test_another_mode_keeps_what_the_agent_says_besides(cli: Cli, herd: Path) -> None:
+    session = run(cli, "run", "brief", "-p", "x", "--session", "persistent")["session_id"]
+
+    shown = run(cli, "session", "show", session)
+
+    begun, ends = (datetime.fromisoformat(shown[at]) for at in ("last_active_at", "expires_at"))
+    assert ends - begun == timedelta(hours=2)
 
 
 def test_wait_shows_the_end_alone(cli: Cli, herd: Path) -> None:

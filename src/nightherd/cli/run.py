@@ -181,14 +181,13 @@ def _maker(
             overrides=wish.overrides,
             priority=priority,
             channel_id=where.channel,
-            session_terms=None
-            if where.mode is None
-            else SessionTerms(mode=SessionMode(where.mode)),
+            session_terms=_terms(agent, where.mode),
         )
     )
 
 
 def _terms(agent: Agent, mode: str | None) -> SessionTerms | None:
+    """What the agent says about its sessions, in another mode."""
     return None if mode is None else replace(agent.session, mode=SessionMode(mode))
 
 

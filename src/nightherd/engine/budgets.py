@@ -134,8 +134,3 @@ def raised(job_id: JobId, workshop: Workshop) -> Mapping[str, Any]:
     texts = workshop.reader.find_texts(job_id)
     found = texts.overrides.get("limits") if texts is not None else None
     return found if isinstance(found, Mapping) else {}
-
-
-def asked_of(microusd: int, tokens: int) -> Used:
-    """The worst case of a turn."""
-    return Used(spend=microusd, tokens=tokens)

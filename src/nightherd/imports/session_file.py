@@ -73,20 +73,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     data: Data
 
 
-class Envelope(msgspec.Struct, frozen=True):
-    """As much of a file as it takes to know what it is."""
-
-    schema: str = ""
-
-
-def is_session_file(path: Path) -> bool:
-    """Whether the file says that it is an exported session."""
-    try:
-        return msgspec.json.decode(_read(path), type=Envelope).schema == SCHEMA
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-
-
 def read_session_file(path: Path) -> SessionFile:
     """The exported session in a file. `StateFileError` says what does not fit, and where."""
     try:

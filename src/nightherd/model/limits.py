@@ -187,16 +187,6 @@ def decide(used: Used, limits: Limits, *, has_more: bool, scope: Scope = Scope.J
     return None
 
 
-def decide_day(used: Used, limits: DayLimits, *, has_more: bool, scope: Scope) -> Hit | None:
-    """The limit of the day that the day's use has met, if any."""
-    for name in COUNTED:
-        maximum = limits.maximum(name)
-        if maximum is not None and is_met(used.amount(name), maximum, has_more=has_more):
-            current = used.amount(name)
-            return Hit(name=name, scope=scope, current=current, maximum=maximum, is_day=True)
-    return None
-
-
 def is_met(current: int, maximum: int, *, has_more: bool) -> bool:
     """Whether a limit is met by so much."""
     return current >= maximum if has_more else current > maximum

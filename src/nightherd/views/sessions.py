@@ -15,7 +15,7 @@ from typing import Any
 
 from nightherd.errors import SessionNotFoundError
 from nightherd.model.event import AssistantEvent
-from nightherd.model.ids import JobId, SessionId
+from nightherd.model.ids import SessionId
 from nightherd.model.job import Job
 from nightherd.model.money import to_usd
 from nightherd.model.session import (
@@ -244,9 +244,3 @@ def message_document(spoken: Spoken) -> dict[str, Any]:
         "turn": message.turn,
         "timestamp": timestamp(at),
     }
-
-
-def last_job_of(reader: StateReader, session: Session) -> JobId | None:
-    """The job that last began in the session, or that it was forked from."""
-    jobs = reader.jobs_of_session(session.id)
-    return jobs[-1].id if jobs else session.base_job_id
