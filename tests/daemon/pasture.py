@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -108,6 +110,19 @@ class Pasture:
     def is_run_by(self, pid: int) -> bool:
         record = find_daemon(self.state)
         return record is not None and record.pid == pid
+
+    def freeze(self, trial: Trial) -> None:
+        """Stop it at a moment at which it keeps nobody from writing: it would be killed for that."""
+        while True:
+            trial.send(signal.SIGSTOP)
+            trial.wait_until_stopped()
+            with (self.state / "write.lock").open("rb+") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    trial.send(signal.SIGCONT)
+                    continue
+            return
 
     def wait_until_said(self, trial: Trial, word: str, count: int = 1) -> None:
         def is_said() -> bool:
