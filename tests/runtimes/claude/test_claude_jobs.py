@@ -302,7 +302,8 @@ def test_job_goes_on_after_worker_claude_and_tool_were_killed_and_claude_lost_it
     assert (stage.work / "times").read_text() == "once\n"
     texts = api.asked[2].texts
     assert texts.count("make it") == 1
-    assert "I begin" in texts
+    # In its own words, or in ours when it was killed before it had written them down.
+    assert any("I begin" in text for text in texts)
     assert stage.processes() == {}
 
 

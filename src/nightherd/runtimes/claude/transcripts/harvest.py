@@ -13,7 +13,7 @@ from nightherd.model.system import Warned
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
-from nightherd.runtimes.claude.transcripts.untold import untold_results
+from nightherd.runtimes.claude.transcripts.untold import untold
 
 
 class Harvest:
@@ -50,8 +50,8 @@ class Harvest:
             lines = list(self._transcript(opening.resume).lines())
         except (OSError, NightherdError):
             return opening
-        untold = untold_results(self._request.history(), lines) if lines else None
-        return opening if untold is None else replace(opening, text=f"{opening.text}\n\n{untold}")
+        missing = untold(self._request.history(), lines) if lines else None
+        return opening if missing is None else replace(opening, text=f"{opening.text}\n\n{missing}")
 
     def follow(self, session: str | None) -> Iterator[Event]:
         """The run has said something more, in this session; a warning when it cannot be copied."""

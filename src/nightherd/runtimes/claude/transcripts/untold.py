@@ -1,4 +1,7 @@
-"""What our record has and a session's transcript lacks: results of tools that Claude would not know of when it goes on."""
+"""What our record has and a session's transcript lacks: answers and results that Claude would not know of when it goes on.
+
+Claude writes its transcript a moment after it speaks; one that is killed in between has said what it never wrote.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,44 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 
-HEADING = (
+SAID = "You had said this already, but it did not get into this conversation:"
+DONE = (
     "These calls of yours had finished, but their results did not get into this conversation. "
     "They are done: do not make them again."
 )
 SHOWN = 4_000
-"""Characters of one result."""
+"""Characters of one answer or result."""
 
 
-def untold_results(history: Iterable[Event], transcript: Iterable[bytes]) -> str | None:
-    """The results that are on record and not in the transcript, in words for the agent; None when there are none."""
-    told = set(_results_in(transcript))
+def untold(history: Iterable[Event], transcript: Iterable[bytes]) -> str | None:
+    """What is on record and not in the transcript, in words for the agent; None when nothing is missing."""
+    results, texts = _told_in(transcript)
     calls: dict[str, ToolUseEvent] = {}
-    missing: dict[str, ToolResultEvent] = {}
+    said: list[str] = []
+    done: dict[str, ToolResultEvent] = {}
     for event in history:
         match event:
             case ToolUseEvent(tool_use_id=str(call)):
                 calls[call] = event
             # What has no name of Claude's own was not said by it, but noted when a worker was lost.
-            case ToolResultEvent(tool_use_id=str(call), uuid=str()) if call not in told:
-                missing[call] = event
+            case ToolResultEvent(tool_use_id=str(call), uuid=str()) if call not in results:
+                done[call] = event
+            # An answer to a subagent's request stands in another transcript.
+            case AssistantEvent(content=str(text), uuid=str(), parent_tool_use_id=None) if (
+                not event.partial and text not in texts
+            ):
+                said.append(text[:SHOWN])
             case _:
                 pass
-    if not missing:
-        return None
-    return "\n\n".join([HEADING, *(_told(calls.get(call), one) for call, one in missing.items())])
+    parts = [SAID, *said] if said else []
+    if done:
+        parts += [DONE, *(_account(calls.get(call), one) for call, one in done.items())]
+    return "\n\n".join(parts) or None
 
 
-def _told(call: ToolUseEvent | None, result: ToolResultEvent) -> str:
+def _account(call: ToolUseEvent | None, result: ToolResultEvent) -> str:
     what = f"{call.tool_name} {json.dumps(call.input)}" if call is not None else "A call"
     how = "succeeded" if result.success else "failed"
     return f"{what[:SHOWN]} {how}:\n{_text(result.result)[:SHOWN]}"
@@ -49,21 +60,29 @@ def _text(result: Any) -> str:
     return str(result if result is not None else "")
 
 
-def _results_in(transcript: Iterable[bytes]) -> Iterator[str]:
+def _told_in(transcript: Iterable[bytes]) -> tuple[set[str], set[str]]:
+    """The calls whose results stand in it, and everything that was said."""
+    results: set[str] = set()
+    texts: set[str] = set()
+    for block in _blocks(transcript):
+        match block:
+            case {"type": "tool_result", "tool_use_id": str(call)}:
+                results.add(call)
+            case {"type": "text", "text": str(text)}:
+                texts.add(text)
+            case _:
+                pass
+    return results, texts
+
+
+def _blocks(transcript: Iterable[bytes]) -> Iterator[Any]:
     for line in transcript:
-        if b"tool_result" not in line:
-            continue
         try:
             entry = json.loads(line)
         except ValueError:
             continue
         match entry:
             case {"message": {"content": list(blocks)}}:
-                for block in blocks:
-                    match block:
-                        case {"type": "tool_result", "tool_use_id": str(call)}:
-                            yield call
-                        case _:
-                            pass
+                yield from blocks
             case _:
                 pass
