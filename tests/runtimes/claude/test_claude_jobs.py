@@ -307,6 +307,30 @@ def test_job_goes_on_after_worker_claude_and_tool_were_killed_and_claude_lost_it
     assert stage.processes() == {}
 
 
+@pytest.mark.timeout(240)
+def test_job_goes_on_from_our_record_when_no_transcript_of_it_is_left(stage: ClaudeStage) -> None:
+    call = Call("Bash", {"command": "echo once >> times"})
+    held = Say(text="never heard", hold=threading.Event())
+    with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="Done.")) as api:
+        herd = Herd(stage, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(2, PATIENCE_S)
+            anyio.run(until, lambda: len(lines_of(herd.journal(), "tool_result")) == 1)
+            worker.kill()
+        anyio.run(until, lambda: stage.processes() == {})
+        shutil.rmtree(stage.claude_home)
+        shutil.rmtree(stage.root / ".nightherd" / "transcripts")
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["summary"]) == ("completed", "Done.")
+    assert (stage.work / "times").read_text() == "once\n"
+    (told,) = [text for text in api.asked[2].texts if "make it" in text]
+    assert "I begin" in told
+    assert "echo once >> times" in told
+
+
 async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 another process cannot set an event here

@@ -251,7 +251,7 @@ def test_next_job_of_a_session_begins_with_its_prompt_too() -> None:
 def test_job_with_progress_goes_on_without_its_prompt() -> None:
     opening = opening_of(request(runtime_session_id="s-1", job_turns=2, is_continued=True))
 
-    assert (opening.resume, opening.is_continuation, opening.may_begin_anew) == ("s-1", True, False)
+    assert (opening.resume, opening.is_continuation) == ("s-1", True)
     assert "mow the lawn" not in opening.text
 
 

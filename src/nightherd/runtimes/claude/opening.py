@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.transcripts.untold import untold
 
 INTERRUPTED = (
     "The process you were running in was interrupted, and this is a new one in the same conversation. "
@@ -14,6 +15,11 @@ INTERRUPTED = (
 INTERRUPTED_EARLY = (
     "{note}\n\nYou may have been interrupted before you had read the request you are working on, so here it is:\n\n"
     "{prompt}"
+)
+BEGUN_ANEW = (
+    "You have worked on this request before, in a process that was interrupted and in a conversation "
+    "that is lost. What is on record of it follows. The outcome of anything else that you had begun is unknown: "
+    "look before you repeat it."
 )
 
 
@@ -30,7 +36,7 @@ class Opening:
     is_continuation: bool = False
     """Whether `text` is other than what the job was asked."""
     may_begin_anew: bool = False
-    """Whether nothing of this job is lost by starting without the session, should it be gone."""
+    """Whether to start without the session, should it be gone: its record is ours."""
 
 
 def opening_of(request: RuntimeRequest) -> Opening:
@@ -40,7 +46,7 @@ def opening_of(request: RuntimeRequest) -> Opening:
     opening = Opening(
         text=request.prompt,
         resume=request.runtime_session_id,
-        may_begin_anew=request.job_turns == 0,
+        may_begin_anew=True,
     )
     if not request.is_continued:
         return opening
@@ -64,5 +70,12 @@ def _first_opening(request: RuntimeRequest) -> Opening:
 
 
 def begin_anew(request: RuntimeRequest) -> Opening:
-    """How to begin when Claude does not know the session any more."""
-    return Opening(text=request.prompt)
+    """How to begin without any session of Claude's: what this job has done in a lost one is told in words."""
+    parts = [request.prompt]
+    if request.job_turns > 0:
+        parts.append(BEGUN_ANEW)
+        parts.append(untold(request.history(), ()) or "")
+    parts.append(request.follow_up or "")
+    return Opening(
+        text="\n\n".join(part for part in parts if part), is_continuation=request.job_turns > 0
+    )

@@ -18,6 +18,8 @@ DONE = (
 )
 SHOWN = 4_000
 """Characters of one answer or result."""
+MOST = 100
+"""Answers, and results: the last ones. What is older than that is in the files the agent works on."""
 
 
 def untold(history: Iterable[Event], transcript: Iterable[bytes]) -> str | None:
@@ -40,9 +42,10 @@ def untold(history: Iterable[Event], transcript: Iterable[bytes]) -> str | None:
                 said.append(text[:SHOWN])
             case _:
                 pass
-    parts = [SAID, *said] if said else []
+    parts = [SAID, *said[-MOST:]] if said else []
     if done:
-        parts += [DONE, *(_account(calls.get(call), one) for call, one in done.items())]
+        last = list(done.items())[-MOST:]
+        parts += [DONE, *(_account(calls.get(call), one) for call, one in last)]
     return "\n\n".join(parts) or None
 
 
