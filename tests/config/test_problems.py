@@ -190,6 +190,17 @@ def test_the_hint_says_what_was_probably_meant(folder: Folder, line: str, hint: 
     assert found[0].hint == hint or (hint is not None and (found[0].hint or "").startswith(hint))
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"), [("agnets", "agents"), ("default", "defaults"), ("flets", "fleets")]
+)
+def test_the_nearest_key_of_a_fleet_file_is_any_of_its_keys(
+    folder: Folder, word: str, meant: str
+) -> None:
+    folder.fleet(f"{word}: x\n")
+
+    assert [one.hint for one in folder.found()] == [f"did you mean '{meant}'?"]
+
+
 def test_a_misspelt_key_is_not_also_reported_as_missing(folder: Folder) -> None:
     folder.fleet("agents:\n  - nmae: a\n")
 
@@ -243,6 +254,7 @@ def test_an_agent_without_a_name_and_things_that_are_no_agents_are_refused(folde
         ("version: 2\n", ["1:10 this nightherd reads version 1 of fleet files"]),
         ("version: one\n", ["1:10 expected a whole number, got the text 'one'"]),
         ("agnets: []\n", ["1:1 unknown key 'agnets'"]),
+        ("max_concurrent: ${UNSET}\n", ["1:17 the variable UNSET is not set"]),
         ("web: {port: 70000}\n", ["1:13 expected at most 65535, got the number 70000"]),
         ("durability: never\n", ["1:13 'never' is not one of process, checkpoint, fsync"]),
         ("agents: [{path: [x]}]\n", ["1:17 expected text, got a list"]),

@@ -120,6 +120,26 @@ def test_each_unset_variable_is_found_at_its_own_place(folder: Folder) -> None:
     ]
 
 
+def test_a_value_nobody_knows_is_one_mistake_whatever_its_key_takes(folder: Folder) -> None:
+    folder.fleet("""\
+        agents:
+          - name: "${WHO}"
+            runtime: ${HOW}
+            max_turns: ${MANY}
+            job_timeout: ${LONG}x
+            session: {mode: "${SHARED}", auto_resume: no}
+        """)
+
+    assert folder.errors() == [
+        "nightherd.yaml:2:12 the variable WHO is not set",
+        "nightherd.yaml:3:14 the variable HOW is not set",
+        "nightherd.yaml:4:16 the variable MANY is not set",
+        "nightherd.yaml:5:18 the variable LONG is not set",
+        "nightherd.yaml:6:22 the variable SHARED is not set",
+        "nightherd.yaml:6:47 expected true or false, got the text 'no'",
+    ]
+
+
 def test_a_variable_used_many_times_in_a_text_is_found_once(folder: Folder) -> None:
     folder.fleet("agents: [{name: a, description: '${X} ${X} ${X}'}]\n")
 

@@ -161,6 +161,27 @@ def test_last_and_last_failed_need_no_id(cli: Cli, three: list[str]) -> None:
     assert cli("jobs", "show", "@last-failed", "--json").data["id"] == three[1]
 
 
+@pytest.mark.parametrize("name", ["", "@first", "job-x"])
+def test_what_names_no_job_means_none_also_when_there_is_only_one(
+    name: str, cli: Cli, fleet: Path
+) -> None:
+    job = cli("run", "echo", "-p", "the only one", "--detach", "--json").data["job_id"]
+
+    cancelled = cli("jobs", "cancel", name)
+
+    assert cancelled.code == 3
+    assert "try: nightherd jobs" in cancelled.err
+    assert cli("jobs", "show", "j", "--json").data["status"] == "pending"
+    assert cli("jobs", "show", job, "--json").data["status"] == "pending"
+
+
+def test_nothing_at_all_names_no_session(cli: Cli, fleet: Path) -> None:
+    cli("run", "echo", "-p", "the only one")
+
+    assert cli("session", "show", "").code == 3
+    assert cli("run", "echo", "-p", "more", "--resume", "").code == 3
+
+
 def test_prefix_of_several_jobs_is_refused_and_names_them(cli: Cli, three: list[str]) -> None:
     result = cli("jobs", "show", "job-2")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nightherd.model.problem import Problem, Severity
+from nightherd.model.problem import Place, Problem, Severity
 
 MOST_PROBLEMS = 1_000
 """A file with more mistakes than this is not a configuration; the rest is not collected."""
@@ -16,14 +16,21 @@ class Findings:
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int, int, str], Problem] = {}
         self._files: dict[str, int] = {}
+        self._unknown: set[tuple[str, int, int]] = set()
 
     def add(self, problem: Problem) -> None:
         """Record `problem` unless it is there already."""
         if self.full:
             return
         place = problem.place
+        if (place.file, place.line, place.column) in self._unknown:
+            return
         self._files.setdefault(place.file, len(self._files))
         self._seen.setdefault((place.file, place.line, place.column, problem.message), problem)
+
+    def value_unknown(self, place: Place) -> None:
+        """What stands there could not be found out, as has been told: nothing more is said of it."""
+        self._unknown.add((place.file, place.line, place.column))
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Record all of them."""

@@ -17,6 +17,7 @@ from nightherd.config.node import (
     ScalarNode,
     SequenceNode,
     Spot,
+    place_of,
     problem_at,
     text_of,
 )
@@ -63,11 +64,11 @@ class Interpolation:
 
     def scalar(self, node: ScalarNode, path: Path, *, template: bool) -> ScalarNode:
         """A text with its variables filled in."""
-        filled = secret = False
+        filled = secret = unknown = False
         told: set[str] = set()
 
         def replace(match: re.Match[str]) -> str:
-            nonlocal filled, secret
+            nonlocal filled, secret, unknown
             if match["escape"]:
                 return "${"
             if match["input"] or match["name"] in RUN_TIME_NAMES:
@@ -84,12 +85,15 @@ class Interpolation:
                     where = spot_of(node, match[0])
                     message, hint = trouble
                     self.findings.add(problem_at(where, message, path=".".join(path), hint=hint))
+                    unknown = True
                 return match[0]
             filled = True
             secret = secret or value is not None
             return match["default"][2:] if value is None else value
 
         text = VARIABLE.sub(replace, node.text)
+        if unknown:
+            self.findings.value_unknown(place_of(node.spot))
         if not filled:
             return node if text == node.text else ScalarNode(node.spot, text, node.plain)
         return ScalarNode(node.spot, text, node.plain, node.text, secret)

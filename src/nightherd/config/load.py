@@ -24,7 +24,7 @@ from nightherd.config.resolve import (
     resolve_fleet,
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
-from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.schema.fleet import FleetFile, FleetSettings
 from nightherd.config.validate import check
 from nightherd.config.wording import did_you_mean, quote
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
@@ -170,7 +170,7 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
     first: FleetSettings | None = None
     for number, (names, node) in enumerate(assembly.fleets):
         path = ".".join(("fleets", *names)) if names else ""
-        settings = check(FleetSettings, node, findings, path=path)
+        settings = check(FleetSettings, node, findings, path=path, whole=FleetFile)
         findings.extend(notices(node, FLEET_KEYS, path))
         if settings is not None and not is_readable_version(settings):
             version = node.get("version") or node

@@ -60,14 +60,24 @@ class Target:
 
 
 def check(
-    model: type[Checked], node: Node, findings: Findings, *, path: str, partial: bool = False
+    model: type[Checked],
+    node: Node,
+    findings: Findings,
+    *,
+    path: str,
+    partial: bool = False,
+    whole: type[BaseModel] | None = None,
 ) -> Checked | None:
-    """The node as a `model`, or None with every mistake found. `partial` is for a layer that others complete."""
+    """The node as a `model`, or None with every mistake found.
+
+    `partial` is for a layer that others complete. `whole` is the model that has all keys of the file, for
+    the nearest name, when `model` has only some of them.
+    """
     try:
         return model.model_validate(to_plain(node))
     except ValidationError as error:
         errors = error.errors(include_url=False)[:MOST_PROBLEMS]
-        report(model, node, errors, findings, path=path, partial=partial)
+        report(whole or model, node, errors, findings, path=path, partial=partial)
         return None
     except RecursionError:
         findings.add(problem_at(node, "nested too deeply", path=path))

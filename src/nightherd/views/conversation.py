@@ -162,12 +162,13 @@ def find_session_id(reader: StateReader, reference: str) -> SessionId:
     session = reader.find_session(SessionId(reference))
     if session is not None:
         return session.id
-    found = reader.session_ids(reference, 6)
+    # Nothing at all, as an unset variable of a script gives it, means no session.
+    found = reader.session_ids(reference, 6) if reference else []
     if len(found) == 1:
         return found[0]
     if not found:
         raise SessionNotFoundError(
-            f"there is no session {reference}", hint="nightherd session list"
+            f"there is no session {reference or repr(reference)}", hint="nightherd session list"
         )
     raise AmbiguousIdError(
         f"{reference!r} could be {', '.join(found[:5])}", hint="give more characters of the id"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
 
 LAST = "@last"
 LAST_FAILED = "@last-failed"
+WORD = "job-"
+"""What every id begins with."""
 SHOWN_CANDIDATES = 5
 
 
@@ -45,7 +47,7 @@ class JobView:
 def find_job_id(reader: JobList, reference: str) -> JobId:
     """The one job that `reference` means: an id, a unique prefix of one, `@last` or `@last-failed`.
 
-    A prefix may leave out `job-`.
+    A prefix may leave out `job-`. Nothing at all means no job, also when there is only one.
     """
     if reference in (LAST, LAST_FAILED):
         status = JobStatus.FAILED if reference == LAST_FAILED else None
@@ -59,17 +61,23 @@ def find_job_id(reader: JobList, reference: str) -> JobId:
         if job is None:
             raise JobNotFoundError(f"there is no job {reference}", hint="nightherd jobs")
         return job.id
-    found = _candidates(reader, reference)
+    found = _candidates(reader, reference) if reference else []
     if len(found) == 1:
         return found[0]
+    if reference.startswith("@"):
+        raise JobNotFoundError(
+            f"{reference!r} is neither {LAST} nor {LAST_FAILED}", hint="nightherd jobs"
+        )
     if not found:
-        raise JobNotFoundError(f"no job begins with {reference!r}", hint="nightherd jobs")
+        what = f"no job begins with {reference!r}" if reference else "nothing at all names no job"
+        raise JobNotFoundError(what, hint="nightherd jobs")
     shown = ", ".join(found[:SHOWN_CANDIDATES]) + (", ..." if len(found) > SHOWN_CANDIDATES else "")
     raise AmbiguousIdError(f"{reference!r} could be {shown}", hint="give more characters of the id")
 
 
 def _candidates(reader: JobList, reference: str) -> Sequence[JobId]:
-    prefix = reference if reference.startswith("job-") else f"job-{reference}"
+    is_whole = reference.startswith(WORD) or WORD.startswith(reference)
+    prefix = reference if is_whole else WORD + reference
     limit = SHOWN_CANDIDATES + 1
     return reader.job_ids(prefix, limit)
 
