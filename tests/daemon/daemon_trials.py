@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from nightherd.config.load import load_fleet
 from nightherd.daemon.fleet_files import FleetFiles
-from nightherd.daemon.run import Post, run_daemon
+from nightherd.daemon.run import run_daemon
+from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
 from nightherd.engine.worker import WorkerReports
 from nightherd.errors import NightherdError
 from nightherd.testing.fork_process import Say
+from nightherd.wiring import make_shift, open_workshop
 
 
 def run(order: Any, say: Say) -> None:
-    """Run the fleet in `order["folder"]` until told to stop."""
+    """Run the fleet in `order["folder"]` until told to stop, or only a worker of it."""
     folder = Path(order["folder"])
     os.chdir(folder)
+    while order.get("waits_for") and not (folder / order["waits_for"]).exists():
+        time.sleep(0.02)
+    if order.get("is_worker"):
+        anyio.run(work, folder, say)
+        return
     environ = {**os.environ, **order.get("environ", {})}
     post = Post(
         files=FleetFiles(folder / "nightherd.yaml", environ, order.get("agents", ())),
         state_dir=folder / ".nightherd",
         environ=environ,
-        worker=WorkerReports(
-            on_start=lambda job: say(f"started {job.id}"),
-            on_event=lambda job, event: None,
-            on_end=lambda job: say(f"ended {job.id} {job.status}"),
-            on_rescue=lambda job: say(f"rescued {job.id}"),
-            on_trouble=lambda text: say(f"trouble {text}"),
-        ),
+        worker=reports(say),
         schedules=SchedulingReports(
             on_fire=lambda key, job: say(f"fired {key} {job}"),
             on_skip=lambda key, reason: say(f"skipped {key} {reason}"),
@@ -46,3 +49,20 @@ def run(order: Any, say: Say) -> None:
         say(f"refused {error.exit_code} {error.message}")
     else:
         say("done")
+
+
+async def work(folder: Path, say: Say) -> None:
+    """A worker until it is told to stop."""
+    fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
+    async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
+        await make_shift(fleet, workshop, reports(say), leaves_when_idle=False).work()
+
+
+def reports(say: Say) -> WorkerReports:
+    return WorkerReports(
+        on_start=lambda job: say(f"started {job.id}"),
+        on_event=lambda job, event: None,
+        on_end=lambda job: say(f"ended {job.id} {job.status}"),
+        on_rescue=lambda job: say(f"rescued {job.id}"),
+        on_trouble=lambda text: say(f"trouble {text}"),
+    )

@@ -213,7 +213,7 @@ async def served(
     state = directory / ".nightherd"
     async with (
         open_workshop(state, found, ENVIRON) as workshop,
-        open_site(state, lambda: found, workshop, ENVIRON) as site,
+        open_site(state, lambda: found, lambda: workshop, ENVIRON) as site,
         anyio.create_task_group() as tasks,
     ):
         world = World(directory, site)

@@ -23,7 +23,8 @@ from nightherd.daemon.control import wait_until
 from nightherd.daemon.describe import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.daemon.run import Post, run_daemon
+from nightherd.daemon.run import run_daemon
+from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
 from nightherd.engine.worker import WorkerReports
 from nightherd.errors import NightherdError, RefusedError

@@ -23,9 +23,10 @@ NEEDED = ("fastapi", "uvicorn")
 async def serve_api(
     state_dir: Path,
     fleet: Callable[[], Fleet],
-    workshop: Workshop,
+    bench: Callable[[], Workshop],
     environ: Mapping[str, str],
     tell: Callable[[str], None],
+    wake: Callable[[], None],
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -40,11 +41,9 @@ async def serve_api(
         return None if record is None else daemon_row(record, now)
 
     async with load("nightherd.web.site:open_site")(
-        state_dir, fleet, workshop, environ, tell, describe
+        state_dir, fleet, bench, environ, tell, describe, wake
     ) as site:
-        ports = load("nightherd.web.server:ports_of")(
-            fleet(), site, state_dir, workshop.random_text
-        )
+        ports = load("nightherd.web.server:ports_of")(fleet(), site, state_dir, bench().random_text)
         app = load("nightherd.web.app:make_app")(site)
         serve = load("nightherd.web.server:serve")
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nightherd.config.load import CheckedFleet, check_fleet
+from nightherd.config.load import STATE_DIRECTORY, CheckedFleet, check_fleet
+from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.errors import AgentNotFoundError, ConfigInvalidError, NightherdError
 from nightherd.model.agent import Fleet
@@ -36,6 +37,11 @@ class FleetFiles:
         self.file = file
         self._environ = environ
         self._agents = tuple(agents)
+
+    @property
+    def _own_schema(self) -> Path:
+        """Where a project says how its state is written; it may appear at any time."""
+        return self.file.parent / STATE_DIRECTORY / PROJECT_FILE
 
     @property
     def is_whole(self) -> bool:
@@ -66,7 +72,7 @@ class FleetFiles:
         return self._loading(checked, ())
 
     def _loading(self, checked: CheckedFleet, stamp: Stamp) -> Loading:
-        cwd, files = self.file.parent, with_dotenv(checked.files)
+        cwd, files = self.file.parent, with_dotenv((*checked.files, str(self._own_schema)))
         errors = [one for one in checked.problems if one.severity is Severity.ERROR]
         # What was seen before reading counts: a file written meanwhile is read once more.
         seen = {one[0]: one for one in stamp}

@@ -7,48 +7,30 @@ one that is always there.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import msgspec
 from anyio import to_thread
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd import __version__
-from nightherd.daemon.api import serve_api
-from nightherd.daemon.fleet_files import FleetFiles, Loading, stamp_of
-from nightherd.daemon.log import telling
+from nightherd.daemon.fleet_files import Loading, stamp_of
+from nightherd.daemon.log import DaemonLog, telling
 from nightherd.daemon.notify import Notifier
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
-from nightherd.engine.output_logs import with_output_logs
-from nightherd.engine.scheduling import Scheduler, SchedulingReports
-from nightherd.engine.worker import Shift, WorkerReports
-from nightherd.engine.workshop import Workshop
+from nightherd.daemon.stint import Post, Stint, groundwork
 from nightherd.errors import NightherdError, StateFileError
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.model.agent import Fleet
+from nightherd.model.secret import Secrets, secrets_of
 from nightherd.state.directory import init_state_directory
-from nightherd.wiring import make_shift, open_workshop, system_clock, write_output_log
+from nightherd.wiring import system_clock
 
 LOOK_S = 1.0
 """How often the fleet's files are looked at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """What a daemon runs, where, and whom it tells."""
-
-    files: FleetFiles
-    state_dir: Path
-    environ: Mapping[str, str]
-    worker: WorkerReports
-    schedules: SchedulingReports
-    tell: Callable[[str], None]
-    agents: tuple[str, ...] = ()
 
 
 async def run_daemon(post: Post) -> None:
@@ -57,29 +39,29 @@ async def run_daemon(post: Post) -> None:
     `ConfigError` for a configuration that cannot be used at the start; later ones only are reported.
     """
     loading = post.files.load_first()
+    assert loading.fleet is not None  # noqa: S101 (the first loading has a fleet, or raised)
     init_state_directory(post.state_dir)
     with (
         owning(post.state_dir),
-        telling(post.state_dir, {**environment_of(loading), **post.environ}, post.tell) as tell,
+        telling(post.state_dir, _secrets(loading.fleet, post), post.tell) as log,
     ):
-        post = replace(post, tell=tell)
+        post = replace(post, tell=log.tell)
         _check_mirror(post)
-        await Daemon(post, loading).run()
+        await Daemon(post, loading, loading.fleet, log).run()
 
 
-def environment_of(loading: Loading) -> Mapping[str, str]:
-    """What the fleet's files add to the environment: among it are secrets."""
-    return loading.fleet.environment if loading.fleet is not None else {}
+def _secrets(fleet: Fleet, post: Post) -> Secrets:
+    return secrets_of(fleet, {**fleet.environment, **post.environ})
 
 
 class Daemon:
     """The process while it lasts."""
 
-    def __init__(self, post: Post, loading: Loading) -> None:
-        assert loading.fleet is not None  # noqa: S101 (the first loading has a fleet, or raised)
+    def __init__(self, post: Post, loading: Loading, fleet: Fleet, log: DaemonLog) -> None:
         self._post = post
         self._loading = loading
-        self._fleet: Fleet = loading.fleet
+        self._fleet = fleet
+        self._log = log
         self._clock = system_clock()
         self._notifier = Notifier(post.environ)
         self._record = make_record(
@@ -88,74 +70,53 @@ class Daemon:
             config=str(post.files.file),
             agents=list(post.agents) or None,
         )
-        self._workshop: Workshop | None = None
-        self._shift: Shift | None = None
-        self._scheduler: Scheduler | None = None
-        self._scheduling = anyio.CancelScope()
+        self._stints: list[Stint] = []
+        """The one at work last; those before it finish what they run."""
+        self._proven: Fleet | None = None
+        """The fleet that a stint could begin with."""
         self._is_stopping = False
         self._is_cancelling = False
         self._hangup = anyio.Event()
 
     async def run(self) -> None:
-        """Work, with a new lease whenever one was lost, until told to stop."""
+        """Work, with a new worker whenever one is needed, until told to stop."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._obey_signals)
             tasks.start_soon(self._watch_files)
             tasks.start_soon(self._say_alive)
-            while not self._is_stopping:
-                await self._work()
+            async with anyio.create_task_group() as stints:
+                while not self._is_stopping:
+                    await self._work(stints)
             tasks.cancel_scope.cancel()
 
-    async def _work(self) -> None:
-        post = self._post
-        started_at = self._record.started_at
-        async with open_workshop(
-            post.state_dir, self._fleet, post.environ, started_at=started_at
-        ) as workshop:
-            reports = with_output_logs(
-                post.worker,
-                lambda: self._fleet,
-                lambda job_id: write_output_log(post.state_dir, job_id),
-            )
-            shift = make_shift(self._fleet, workshop, reports, leaves_when_idle=False)
-            scheduler = Scheduler(
-                self._fleet, workshop, post.schedules, keeps_all=post.files.is_whole
-            )
-            async with anyio.create_task_group() as tasks:
-                ports = await tasks.start(self._serve, workshop)
-                self._workshop, self._shift, self._scheduler = workshop, shift, scheduler
-                self._scheduling = anyio.CancelScope()
-                self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
-                self._notifier.ready()
-                self._notifier.status(f"{len(self._fleet.agents)} agents")
-                tasks.start_soon(self._schedule)
-                if self._is_stopping:
-                    self._stop_work()
-                await shift.work()
-                tasks.cancel_scope.cancel()
-            if not self._is_stopping:
-                post.tell(f"{workshop.worker} was silent for longer than its lease; beginning anew")
+    async def _work(self, stints: TaskGroup) -> None:
+        """One stint, until it needs no other, or another in its place."""
+        stint = await self._begin(stints)
+        self._notifier.ready()
+        if self._is_stopping:
+            self._stop_work()
+        else:
+            await self._bring_up_to_date(stint)
+        await stint.left.wait()
+        if not (self._is_stopping or stint.is_retired):
+            self._log.tell(f"{stint.worker} was silent for longer than its lease; beginning anew")
 
-    async def _serve(
-        self,
-        workshop: Workshop,
-        *,
-        task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
-    ) -> None:
-        post = self._post
-        await serve_api(
-            post.state_dir,
-            lambda: self._fleet,
-            workshop,
-            post.environ,
-            post.tell,
-            task_status=task_status,
-        )
-
-    async def _schedule(self) -> None:
-        if self._scheduler is not None:
-            with self._scheduling:
-                await self._scheduler.run()
+    async def _begin(self, stints: TaskGroup) -> Stint:
+        """A stint at work. One that a new configuration made impossible is made as it was before."""
+        stint = Stint(self._post, self._fleet, self._record.started_at)
+        self._stints = [one for one in self._stints if not one.is_over]
+        try:
+            ports = await stints.start(stint.work)
+        except (NightherdError, ExceptionGroup) as error:
+            if self._proven is None or self._proven is self._fleet:
+                raise
+            self._fleet = self._proven
+            self._refuse([self._problem(_first(error))])
+            return await self._begin(stints)
+        self._proven = stint.fleet
+        self._stints.append(stint)
+        self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
+        return stint
 
     async def _obey_signals(
         self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -173,17 +134,14 @@ class Daemon:
 
     def _stop_work(self) -> None:
         """Fire no more slots, take no more jobs; the second time, end those that run."""
-        self._scheduling.cancel()
         self._notifier.stopping()
         self._note(is_draining=True)
         if self._is_cancelling:
-            self._post.tell("cancelling what runs")
-            if self._shift is not None:
-                self._shift.cancel()
+            self._log.tell("cancelling what runs")
         else:
-            self._post.tell("finishing what runs; once more to cancel it")
-            if self._shift is not None:
-                self._shift.drain()
+            self._log.tell("finishing what runs; once more to cancel it")
+        for stint in self._stints:
+            stint.cancel() if self._is_cancelling else stint.drain()
 
     async def _watch_files(self) -> None:
         while True:
@@ -198,24 +156,46 @@ class Daemon:
         """The fleet as its files say now, all of it or nothing."""
         loading = await to_thread.run_sync(self._post.files.load, self._loading)
         self._loading = loading
-        at = self._clock.now()
         if loading.fleet is None:
-            self._note(problems=loading.problems, failed_at=at)
-            for problem in loading.problems:
-                place = f"{problem['file']}:{problem['line']}:{problem['column']}"
-                self._post.tell(f"{place}: {problem['message']}")
-            self._post.tell("the configuration stays as it was")
+            self._refuse(loading.problems)
             return
         self._fleet = loading.fleet
-        if self._shift is not None:
-            self._shift.adopt(loading.fleet)
-        if self._scheduler is not None:
-            self._scheduler.adopt(loading.fleet)
-        if self._workshop is not None:
-            await to_thread.run_sync(self._workshop.declare, tuple(loading.fleet.agents))
-        self._note(problems=[], failed_at=None, loaded_at=at)
+        self._log.know(_secrets(loading.fleet, self._post))
+        try:
+            if self._stints:
+                await self._bring_up_to_date(self._stints[-1])
+        except NightherdError as error:
+            self._refuse([self._problem(error)])
+            return
+        self._note(problems=[], failed_at=None, loaded_at=self._clock.now())
         count = len(loading.fleet.agents)
-        self._post.tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+        self._notifier.status(f"{count} agents")
+        self._log.tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+
+    async def _bring_up_to_date(self, stint: Stint) -> None:
+        """It works for the fleet as it is now; or makes room for one that can."""
+        fleet = self._fleet
+        if stint.fleet is fleet or stint.is_retired:
+            return
+        is_possible = groundwork(fleet, self._post) == stint.groundwork
+        await stint.adopt(fleet)
+        if is_possible:
+            self._proven = fleet
+        else:
+            self._log.tell(f"{stint.worker} finishes what it runs; another worker begins")
+            stint.retire()
+
+    def _refuse(self, problems: list[dict[str, Any]]) -> None:
+        """A newer configuration is not used: it is said why, here and in `status`."""
+        self._note(problems=problems, failed_at=self._clock.now())
+        for problem in problems:
+            place = f"{problem['file']}:{problem['line']}:{problem['column']}"
+            self._log.tell(f"{place}: {problem['message']}")
+        self._log.tell("the configuration stays as it was")
+
+    def _problem(self, error: BaseException) -> dict[str, Any]:
+        message = error.message if isinstance(error, NightherdError) else str(error)
+        return {"file": self._post.files.file.name, "line": 1, "column": 1, "message": message}
 
     async def _say_alive(self) -> None:
         every = self._notifier.watchdog_s
@@ -229,7 +209,7 @@ class Daemon:
         try:
             write_record(self._post.state_dir, self._record)
         except NightherdError as error:
-            self._post.tell(error.message)
+            self._log.tell(error.message)
 
 
 def _check_mirror(post: Post) -> None:
@@ -240,3 +220,8 @@ def _check_mirror(post: Post) -> None:
     except StateFileError as error:
         aside = keep_aside(path, system_clock().now())
         post.tell(f"{error.message}; it is kept as {aside.name}")
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong, without the wrapping of task groups."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -10,17 +10,25 @@ from nightherd.model.agent import Fleet
 from nightherd.model.secret import secrets_of
 
 
-def for_fleet(workshop: Workshop, fleet: Fleet) -> Workshop:
+def for_fleet(workshop: Workshop, fleet: Fleet, before: Fleet) -> Workshop:
     """The same worker and the same memories, with the limits, hooks, variables and secrets of `fleet`.
 
-    A variable that the fleet no longer sets stays until the process ends.
+    Variables that `before` set and `fleet` does not are gone; what was secret there still is masked: jobs
+    that began with it may still say it.
     """
-    environment = {**workshop.environment, **fleet.environment}
+    kept = {
+        name: value
+        for name, value in workshop.environment.items()
+        if name not in before.environment
+    }
+    environment = {**kept, **fleet.environment}
     hooks = workshop.hooks
+    secrets = workshop.secrets.joined(secrets_of(fleet, environment))
+    workshop.log.know(secrets)
     return replace(
         workshop,
         environment=environment,
-        secrets=secrets_of(fleet, environment),
+        secrets=secrets,
         fleet_limit=fleet.max_concurrent,
         budget=fleet.limits,
         agents=fleet.agents,

@@ -34,6 +34,10 @@ class GivenUp:
         self.is_busy = False
         """Whether hooks run, or wait for it."""
 
+    def adopt(self, workshop: Workshop) -> None:
+        """Hooks that begin from now on are run with this one."""
+        self._workshop = workshop
+
     def add(self, job: Job) -> None:
         """`job` was given up, if it has ended; others are somebody's to go on with."""
         agent = self._agents.get(job.agent)

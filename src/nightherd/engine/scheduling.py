@@ -92,8 +92,8 @@ class Scheduler:
 
     def adopt(self, fleet: Fleet) -> None:
         """From the next round on these are the schedules."""
+        self._workshop = for_fleet(self._workshop, fleet, self._fleet)
         self._fleet = fleet
-        self._workshop = for_fleet(self._workshop, fleet)
         self._is_new = True
         self.wake()
 

@@ -17,7 +17,7 @@ from nightherd.engine.given_up import GivenUp
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
-from nightherd.engine.rescue import RescueTerms, rescue
+from nightherd.engine.rescue import RescueTerms, rescue, resumes_of
 from nightherd.engine.session_care import expire_sessions
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.wakeups import wake_jobs
@@ -85,9 +85,21 @@ class Shift:
         self._know(fleet)
 
     def adopt(self, fleet: Fleet) -> None:
-        """From now on jobs of these agents are taken; those that run go on as they began."""
-        self._workshop = for_fleet(self._workshop, fleet)
+        """From now on jobs of these agents are taken, and lost ones rescued as these say.
+
+        Those that run go on as they began.
+        """
+        self._workshop = for_fleet(self._workshop, fleet, self._fleet)
+        self._rescue_terms = replace(
+            self._rescue_terms, max_restarts=fleet.max_restarts, resumes=resumes_of(fleet)
+        )
+        self._given_up.adopt(self._workshop)
         self._know(fleet)
+        self.wake()
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._freed.set()
 
     @property
     def is_draining(self) -> bool:

@@ -58,6 +58,9 @@ class NoLog:
     def write(self, line: LogLine) -> None:
         """It is forgotten."""
 
+    def know(self, secrets: Secrets) -> None:
+        """Nothing needs masking."""
+
     def close(self) -> None:
         """Nothing to give back."""
 

@@ -61,6 +61,10 @@ class LogFiles:
                 # A full disk, say. Whoever writes state says so; the journal has what happened.
                 self._let_go()
 
+    def know(self, secrets: Secrets) -> None:
+        """Mask these as well from now on; what was masked before still is."""
+        self._secrets = self._secrets.joined(secrets)
+
     def close(self) -> None:
         """Let go of every file."""
         with self._lock:

@@ -43,6 +43,10 @@ class Secrets:
             return [self.mask(item) for item in value]
         return value
 
+    def joined(self, other: Secrets) -> Secrets:
+        """Every secret that either knows."""
+        return knowing({**self.names, **other.names})
+
     def mask_event(self, event: Event) -> Event:
         """`event` with every secret in it masked."""
         if self.pattern is None:
@@ -62,6 +66,11 @@ def find_secrets(environment: Mapping[str, str]) -> Secrets:
         for name, value in sorted(environment.items())
         if len(value) >= SHORTEST and NAME_OF_SECRET.search(name) and not value.startswith("/")
     }
+    return knowing(names)
+
+
+def knowing(names: Mapping[str, str]) -> Secrets:
+    """The secrets of which these are the names by their values."""
     if not names:
         return Secrets({}, None)
     longest_first = sorted(names, key=len, reverse=True)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from datetime import datetime
 
     from nightherd.model.log import LogLine
+    from nightherd.model.secret import Secrets
 
 
 class Clock(Protocol):
@@ -36,6 +37,9 @@ class OperatorLog(Protocol):
 
     def write(self, line: LogLine) -> None:
         """Add a line, secrets masked."""
+
+    def know(self, secrets: Secrets) -> None:
+        """Mask these as well from now on; what was masked before still is."""
 
     def close(self) -> None: ...
 

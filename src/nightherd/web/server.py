@@ -103,8 +103,9 @@ async def serve(
     door = Door(counters=site.counters, hook_limit=lambda: site.fleet().webhooks.body_limit)
     listeners: list[socket.socket] = []
     try:
-        listeners.append(listen(socket_path))
+        # Ports first: one that is taken leaves no socket behind.
         listeners += [_bind(port) for port in ports]
+        listeners.insert(0, listen(socket_path))
         inode = inode_of(socket_path)
         doors = [door, *(port.door for port in ports)]
         servers = [_make(Guard(app, one)) for one in doors]

@@ -25,6 +25,10 @@ def _untold(trouble: str) -> None:
     """Nobody listens."""
 
 
+def _nothing() -> None:
+    """Nobody works here."""
+
+
 def _nobody(now: datetime) -> None:
     """No daemon serves."""
 
@@ -35,7 +39,8 @@ class Site:
 
     fleet: Callable[[], Fleet]
     """The fleet as it is configured now: a reload changes it."""
-    workshop: Workshop
+    bench: Callable[[], Workshop]
+    """The workshop as that fleet has it."""
     ask: Asking
     tails: Tails
     environ: Mapping[str, str]
@@ -45,6 +50,13 @@ class Site:
     """Told what an operator should hear of."""
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
     """The process that serves, as `status` shows it."""
+    wake: Callable[[], None] = _nothing
+    """Called when something was asked for that somebody here may do at once."""
+
+    @property
+    def workshop(self) -> Workshop:
+        """What a request that begins now works with."""
+        return self.bench()
 
     def agent(self, name: str) -> Agent:
         """The agent of that name."""
@@ -64,24 +76,30 @@ class Site:
 async def open_site(
     state_dir: Path,
     fleet: Callable[[], Fleet],
-    workshop: Workshop,
+    bench: Callable[[], Workshop],
     environ: Mapping[str, str],
     tell: Callable[[str], None] = _untold,
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody,
+    wake: Callable[[], None] = _nothing,
 ) -> AsyncIterator[Site]:
     """A site on `state_dir`; what it opened is closed when the context ends."""
     ask = Asking(partial(open_reader, state_dir))
+
+    async def rescue() -> object:
+        return await rescuer(bench(), fleet())()
+
     async with Tails(open_journals(state_dir), ask) as tails:
         try:
             yield Site(
                 fleet=fleet,
-                workshop=workshop,
+                bench=bench,
                 ask=ask,
                 tails=tails,
                 environ=environ,
-                rescue=rescuer(workshop, fleet()),
+                rescue=rescue,
                 tell=tell,
                 daemon=daemon,
+                wake=wake,
             )
         finally:
             ask.close()

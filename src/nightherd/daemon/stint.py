@@ -1,0 +1,176 @@
+"""A stint: one worker of the daemon with its schedules and its API, from opening the memories to closing them.
+
+Most of a new configuration is taken over as it goes. What a worker is opened with, such as its lease or
+the port of the API, cannot be changed under it: then it finishes what it runs, and another begins beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskStatus
+
+from nightherd.daemon.api import serve_api
+from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.engine.changed_fleet import for_fleet
+from nightherd.engine.output_logs import with_output_logs
+from nightherd.engine.scheduling import Scheduler, SchedulingReports
+from nightherd.engine.worker import Shift, WorkerReports
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Fleet
+from nightherd.wiring import load_persistence, make_shift, open_workshop, write_output_log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What a daemon runs, where, and whom it tells."""
+
+    files: FleetFiles
+    state_dir: Path
+    environ: Mapping[str, str]
+    worker: WorkerReports
+    schedules: SchedulingReports
+    tell: Callable[[str], None]
+    agents: tuple[str, ...] = ()
+
+
+def groundwork(fleet: Fleet, post: Post) -> tuple[Any, ...]:
+    """What a stint is opened with: a fleet in which this is different needs another one."""
+    webhooks, environment = fleet.webhooks, {**fleet.environment, **post.environ}
+    return (
+        (fleet.lease, fleet.heartbeat, fleet.cancel_grace, fleet.durability, fleet.mirror),
+        (fleet.web, environment.get(fleet.web.token_env) if fleet.web.enabled else None),
+        (webhooks.enabled, webhooks.host, webhooks.port),
+        load_persistence(post.state_dir),
+    )
+
+
+class Stint:
+    """One worker at work. What is asked of it before it works, or after, has no effect."""
+
+    def __init__(self, post: Post, fleet: Fleet, started_at: datetime) -> None:
+        self._post = post
+        self._fleet = fleet
+        self._started_at = started_at
+        self._workshop: Workshop | None = None
+        self._shift: Shift | None = None
+        self._scheduler: Scheduler | None = None
+        self._scheduling = anyio.CancelScope()
+        self._doors = anyio.CancelScope()
+        self.groundwork = groundwork(fleet, post)
+        self.left = anyio.Event()
+        """It fires no more slots and serves no more; what it runs may still go on."""
+        self.is_retired = False
+        self.is_over = False
+        """Nothing of it runs any more."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet it works for."""
+        return self._fleet
+
+    @property
+    def worker(self) -> str:
+        """What it is called on record."""
+        return "" if self._workshop is None else self._workshop.worker
+
+    async def work(
+        self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Work until it is drained or its lease is lost; started, it tells the ports it listens on."""
+        post = self._post
+        try:
+            async with open_workshop(
+                post.state_dir, self._fleet, post.environ, started_at=self._started_at
+            ) as workshop:
+                reports = with_output_logs(
+                    post.worker,
+                    lambda: self._fleet,
+                    lambda job_id: write_output_log(post.state_dir, job_id),
+                )
+                self._workshop = workshop
+                self._shift = make_shift(self._fleet, workshop, reports, leaves_when_idle=False)
+                self._scheduler = Scheduler(
+                    self._fleet, workshop, post.schedules, keeps_all=post.files.is_whole
+                )
+                async with anyio.create_task_group() as tasks:
+                    task_status.started(await tasks.start(self._keep_open))
+                    await self._shift.work()
+                    tasks.cancel_scope.cancel()
+        finally:
+            self.is_over = True
+            self.left.set()
+
+    async def adopt(self, fleet: Fleet) -> None:
+        """From now on the fleet is this one, for everything that begins."""
+        before, self._fleet = self._fleet, fleet
+        if self._workshop is None or self._shift is None or self._scheduler is None:
+            return
+        self._workshop = for_fleet(self._workshop, fleet, before)
+        self._shift.adopt(fleet)
+        self._scheduler.adopt(fleet)
+        await to_thread.run_sync(self._workshop.declare, tuple(fleet.agents))
+
+    def drain(self) -> None:
+        """Fire no more slots and take no more jobs; it ends when those that run have ended."""
+        self._scheduling.cancel()
+        if self._shift is not None:
+            self._shift.drain()
+
+    def cancel(self) -> None:
+        """The same, and end those that run."""
+        self.drain()
+        if self._shift is not None:
+            self._shift.cancel()
+
+    def retire(self) -> None:
+        """Make room for another: fire and serve no more at once, and finish what runs."""
+        self.is_retired = True
+        self._doors.cancel()
+        self.drain()
+
+    async def _keep_open(
+        self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Schedules are kept and the API is served, until the worker leaves or makes room."""
+        with self._doors:
+            async with anyio.create_task_group() as tasks:
+                ports = await tasks.start(self._serve)
+                tasks.start_soon(self._schedule)
+                task_status.started(ports)
+        self.left.set()
+
+    async def _schedule(self) -> None:
+        if self._scheduler is not None:
+            with self._scheduling:
+                await self._scheduler.run()
+
+    async def _serve(
+        self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        post = self._post
+        await serve_api(
+            post.state_dir,
+            lambda: self._fleet,
+            self._bench,
+            post.environ,
+            post.tell,
+            self._wake,
+            task_status=task_status,
+        )
+
+    def _bench(self) -> Workshop:
+        assert self._workshop is not None  # noqa: S101 (opened before anything is served)
+        return self._workshop
+
+    def _wake(self) -> None:
+        """Something was asked for: neither schedules nor jobs wait for the next look."""
+        if self._shift is not None and self._scheduler is not None:
+            self._shift.wake()
+            self._scheduler.wake()
