@@ -10,7 +10,7 @@ import math
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 
@@ -25,6 +25,7 @@ from nightherd.model.duration import format_duration
 from nightherd.model.event import ErrorEvent, Event, describe, is_terminal
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.outcome import SILENT_END, Outcome
+from nightherd.model.replace import replace
 from nightherd.model.retry import TryAgain, failure_of, next_step
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import Resumed, Warned

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from nightherd.model.change import Answer, Applied, Refused, Row, Why
@@ -11,6 +10,7 @@ from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
 from nightherd.model.limits import Hit, LimitName, Used, is_met, shown
 from nightherd.model.money import MicroUsd
+from nightherd.model.replace import replace
 from nightherd.model.spending import (
     Budget,
     CountUsage,
