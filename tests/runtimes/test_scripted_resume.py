@@ -37,6 +37,7 @@ class Counter:
 
     name: str = "Count"
     starts_processes: bool = False
+    is_read_only: bool = False
     made: dict[str, int] = field(default_factory=dict)
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:

@@ -129,6 +129,7 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         tools=agent.tools,
         allowed_tools=agent.allowed_tools or (),
         denied_tools=agent.denied_tools or (),
+        idempotent_tools=agent.idempotent_tools or (),
         required_caps=agent.required_caps,
         mcp_servers=resolve_servers(agent.mcp_servers or {}),
         add_dirs=agent.add_dirs or (),

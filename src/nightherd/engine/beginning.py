@@ -24,6 +24,7 @@ from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Tally
 from nightherd.model.overrides import FollowUp, follow_up_of
+from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
 from nightherd.model.session import Session
 from nightherd.model.system import (
     ExecutionStarted,
@@ -36,8 +37,6 @@ from nightherd.model.system import (
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.views.conversation import events_of, messages_in, segments_of
 
-INTERRUPTED_CALL = "interrupted: the worker was lost while this ran, its outcome is unknown"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
@@ -48,8 +47,13 @@ class Begun:
     """What the job was told when it was resumed, and has not answered yet."""
 
 
-def begin(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> Begun:
+def begin(
+    recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop, *, repeats: bool = False
+) -> Begun:
     """Record the lines before the runtime's own: the job itself once, this execution, the prompt once.
+
+    Calls that were cut off are answered as interrupted; where the runtime `repeats`, those that may be made
+    again are left to it.
 
     The tally of what earlier executions left on record; how they ended does not matter any more. It is
     read after this execution's first line, which shuts out every earlier writer.
@@ -67,8 +71,8 @@ def begin(recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop) -> 
     before = recorder.tally = replace(past.tally, outcome=None)
     if not is_first:
         found = children_of_calls(job, recorder.tally.open_calls, workshop)
-        joined = frozenset(call for _, call in found)
-        _tell_return(recorder, job, was_suspended=past.was_suspended, besides=joined)
+        left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
+        _tell_return(recorder, job, was_suspended=past.was_suspended, besides=frozenset(left))
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
     if before.messages == 0:
@@ -85,6 +89,7 @@ class _Past:
 
     def __init__(self, follow_up: FollowUp | None) -> None:
         self.tally = Tally()
+        self.repeatable = Repeatable()
         self.was_suspended = False
         self.is_told = False
         self.is_answered = False
@@ -93,6 +98,7 @@ class _Past:
     def add(self, event: Event) -> None:
         """One more event."""
         self.tally = self.tally.add(event)
+        self.repeatable.add(event)
         match event:
             case SystemEvent(subtype=SystemSubtype.SUSPENDED):
                 self.was_suspended = True
@@ -107,7 +113,7 @@ class _Past:
 
 
 def close_open_calls(recorder: Recorder, *, besides: frozenset[str] = frozenset()) -> None:
-    """A call that was cut off is answered, and never made again (INV-ONCE). Of `besides` others know more."""
+    """A call that was cut off is answered, and not made again (INV-ONCE). Of `besides` others know more."""
     turn = recorder.tally.turns + 1
     for call in sorted(recorder.tally.open_calls - besides):
         recorder.record(
@@ -165,6 +171,7 @@ def request_for(
         fork=_fork_of(session, workshop) if known is None and session is not None else None,
         is_continued=job.epoch > 1,
         follow_up=begun.follow_up,
+        repeat=record.open_calls,
         history=lambda: _history(session, workshop),
     )
 

@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from nightherd.engine.beginning import begin, request_for
 from nightherd.engine.ending import go_on_ending
+from nightherd.engine.limits import ASKING
 from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
@@ -160,7 +161,8 @@ class _Execution:
     async def _run(self) -> Stop | None:
         """How the runtime ended, or why it waits; None when the job is given back."""
         job, workshop, recorder = self.job, self.workshop, self.recorder
-        begun = begin(recorder, job, self.texts, workshop)
+        repeats = self.agent.runtime in ASKING
+        begun = begin(recorder, job, self.texts, workshop, repeats=repeats)
         self.before = begun.before
         running = Running(
             job=job,

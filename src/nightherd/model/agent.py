@@ -76,6 +76,8 @@ class Agent:
     allowed_tools: tuple[str, ...] = ()
     """Approved beforehand."""
     denied_tools: tuple[str, ...] = ()
+    idempotent_tools: tuple[str, ...] = ()
+    """Calls that are made again when their worker was lost while they ran (model/repeat.py)."""
     required_caps: tuple[str, ...] | None = None
     """What it is held to, whatever else allows more; None for no such bound (model/capability.py)."""
     mcp_servers: tuple[McpServer, ...] = ()

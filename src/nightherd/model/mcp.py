@@ -67,6 +67,10 @@ class InjectedMcpToolDef:
     """JSON schema of its input: an object."""
     is_long_running: bool = False
     """Whether a call may take longer than a minute."""
+    is_read_only: bool = False
+    """Whether a call only looks: our own loops make it beside others, and again when it was cut off."""
+    is_idempotent: bool = False
+    """Whether a call that was cut off may be made again."""
 
     def __post_init__(self) -> None:
         check_mcp_name(self.name)

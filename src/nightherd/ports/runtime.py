@@ -85,6 +85,8 @@ class RuntimeRequest:
     """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
     late: Callable[[Event], None] = nobody_listens
     """Told, before the iteration is closed, what becomes known only when the run is stopped: what it had cost."""
+    repeat: frozenset[str] = frozenset()
+    """Calls of the last answer on record that were cut off with an earlier run and are to be made again, by id."""
     spend_left: int | None = None
     """Micro-dollars left for the job, for a runtime that cannot ask before it spends; None for no end."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
+import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.event import (
@@ -24,6 +26,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.permission import Denied as Refused
 from nightherd.model.permission import decide, is_offered, permissions_of
+from nightherd.model.repeat import IDEMPOTENT, INTERRUPTED_CALL, Declared
 from nightherd.model.spawn import TOOL, may_spawn
 from nightherd.model.system import Complete, Denied, Init
 from nightherd.model.trigger_point import TriggerPoint
@@ -74,16 +77,17 @@ class ScriptedRuntime:
         try:
             yield run.begin()
             for turn in run.turns():
-                # Also where a script that never waits can be cancelled.
-                await anyio.sleep(turn.pause.total_seconds())
-                await request.at(TriggerPoint.PRE_TURN)
-                if await request.may_spend(turn.cost_microusd, turn.tokens) is not None:
-                    return  # whoever said no knows why
-                if turn.answer is not None:
-                    yield turn.answer
-                if turn.call is not None:
-                    yield turn.call
-                await request.at(TriggerPoint.POST_LLM)
+                for result in run.not_repeated(turn):
+                    yield result
+                if not run.is_on_record(turn):
+                    # Also where a script that never waits can be cancelled.
+                    await anyio.sleep(turn.pause.total_seconds())
+                    await request.at(TriggerPoint.PRE_TURN)
+                    if await request.may_spend(turn.cost_microusd, turn.tokens) is not None:
+                        return  # whoever said no knows why
+                    for line in turn.lines:
+                        yield line
+                    await request.at(TriggerPoint.POST_LLM)
                 if turn.call is not None:
                     refusal = run.refusal(turn.call)
                     if refusal is not None:
@@ -129,6 +133,8 @@ class _Run:
             "NIGHTHERD_WORKER_PID": str(os.getpid()),
         }
         self._has_processes = False
+        self._to_repeat = request.repeat
+        self._declared = Declared(request.agent, os.path.realpath)
         injected = tuple(request.injected_servers)
         self._permissions = permissions_of(
             request.agent, injected=injected, real_path=os.path.realpath
@@ -176,9 +182,39 @@ class _Run:
             # The same on every try, so that a call cut off by a crash is answered by its repetition.
             call_id = f"toolu_{request.job_id}_{number}"
             try:
-                yield plan_turn(steps, number=number, tool_use_id=call_id, values=values)
+                plan = plan_turn(steps, number=number, tool_use_id=call_id, values=values)
             except InvalidValueError as error:
                 yield failing_turn(number, "template", error.message)
+            else:
+                yield self._marked(plan)
+
+    def is_on_record(self, turn: PlannedTurn) -> bool:
+        """Whether all of the turn has been said, and only its call is to be made again."""
+        return turn.call is not None and turn.call.tool_use_id in self._request.repeat
+
+    def not_repeated(self, turn: PlannedTurn) -> Iterator[ToolResultEvent]:
+        """Calls to be made again that the script does not have any more, answered as interrupted."""
+        known = (turn.call.tool_use_id or "") if turn.call is not None else ""
+        for call in sorted(self._to_repeat - {known}):
+            yield ToolResultEvent(
+                tool_use_id=call, success=False, error=INTERRUPTED_CALL, index=0, end=True
+            )
+        self._to_repeat = frozenset()
+
+    def _marked(self, turn: PlannedTurn) -> PlannedTurn:
+        """The turn with its call marked as one that may be made again, where it is one."""
+        call = turn.call
+        if call is None or not self._is_repeatable(call):
+            return turn
+        extra = {**(call.extra or {}), IDEMPOTENT: True}
+        return replace(turn, call=msgspec.structs.replace(call, extra=extra))
+
+    def _is_repeatable(self, call: ToolUseEvent) -> bool:
+        tool = self._tools.get(call.tool_name)
+        if tool is not None and tool.is_read_only:
+            return True
+        is_given = self._servers.is_repeatable(call.tool_name)
+        return is_given or self._declared.covers(call.tool_name, call.input)
 
     def refusal(self, use: ToolUseEvent) -> str | None:
         """Why the agent may not make the call; None when it may."""

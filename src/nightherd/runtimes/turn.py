@@ -27,6 +27,11 @@ class PlannedTurn:
     failure: ErrorEvent | None = None
 
     @property
+    def lines(self) -> list[AssistantEvent | ToolUseEvent]:
+        """What it says, before anything is done."""
+        return [line for line in (self.answer, self.call) if line is not None]
+
+    @property
     def cost_microusd(self) -> int:
         """What the turn costs, known beforehand."""
         return self._usage.cost_microusd

@@ -450,6 +450,7 @@ class Broken:
 
     name: str = "Read"
     starts_processes: bool = False
+    is_read_only: bool = False
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         raise ValueError("a mistake")

@@ -154,6 +154,10 @@ class AgentSettings(Model):
     denied_tools: tuple[DenyRule, ...] | None = Field(
         None, description="Rules for calls that are never made, whatever allows them."
     )
+    idempotent_tools: tuple[AllowRule, ...] | None = Field(
+        None,
+        description="Rules for calls that are made again when their worker was lost meanwhile.",
+    )
     required_caps: tuple[Capability, ...] | None = Field(
         None, description="Capabilities it is held to; an empty list allows nothing."
     )

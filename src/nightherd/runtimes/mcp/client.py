@@ -45,6 +45,9 @@ class FoundTool:
     """The long one, with the server's."""
     description: str
     input_schema: Mapping[str, Any]
+    is_read_only: bool = False
+    is_idempotent: bool = False
+    """Whether a call may be made again when it was cut off; one that only looks may be too."""
 
 
 class McpClient:
@@ -66,6 +69,13 @@ class McpClient:
         parts = split_tool_name(name)
         return parts is not None and (parts[0] in self._injected or parts[0] in self._declared)
 
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a call may be made again when it was cut off, as far as that is known without asking."""
+        server, tool = split_tool_name(name) or ("", "")
+        given = self._injected.get(server)
+        found = given.find_tool(tool) if given is not None else None
+        return found is not None and (found.is_read_only or found.is_idempotent)
+
     async def list_tools(self) -> list[FoundTool]:
         """Every tool of every server that can be reached."""
         found = [
@@ -73,6 +83,8 @@ class McpClient:
                 name=tool_name(server.name, tool.name),
                 description=tool.description,
                 input_schema=tool.whole_schema,
+                is_read_only=tool.is_read_only,
+                is_idempotent=tool.is_idempotent,
             )
             for server in self._injected.values()
             for tool in server.tools
@@ -247,9 +259,12 @@ def text_of(part: Any) -> str:
 
 def found_tool(server: str, tool: Mapping[str, Any]) -> FoundTool:
     """A tool as its server describes it."""
-    schema = tool.get("inputSchema")
+    schema, hints = tool.get("inputSchema"), tool.get("annotations")
+    said = hints if isinstance(hints, Mapping) else {}
     return FoundTool(
         name=tool_name(server, str(tool.get("name"))),
         description=str(tool.get("description") or ""),
         input_schema=schema if isinstance(schema, Mapping) else {"type": "object"},
+        is_read_only=said.get("readOnlyHint") is True,
+        is_idempotent=said.get("idempotentHint") is True,
     )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import cast
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.secret import Secrets
@@ -54,9 +62,17 @@ class Conversation:
             else:
                 self.messages.append(message)
 
+    def end_results(self) -> None:
+        """All calls of the last answer are answered: the model is told in the order in which it called."""
+        if len(self.messages) > 1:
+            _put_in_order(self.messages[-2], self.messages[-1])
 
-def recall(events: Iterable[Event], secrets: Secrets) -> Conversation:
-    """The conversation that the events of a session come to, ready to go on."""
+
+def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = ()) -> Conversation:
+    """The conversation that the events of a session come to, ready to go on.
+
+    Calls in `repeat` are left without a result: they are about to be made again.
+    """
     reader, written = Reader(), set[str]()
     for event in events:
         reader.add(event)
@@ -67,9 +83,12 @@ def recall(events: Iterable[Event], secrets: Secrets) -> Conversation:
                 written.add(name)
             case _:
                 pass
+    messages = load(_answered(reader.dumps, repeat))
+    for answer, request in pairwise(messages):
+        _put_in_order(answer, request)
     return Conversation(
         secrets=secrets,
-        messages=load(_answered(reader.dumps)),
+        messages=messages,
         written=written,
         cut_off=reader.cut_off,
     )
@@ -96,7 +115,22 @@ def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
     )
 
 
-def _answered(dumps: Iterable[Dump]) -> Iterator[Dump]:
+def _put_in_order(answer: ModelMessage, request: ModelMessage) -> None:
+    """Results come into the record as they are known; the model is told them in the order of its calls."""
+    if not isinstance(answer, ModelResponse) or len(request.parts) < 2:
+        return
+    places = {call.tool_call_id: place for place, call in enumerate(answer.tool_calls)}
+    if not places or not isinstance(request, ModelRequest):
+        return
+
+    def place(part: ModelRequestPart) -> int:
+        last = len(places)
+        return places.get(part.tool_call_id, last) if isinstance(part, ToolReturnPart) else last
+
+    request.parts = sorted(request.parts, key=place)
+
+
+def _answered(dumps: Iterable[Dump], repeat: Collection[str]) -> Iterator[Dump]:
     """The messages with exactly one result for each call: providers refuse anything else.
 
     A result whose call is not in the record belonged to an answer that never ended. A call without a result
@@ -116,7 +150,7 @@ def _answered(dumps: Iterable[Dump]) -> Iterator[Dump]:
         unanswered = {
             part["tool_call_id"]: part["tool_name"]
             for part in dump["parts"]
-            if part["part_kind"] == "tool-call"
+            if part["part_kind"] == "tool-call" and part["tool_call_id"] not in repeat
         }
     if unanswered:
         yield {"parts": list(_unknown(unanswered)), "kind": "request"}

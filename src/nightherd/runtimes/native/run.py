@@ -14,7 +14,15 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolUseEvent,
+    describe,
+)
+from nightherd.model.repeat import IDEMPOTENT
 from nightherd.model.secret import Secrets, secrets_of_agents
 from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
@@ -30,7 +38,8 @@ from nightherd.runtimes.native.provider import members, settings_of
 from nightherd.runtimes.native.result import result_line
 from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of
-from nightherd.runtimes.native.toolset import Toolset, context_of
+from nightherd.runtimes.native.together import as_they_come, batches
+from nightherd.runtimes.native.toolset import Answered, Toolset, context_of
 
 NAME = "native"
 
@@ -81,7 +90,9 @@ class Run:
     async def _recall(self, secrets: Secrets) -> Conversation:
         """What the record comes to. In a thread: a long one takes a while to read."""
         try:
-            return await to_thread.run_sync(recall, self.request.history(), secrets)
+            return await to_thread.run_sync(
+                recall, self.request.history(), secrets, self.request.repeat
+            )
         except InvalidValueError as error:
             raise RunFailure("unreadable_record", error.message) from error
 
@@ -117,6 +128,9 @@ class Run:
             conversation.take([note])
 
     async def _turns_to_the_end(self) -> AsyncGenerator[Event, None]:
+        async with aclosing(self._repeat_calls()) as results:
+            async for event in results:
+                yield event
         while not self._is_over():
             stop = await self._may_go_on()
             if stop:
@@ -135,6 +149,19 @@ class Run:
                 await self.request.at(TriggerPoint.POST_TOOLS)
             self._turns += 1
         yield self._complete()
+
+    async def _repeat_calls(self) -> AsyncGenerator[Event, None]:
+        """Calls that were cut off with the run that made them, and may be made again."""
+        calls = [call for call in self._calls() if call.tool_call_id in self.request.repeat]
+        if not calls:
+            return
+        async with aclosing(self._make(calls)) as results:
+            async for event in results:
+                yield event
+        await self.request.at(TriggerPoint.POST_TOOLS)
+        self._turns += 1
+        if isinstance(self.model, ScriptModel):
+            self.model.pass_turn()
 
     def _is_over(self) -> bool:
         """Whether there is nothing left to ask: also when an earlier run was killed right before saying so."""
@@ -213,7 +240,8 @@ class Run:
         if problem is not None and problem.code != "output_limit":
             yield AssistantEvent(usage=usage, turn=turn, index=0)
             raise problem
-        first, *rest = map(conversation.mask, self._lines(answer, turn, usage))
+        whole = map(self._marked, self._lines(answer, turn, usage))
+        first, *rest = map(conversation.mask, whole)
         extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
         lines = [msgspec.structs.replace(first, extra=extra), *rest]
         yield from lines
@@ -227,6 +255,14 @@ class Run:
         except (ValueError, RecursionError) as error:
             raise RunFailure("malformed_answer", str(error), recoverable=True) from error
 
+    def _marked(self, line: MessageEvent) -> MessageEvent:
+        """A call says on record whether it may be made again: by then nobody else may know."""
+        if not isinstance(line, ToolUseEvent):
+            return line
+        if not self.toolset.is_repeatable(line.tool_name, line.input):
+            return line
+        return msgspec.structs.replace(line, extra={**(line.extra or {}), IDEMPOTENT: True})
+
     def _spent_on_nothing(self, question: Question) -> Usage:
         """What an answer that was cut off has used, as far as the provider had said."""
         cut = answer_of(self.model, question.usage)
@@ -237,34 +273,42 @@ class Run:
         return [] if answer is None else answer.tool_calls
 
     async def _make(self, calls: Sequence[ToolCallPart]) -> AsyncGenerator[Event, None]:
-        """The calls one after the other, each result on record before the next call is made."""
-        turn, processes = self._turn, self.processes
-        for number, call in enumerate(calls):
-            context = context_of(
-                self.request,
+        """The calls, each result on record as soon as it is there; what may depend on it comes after."""
+        for batch in batches(calls, self.toolset.is_read_only):
+            async with aclosing(as_they_come(batch, self._answer)) as answers:
+                async for call, answered in answers:
+                    for event in self._told(call, answered):
+                        yield event
+        self._conversation.end_results()
+
+    async def _answer(self, call: ToolCallPart) -> Answered:
+        processes = self.processes
+        context = context_of(
+            self.request, call, processes.marks, grace=processes.grace, keepers=processes.keepers
+        )
+        processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
+        return await self.toolset.answer(call, context)
+
+    def _told(self, call: ToolCallPart, answered: Answered) -> Iterator[Event]:
+        """What is said of a call that was made, or not; its result is part of the conversation after it."""
+        turn = self._turn
+        yield from self.take_warnings()
+        if answered.denied is not None:
+            denied = Denied(
+                tool_name=call.tool_name, reason=answered.denied, tool_use_id=call.tool_call_id
+            )
+            yield describe(denied, answered.denied, turn=turn)
+        line = self._conversation.mask(
+            result_line(
                 call,
-                processes.marks,
-                grace=processes.grace,
-                keepers=processes.keepers,
+                answered,
+                turn=turn,
+                at=self.clock.now(),
+                begins_request=not self._conversation.awaits_answer,
             )
-            processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
-            answered = await self.toolset.answer(call, context)
-            for warning in self.take_warnings():
-                yield warning
-            if answered.denied is not None:
-                denied = Denied(
-                    tool_name=call.tool_name,
-                    reason=answered.denied,
-                    tool_use_id=call.tool_call_id,
-                )
-                yield describe(denied, answered.denied, turn=turn)
-            line = self._conversation.mask(
-                result_line(
-                    call, answered, turn=turn, at=self.clock.now(), begins_request=number == 0
-                )
-            )
-            yield line
-            self._conversation.take([line])
+        )
+        yield line
+        self._conversation.take([line])
 
     def _complete(self) -> SystemEvent:
         answer = self._conversation.last_answer

@@ -1,8 +1,8 @@
 """The `native` runtime: our own turn loop, for any model that pydantic-ai knows.
 
 A turn is one answer and its calls. Everything is on record before it has an effect, and the loop says where
-it is (`RuntimeRequest.at`) and asks before it spends (`RuntimeRequest.may_spend`). Calls are made one after the
-other: the result of one is on record before the next begins.
+it is (`RuntimeRequest.at`) and asks before it spends (`RuntimeRequest.may_spend`). Calls that only look are made
+beside each other; of all others the result of one is on record before the next begins.
 """
 
 from __future__ import annotations

@@ -50,6 +50,10 @@ class ScriptModel(WholeAnswers):
         steps = self._script.turn(self._request.session_turns + self._played) or ()
         return sum((step.usage for step in steps if isinstance(step, Spend)), NOTHING_USED)
 
+    def pass_turn(self) -> None:
+        """The turn is on record but for its call, which has been made again."""
+        self._played += 1
+
     async def request(
         self,
         messages: list[ModelMessage],

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
 from nightherd.model.permission import Denied, Permissions, decide, is_offered, permissions_of
+from nightherd.model.repeat import Declared
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.tools.described import STANDARD
@@ -30,6 +31,8 @@ class OfferedTool:
     input_schema: Mapping[str, Any]
     work: Work
     starts_processes: bool = False
+    is_read_only: bool = False
+    is_idempotent: bool = False
 
     @property
     def definition(self) -> ToolDefinition:
@@ -50,6 +53,7 @@ def offer(tools: Iterable[Tool]) -> list[OfferedTool]:
             input_schema=STANDARD[tool.name].input_schema,
             work=tool.run,
             starts_processes=tool.starts_processes,
+            is_read_only=tool.is_read_only,
         )
         for tool in tools
         if tool.name in STANDARD
@@ -74,6 +78,8 @@ def offer_found(
             description=tool.description,
             input_schema=tool.input_schema,
             work=work_of(tool.name),
+            is_read_only=tool.is_read_only,
+            is_idempotent=tool.is_idempotent,
         )
         for tool in tools
     ]
@@ -109,6 +115,7 @@ class Toolset:
             injected=tuple(request.injected_servers),
             real_path=os.path.realpath,
         )
+        self._declared = Declared(request.agent, os.path.realpath)
         self._tools = {
             tool.name: tool for tool in tools if is_offered(self._permissions, tool.name)
         }
@@ -139,6 +146,18 @@ class Toolset:
         """Whether the call may leave something running."""
         tool = self._tools.get(call.tool_name)
         return tool is not None and tool.starts_processes
+
+    def is_read_only(self, call: ToolCallPart) -> bool:
+        """Whether the call only looks, and may be made beside others."""
+        tool = self._tools.get(call.tool_name)
+        return tool is not None and tool.is_read_only
+
+    def is_repeatable(self, name: str, input: Any) -> bool:
+        """Whether a call may be made again when its worker was lost meanwhile."""
+        tool = self._tools.get(name)
+        if tool is None:
+            return False
+        return tool.is_read_only or tool.is_idempotent or self._declared.covers(name, input)
 
     async def answer(self, call: ToolCallPart, context: ToolContext) -> Answered:
         """Make the call if it can and may be made; in any case there is an answer."""

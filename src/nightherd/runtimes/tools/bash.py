@@ -39,6 +39,7 @@ class Bash:
 
     name: str = "Bash"
     starts_processes: bool = True
+    is_read_only: bool = False
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Run the command to its end, its timeout, or the cancelling of this call."""

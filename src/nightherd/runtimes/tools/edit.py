@@ -27,6 +27,7 @@ class Edit:
 
     name: str = "Edit"
     starts_processes: bool = False
+    is_read_only: bool = False
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Make the change, whole or not at all."""

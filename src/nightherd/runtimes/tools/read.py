@@ -26,6 +26,7 @@ class Read:
 
     name: str = "Read"
     starts_processes: bool = False
+    is_read_only: bool = True
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Read it."""

@@ -40,6 +40,7 @@ class Glob:
 
     name: str = "Glob"
     starts_processes: bool = False
+    is_read_only: bool = True
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Look for them."""
@@ -61,6 +62,7 @@ class Grep:
 
     name: str = "Grep"
     starts_processes: bool = False
+    is_read_only: bool = True
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Look for them."""

@@ -14,6 +14,7 @@ class Spawn:
 
     name = TOOL
     starts_processes = False
+    is_read_only = False
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """The child's answer; a child that does not succeed is a call that failed."""

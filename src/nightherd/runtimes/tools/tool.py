@@ -58,5 +58,9 @@ class Tool(Protocol):
     def starts_processes(self) -> bool:
         """Whether something it started may still run when the call has been answered."""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether a call only looks: it may be made beside others, and again when it was cut off."""
+
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Do it. What goes wrong is an outcome; cancelling stops everything the call started."""

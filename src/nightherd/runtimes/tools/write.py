@@ -21,6 +21,7 @@ class Write:
 
     name: str = "Write"
     starts_processes: bool = False
+    is_read_only: bool = False
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Write it, whole or not at all."""

@@ -1,0 +1,85 @@
+"""A worker that dies in the middle of a call: the next makes it again only when it was declared idempotent.
+
+The command itself kills the worker the first time it runs; a file counts how often it really ran.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crash.native_trials import COMMAND, GO_ON
+from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.repeat import INTERRUPTED_CALL
+from nightherd.testing.fork_server import ForkServer
+from nightherd.wiring import open_journals, open_reader
+
+FLEET = """\
+agents:
+  - name: caller
+    runtime: {runtime}
+    allowed_tools: [Bash]
+    {declared}
+    script:
+      - say: on it
+      - tool: Bash
+        input:
+          command: >-
+            echo made >> counter;
+            [ $(wc -l < counter) -gt 1 ] || {{ kill -9 $NIGHTHERD_WORKER_PID; sleep 600; }};
+            echo finished
+      - usage: {{input_tokens: 10, output_tokens: 2, cost_usd: 0.001}}
+      - tool: Bash
+        input: {{command: "echo after >> counter"}}
+      - usage: {{input_tokens: 10, output_tokens: 2, cost_usd: 0.001}}
+      - say: done
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    with ForkServer() as server:
+        yield server
+
+
+def job_and_events(folder: Path) -> tuple[Job, list[Event]]:
+    reader = open_reader(folder / ".nightherd")
+    try:
+        (job,) = reader.list_jobs(JobQuery(limit=10))
+    finally:
+        reader.close()
+    return job, list(open_journals(folder / ".nightherd").read(job.id))
+
+
+@pytest.mark.parametrize("runtime", ["native", "scripted"])
+@pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "undeclared"])
+def test_a_call_in_flight_is_made_again_only_when_it_is_declared_idempotent(
+    tmp_path: Path, server: ForkServer, runtime: str, is_declared: bool
+) -> None:
+    declared = "idempotent_tools: [Bash]" if is_declared else ""
+    (tmp_path / "nightherd.yaml").write_text(FLEET.format(runtime=runtime, declared=declared))
+    order = {
+        "folder": str(tmp_path),
+        "shown": str(tmp_path / "shown"),
+        "arguments": ["run", "caller", "-p", "go"],
+    }
+
+    killed = server.run(COMMAND, order)
+    going_on = server.run(GO_ON, {"folder": str(tmp_path)})
+
+    assert killed.status == -signal.SIGKILL, killed
+    assert going_on.status == 0, going_on
+    job, events = job_and_events(tmp_path)
+    assert (job.status, job.turns, job.cost_microusd) == (JobStatus.COMPLETED, 3, 2_000)
+    made = ["made"] * (2 if is_declared else 1)
+    assert (tmp_path / "counter").read_text().split() == [*made, "after"]
+    calls = [event.tool_use_id for event in events if isinstance(event, ToolUseEvent)]
+    first, second = [event for event in events if isinstance(event, ToolResultEvent)]
+    assert [first.tool_use_id, second.tool_use_id] == calls
+    assert (first.result, first.error) == (
+        ("finished\n", None) if is_declared else (None, INTERRUPTED_CALL)
+    )
