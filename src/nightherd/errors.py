@@ -27,10 +27,10 @@ NightherdError                       1   an operation failed
 ├── RunnerError                      1   a job failed while it ran
 │   ├── SDKInitializationError           the runtime could not begin: key, network, program, directory
 │   ├── SDKStreamingError                it failed on the way: limits, connection, provider
-│   └── MalformedResponseError           it answered what nobody can read
+│   ├── MalformedResponseError           it answered what nobody can read
+│   └── JobTimeoutError            124   the job ran longer than it may
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
 ├── NoDaemonError                   69   nobody runs the fleet whom to ask
-├── JobTimeoutError                124   the job ran longer than it may
 └── InterruptedRunError            130   a person pressed Ctrl-C
 ```
 
@@ -44,7 +44,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nightherd.model.problem import Problem
 
@@ -289,18 +289,18 @@ class MalformedResponseError(RunnerError):
         super().__init__(message, code=code, job_id=job_id, agent_name=agent_name)
 
 
+class JobTimeoutError(RunnerError):
+    """The job ran longer than it may."""
+
+    exit_code = 124
+    http_status = 504
+
+
 class NoDaemonError(NightherdError):
     """No process runs the fleet."""
 
     exit_code = 69
     http_status = 503
-
-
-class JobTimeoutError(NightherdError):
-    """The job ran longer than it may."""
-
-    exit_code = 124
-    http_status = 504
 
 
 class InterruptedRunError(NightherdError):
@@ -310,7 +310,19 @@ class InterruptedRunError(NightherdError):
     http_status = 499
 
 
-def code_of(error: NightherdError) -> str:
+def code_of(error: NightherdError | type[NightherdError]) -> str:
     """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
-    words = type(error).__name__.removesuffix("Error")
+    kind = error if isinstance(error, type) else type(error)
+    words = kind.__name__.removesuffix("Error")
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in words)[1:]
+
+
+def exit_code_for(code: str) -> int:
+    """What the command line ends with for the error of this name; 1 for a name that is none of ours."""
+    return next((kind.exit_code for kind in _family(NightherdError) if code_of(kind) == code), 1)
+
+
+def _family(kind: type[NightherdError]) -> Iterator[type[NightherdError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _family(below)

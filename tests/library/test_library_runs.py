@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -30,6 +33,7 @@ from nightherd.errors import (
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
 from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.outcome import EXIT_OF_CODE
 from nightherd.model.system import End
 from nightherd.testing.state_values import submit
 
@@ -260,7 +264,59 @@ def test_predicates_tell_what_may_pass() -> None:
     assert (limited.is_rate_limited(), limited.is_connection_error()) == (True, False)
     assert (gone.is_rate_limited(), gone.is_connection_error()) == (False, True)
     assert [one.is_recoverable() for one in (limited, gone, long)] == [True, True, False]
-    assert isinstance(error_of(failed("timeout", ExitReason.TIMEOUT)), JobTimeoutError)
+    late = error_of(failed("timeout", ExitReason.TIMEOUT))
+    assert isinstance(late, JobTimeoutError)
+    assert (late.job_id, late.agent_name) == (failed("timeout").id, submit(1).job.agent)
+
+
+def test_network_that_was_never_there_kept_the_run_from_beginning() -> None:
+    job = replace(failed("network"), messages=1)
+
+    error, details = error_of(job), details_of(job)
+
+    assert isinstance(error, SDKInitializationError)
+    assert (error.is_network_error(), error.is_missing_api_key()) == (True, False)
+    assert details is not None
+    assert (details.type, details.recoverable, details.messages_received) == (
+        FailureType.INITIALIZATION,
+        True,
+        0,
+    )
+
+
+def test_what_nobody_could_read_is_in_the_error() -> None:
+    error = error_of(failed("no_result"), raw_response="<html>")
+
+    assert isinstance(error, MalformedResponseError)
+    assert (error.raw_response, error.expected) == ("<html>", "a result before the end")
+
+
+def codes_in(path: Path) -> Iterator[str]:
+    """The codes that the module gives to errors."""
+    for call in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            continue
+        if call.func.id not in ("ErrorEvent", "Failure", "RunFailure", "Outcome"):
+            continue
+        named = [word.value for word in call.keywords if word.arg in ("code", "error_code")]
+        for value in (*named, *call.args[: call.func.id == "RunFailure"]):
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value
+
+
+def test_every_code_in_the_house_is_in_the_table() -> None:
+    house = Path(nightherd.__file__).parent
+    rooms = [house / "engine", house / "runtimes"]
+    found = {code for room in rooms for path in room.rglob("*.py") for code in codes_in(path)}
+
+    assert len(found) > 20
+    assert found - set(FAILURES) - set(EXIT_OF_CODE) == set()
+
+
+def test_every_code_of_a_limit_says_that_the_run_had_begun() -> None:
+    found = [details_of(failed(code)) for code in ("spend_exceeded", "depth_exceeded", "limit")]
+
+    assert [details and details.type for details in found] == [FailureType.STREAMING] * 3
 
 
 def test_job_that_succeeded_has_no_error_and_every_code_has_a_kind() -> None:

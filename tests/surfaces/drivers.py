@@ -52,6 +52,12 @@ agents:
     script:
       - say: never asked
 
+  - name: limited
+    runtime: scripted
+    default_prompt: go
+    script:
+      - fail: {code: rate_limited, message: Too many requests.}
+
   - name: failing
     runtime: scripted
     allowed_tools: [Bash]

@@ -25,6 +25,7 @@ CASES = [
     (3, ("jobs", "show", "@last-failed")),
     (5, ("run", "claude")),
     (5, ("init",)),
+    (75, ("run", "limited")),
     (78, ("--config", "missing.yaml", "run", "hello")),
     (124, ("run", "late")),
 ]
@@ -47,6 +48,7 @@ def test_command_ends_with_its_code(
     [
         (JobStatus.COMPLETED, ExitReason.SUCCESS, None, 0),
         (JobStatus.FAILED, ExitReason.ERROR, None, 1),
+        (JobStatus.FAILED, ExitReason.LIMIT, None, 6),
         (JobStatus.FAILED, ExitReason.TIMEOUT, None, 124),
         (JobStatus.FAILED, ExitReason.MAX_TURNS, None, 1),
         (JobStatus.CANCELLED, ExitReason.CANCELLED, None, 130),

@@ -33,7 +33,7 @@ def test_answers_problems_and_streams_are_printed(tmp_path: Path) -> None:
             assert (health.code, health.out) == (0, '{"status":"ok"}\n')
             assert made.code == followed.code == 0
             assert "Hello, Grüße." in followed.out
-            assert missing.code == 1
+            assert missing.code == 3
             assert json.loads(missing.out)["code"] == "job_not_found"
 
     anyio.run(main)

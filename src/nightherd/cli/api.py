@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import http.client
+import json
 import socket
 import sys
 from collections.abc import Iterator
@@ -13,13 +14,14 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.errors import NoDaemonError, UsageError
+from nightherd.errors import NoDaemonError, UsageError, exit_code_for
 from nightherd.web.socket_file import connect
 
 SOCKET = "daemon.sock"
 TIMEOUT_S = 60.0
 CHUNK = 64 * 1024
-FAILED = 1
+ERROR = 400
+"""Statuses from here on say what went wrong."""
 
 
 class SocketConnection(http.client.HTTPConnection):
@@ -51,7 +53,7 @@ def api(
 ) -> None:
     """Ask the running fleet's API and print what it answers; a stream as it comes.
 
-    Ends with 1 when the answer is a problem, with 69 when nobody serves.
+    When the answer is a problem, it ends as a command with that error would; with 69 when nobody serves.
     """
     invocation = ctx.find_object(Invocation)
     assert invocation is not None  # noqa: S101 (the group above puts it there)
@@ -62,13 +64,24 @@ def api(
             method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)
         )
         answer = connection.getresponse()
+        if answer.status >= ERROR:
+            problem = answer.read()
+            screen.show(problem.decode("utf-8", "replace").rstrip("\n"))
+            ctx.exit(_exit_code(problem))
         text = codecs.getincrementaldecoder("utf-8")("replace")
         for chunk in _chunks(answer):
             screen.write(text.decode(chunk))
-        if answer.status >= 400:
-            ctx.exit(FAILED)
     finally:
         connection.close()
+
+
+def _exit_code(problem: bytes) -> int:
+    """What the error that the document names means on the command line."""
+    try:
+        document = json.loads(problem)
+    except ValueError:
+        return exit_code_for("")
+    return exit_code_for(str(document.get("code")) if isinstance(document, dict) else "")
 
 
 def _chunks(answer: http.client.HTTPResponse) -> Iterator[bytes]:

@@ -13,13 +13,12 @@ import click
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
-from nightherd.errors import ConfigInvalidError, NightherdError, code_of
+from nightherd.errors import ConfigInvalidError, InterruptedRunError, NightherdError, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEBUG = "NIGHTHERD_DEBUG"
-INTERRUPTED = 130
 USAGE = 2
 FAILED = 1
 
@@ -48,7 +47,8 @@ def guarded(
     except NightherdError as error:
         return _tell(screen, code_of(error), error.message, error.hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _tell(screen, "interrupted", "interrupted", None, INTERRUPTED)
+        stopped = InterruptedRunError()
+        return _tell(screen, code_of(stopped), stopped.message, None, stopped.exit_code)
     except BrokenPipeError:
         return abandon_output()
     except OSError as error:

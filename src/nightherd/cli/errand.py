@@ -11,7 +11,6 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.cli.edge import INTERRUPTED
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
@@ -19,11 +18,13 @@ from nightherd.engine.attend import attend
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError
+from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
-from nightherd.views.results import result_document
+from nightherd.model.retry import KEEPS_A_CLOCK
+from nightherd.model.system import Denied
+from nightherd.views.results import denials_of, result_document
 from nightherd.wiring import (
     check_runtime,
     open_workshop,
@@ -34,13 +35,13 @@ from nightherd.wiring import (
 EXIT_OF_STATUS = {
     JobStatus.COMPLETED: 0,
     JobStatus.FAILED: 1,
-    JobStatus.CANCELLED: INTERRUPTED,
+    JobStatus.CANCELLED: InterruptedRunError.exit_code,
     JobStatus.SUSPENDED: 8,
     JobStatus.PENDING: 8,
     JobStatus.RUNNING: 8,
 }
-TIMED_OUT = 124
 OUT_OF_BUDGET = 6
+RATE_LIMITED = 75
 
 
 MakeJob = Callable[[Workshop], Awaitable[Job]]
@@ -66,6 +67,8 @@ class Finished:
 
     job: Job
     texts: JobTexts | None
+    denials: tuple[Denied, ...] = ()
+    """The calls it was not allowed to make; looked for only where they are shown."""
 
 
 def submitting(request: SubmitRequest) -> MakeJob:
@@ -123,9 +126,10 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
                 rescue=rescuer(workshop, errand.fleet),
             )
             texts = workshop.reader.find_texts(job_id)
+            denials = denials_of(job, workshop.journals) if screen.is_json else ()
             tell_notices(workshop, screen)
             tasks.cancel_scope.cancel()
-    return Finished(job=job, texts=texts)
+    return Finished(job=job, texts=texts, denials=denials)
 
 
 async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
@@ -170,7 +174,7 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:
-        screen.document("run", result_document(job, finished.texts, now), now)
+        screen.document("run", result_document(job, finished.texts, now, finished.denials), now)
         return
     answer = (finished.texts.summary if finished.texts else None) or job.summary
     if is_quiet and answer:
@@ -195,7 +199,11 @@ def result_line(job: Job, style: Style, now: datetime) -> str:
 def exit_code_of(job: Job) -> int:
     """What the command ends with when the job stands so."""
     if job.exit_reason is ExitReason.TIMEOUT:
-        return TIMED_OUT
+        return JobTimeoutError.exit_code
+    if job.exit_reason is ExitReason.LIMIT:
+        return OUT_OF_BUDGET
+    if job.status is JobStatus.FAILED and job.error_code in KEEPS_A_CLOCK:
+        return RATE_LIMITED
     if job.status is JobStatus.SUSPENDED and job.suspend_reason in (
         SuspendReason.LIMIT,
         SuspendReason.BUDGET,

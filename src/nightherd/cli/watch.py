@@ -11,11 +11,12 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskStatus
 
-from nightherd.cli.edge import INTERRUPTED, abandon_output
+from nightherd.cli.edge import abandon_output
 from nightherd.cli.event_text import event_text
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.engine.stopper import Stopper
+from nightherd.errors import InterruptedRunError
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.job import ExitReason
 from nightherd.model.system import SystemSubtype
@@ -96,6 +97,6 @@ async def stop_on_signals(
             if stopper.reason is not None:
                 # The record holds everything up to here. What the agent has started would outlive us.
                 await stop_processes({WORKER_MARK: str(os.getpid())}, grace_s=0)
-                os._exit(INTERRUPTED)
+                os._exit(InterruptedRunError.exit_code)
             say("stopping; once more to leave at once")
             stopper.stop(ExitReason.CANCELLED)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightherd.errors import NightherdError
-from nightherd.model.event import ErrorEvent, SystemEvent, payload_of
+from nightherd.errors import RunnerError
+from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
 from nightherd.model.failure import RunnerErrorDetails, details_of, error_of
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
-from nightherd.model.system import Denied, SystemSubtype
+from nightherd.model.system import Denied, Warned
 from nightherd.ports import Journals, StateReader
+from nightherd.views.results import denials_of
 
 LOOK_BACK = 64
 """Events at the end of a record among which its error is."""
@@ -26,7 +28,7 @@ class RunnerResult:
     session_id: SessionId | None = None
     runtime_session_id: str | None = None
     summary: str | None = None
-    error: NightherdError | None = None
+    error: RunnerError | None = None
     """What a caller may raise."""
     error_details: RunnerErrorDetails | None = None
     duration_seconds: float | None = None
@@ -39,6 +41,7 @@ def result_of(job: Job, reader: StateReader, journals: Journals) -> RunnerResult
     texts = reader.find_texts(job.id)
     ended = job.finished_at
     took = job.duration(ended) if ended is not None else None
+    last = journals.last(job.id, LOOK_BACK) if job.error is not None else ()
     return RunnerResult(
         success=job.status is JobStatus.COMPLETED,
         job_id=job.id,
@@ -46,29 +49,21 @@ def result_of(job: Job, reader: StateReader, journals: Journals) -> RunnerResult
         session_id=job.session_id,
         runtime_session_id=job.runtime_session_id,
         summary=(texts.summary if texts is not None else None) or job.summary,
-        error=error_of(job),
-        error_details=details_of(job, _stack(job, journals)),
+        error=error_of(job, _unread(last)),
+        error_details=details_of(job, _stack(last)),
         duration_seconds=None if took is None else took.total_seconds(),
-        denials=_denials(job, journals),
+        denials=denials_of(job, journals),
     )
 
 
-def _denials(job: Job, journals: Journals) -> tuple[Denied, ...]:
-    found = [
-        payload_of(event)
-        for event in journals.read(job.id, load_blobs=False)
-        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.DENIED
-    ]
-    return tuple(payload for payload in found if isinstance(payload, Denied))
-
-
-def _stack(job: Job, journals: Journals) -> str | None:
+def _stack(last: Sequence[Event]) -> str | None:
     """Where in a program of ours it went wrong, if it did."""
-    if job.error is None:
-        return None
-    stacks = [
-        event.stack
-        for event in journals.last(job.id, LOOK_BACK)
-        if isinstance(event, ErrorEvent) and event.stack is not None
-    ]
+    stacks = [event.stack for event in last if isinstance(event, ErrorEvent) and event.stack]
     return stacks[-1] if stacks else None
+
+
+def _unread(last: Sequence[Event]) -> object:
+    """What was heard last that nobody could read, in bounded length."""
+    payloads = [payload_of(event) for event in last if isinstance(event, SystemEvent)]
+    raws = [payload.raw for payload in payloads if isinstance(payload, Warned) and payload.raw]
+    return raws[-1] if raws else None

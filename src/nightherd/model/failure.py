@@ -11,7 +11,6 @@ from enum import StrEnum
 from nightherd.errors import (
     JobTimeoutError,
     MalformedResponseError,
-    NightherdError,
     RunnerError,
     SDKInitializationError,
     SDKStreamingError,
@@ -51,6 +50,9 @@ def _lasting() -> FailureKind:
 
 UNKNOWN = FailureKind(type=FailureType.UNKNOWN)
 
+BEFORE_ANYTHING = frozenset({"network"})
+"""What passes, and yet kept a run from beginning when nothing had been heard of it."""
+
 FAILURES = {
     "missing_cli": _begin(),
     "missing_api_key": _begin(),
@@ -61,6 +63,7 @@ FAILURES = {
     "model_not_found": _begin(),
     "session_not_found": _begin(),
     "session_expired": _begin(),
+    "message_not_found": _begin(),
     "no_script": _begin(),
     "no_model": _begin(),
     "missing_provider": _begin(),
@@ -82,11 +85,28 @@ FAILURES = {
     "model_failed": _lasting(),
     "unreadable_record": _lasting(),
     "hook_failed": _lasting(),
+    "claude_failed": _lasting(),
+    "runtime_error": _lasting(),
+    "journal_failed": _lasting(),
     "malformed_answer": FailureKind(type=FailureType.MALFORMED_RESPONSE, recoverable=True),
     "empty_answer": FailureKind(type=FailureType.MALFORMED_RESPONSE, recoverable=True),
     "no_result": FailureKind(type=FailureType.MALFORMED_RESPONSE),
 }
-"""Every code a runtime of ours gives, and what it means."""
+"""Every code that a job of ours can fail with, and what it means."""
+EXPECTED = {
+    "malformed_answer": "an answer of texts and tool calls",
+    "empty_answer": "an answer that says something",
+    "no_result": "a result before the end",
+}
+"""What would have been understood."""
+
+
+ERRORS: dict[FailureType, type[RunnerError]] = {
+    FailureType.INITIALIZATION: SDKInitializationError,
+    FailureType.STREAMING: SDKStreamingError,
+    FailureType.MALFORMED_RESPONSE: MalformedResponseError,
+    FailureType.UNKNOWN: RunnerError,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,39 +126,30 @@ def details_of(job: Job, stack: str | None = None) -> RunnerErrorDetails | None:
     """Why the job did not succeed; None when it did, or is not over."""
     if job.error is None and job.status not in (JobStatus.FAILED, JobStatus.CANCELLED):
         return None
-    kind = FAILURES.get(job.error_code or "", UNKNOWN)
+    code = job.error_code or ""
+    kind = FAILURES.get(code, _lasting() if code in EXIT_OF_CODE else UNKNOWN)
+    received = max(job.messages - 1, 0)
+    is_beginning = code in BEFORE_ANYTHING and not received
     return RunnerErrorDetails(
         message=job.error or f"the job was {job.status.value}",
-        type=kind.type,
+        type=FailureType.INITIALIZATION if is_beginning else kind.type,
         code=job.error_code,
         recoverable=kind.recoverable,
-        messages_received=max(job.messages - 1, 0),
+        messages_received=received,
         stack=stack,
     )
 
 
-def error_of(job: Job) -> NightherdError | None:
-    """The same as an exception, for callers who raise it."""
+def error_of(job: Job, raw_response: object = None) -> RunnerError | None:
+    """The same as an exception, for callers who raise it; `raw_response` is what nobody could read."""
     found = details_of(job)
     if found is None:
         return None
-    if job.exit_reason is ExitReason.TIMEOUT:
-        return JobTimeoutError(found.message)
-    match found.type:
-        case FailureType.INITIALIZATION:
-            return SDKInitializationError(
-                found.message, code=found.code, job_id=job.id, agent_name=job.agent
-            )
-        case FailureType.STREAMING:
-            return SDKStreamingError(
-                found.message, code=found.code, job_id=job.id, agent_name=job.agent
-            )
-        case FailureType.MALFORMED_RESPONSE:
-            return MalformedResponseError(
-                found.message, code=found.code, job_id=job.id, agent_name=job.agent
-            )
-        case FailureType.UNKNOWN:
-            return RunnerError(found.message, code=found.code, job_id=job.id, agent_name=job.agent)
+    kind = JobTimeoutError if job.exit_reason is ExitReason.TIMEOUT else ERRORS[found.type]
+    error = kind(found.message, code=found.code, job_id=job.id, agent_name=job.agent)
+    if isinstance(error, MalformedResponseError):
+        error.raw_response, error.expected = raw_response, EXPECTED.get(found.code or "")
+    return error
 
 
 TIMEOUTS = ("etimedout", "timed out", "timeout", "deadline")

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
+from nightherd.model.event import SystemEvent, payload_of
 from nightherd.model.failure import details_of
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.money import to_usd
+from nightherd.model.system import Denied, SystemSubtype
+from nightherd.ports import Journals
 from nightherd.views.jobs import error_of, timestamp, usage_of
 
 
-def result_document(job: Job, texts: JobTexts | None, now: datetime) -> dict[str, Any]:
+def denials_of(job: Job, journals: Journals) -> tuple[Denied, ...]:
+    """Every call of the job that was not allowed, in order. Reads its whole journal."""
+    found = [
+        payload_of(event)
+        for event in journals.read(job.id, load_blobs=False)
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.DENIED
+    ]
+    return tuple(payload for payload in found if isinstance(payload, Denied))
+
+
+def result_document(
+    job: Job, texts: JobTexts | None, now: datetime, denials: Sequence[Denied] = ()
+) -> dict[str, Any]:
     """What `run --json` ends with."""
     duration = job.duration(now)
     return {
@@ -31,6 +49,7 @@ def result_document(job: Job, texts: JobTexts | None, now: datetime) -> dict[str
         "cost_usd": to_usd(job.cost_microusd),
         "error": error_of(job),
         "error_details": details_document(job),
+        "denials": [msgspec.to_builtins(one) for one in denials],
     }
 
 
