@@ -10,6 +10,7 @@ from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
+    SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
     describe,
@@ -17,7 +18,7 @@ from nightherd.model.event import (
 from nightherd.model.job import ExitReason, JobStatus
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import EXIT_OF_CODE, SILENT_END, Outcome, Tally
-from nightherd.model.system import Complete, Init, UserInput, Warned
+from nightherd.model.system import Complete, Init, SystemSubtype, UserInput, Warned
 from nightherd.model.usage import NOTHING_USED, Usage
 
 SOME = Usage(input_tokens=5, output_tokens=2, cost_microusd=MicroUsd(30))
@@ -46,6 +47,14 @@ def test_a_turn_counts_when_its_answer_is_whole() -> None:
     assert tally(answer(1)).turns == 1
     assert tally(answer(1, end=False)).turns == 0
     assert tally(answer(1), answer(2)).turns == 2
+
+
+def test_what_the_agent_is_told_in_a_turn_is_not_its_answer() -> None:
+    told = SystemEvent(subtype=SystemSubtype.USER_INPUT, content="Cut off.", turn=1, end=True)
+    begun = tally(answer(1, end=False), told)
+
+    assert (begun.turns, begun.messages) == (0, 1)
+    assert begun.add(answer(1)).turns == 1
 
 
 def test_a_turn_counts_when_every_call_of_it_is_answered() -> None:

@@ -148,9 +148,11 @@ class Tally:
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)
             case UserInput():
-                return _close(self._grown(event), event)
+                # Told in a turn, as that its answer was cut off, it is not what ends the turn.
+                grown = self._grown(event)
+                return replace(grown, messages=self.messages + 1) if event.end else grown
             case _:
-                return _close(self, event)
+                return self
 
     def _grown(self, event: MessageEvent, reported: int = 0) -> Tally:
         """The tally once the conversation holds `event` too: as large as is reported, else larger by it."""
