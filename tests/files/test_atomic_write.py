@@ -19,15 +19,15 @@ from nightherd.files.calls import FileCalls
 from nightherd.files.temp_files import TEMP_NAME
 
 
-def failing(code: int, times: int) -> Callable[[Path, Path], None]:
+def failing(code: int, times: int) -> Callable[[str, str], None]:
     """A rename that is refused so many times, and then works."""
     left = [times]
 
-    def rename(source: Path, target: Path) -> None:
+    def rename(source: str, target: str) -> None:
         if left[0] > 0:
             left[0] -= 1
-            raise OSError(code, os.strerror(code), str(target))
-        source.replace(target)
+            raise OSError(code, os.strerror(code), target)
+        Path(source).replace(target)
 
     return rename
 
@@ -48,9 +48,9 @@ def test_a_file_is_replaced_as_a_whole_and_private(tmp_path: Path) -> None:
 def test_the_temporary_file_stands_beside_the_target_under_its_own_name(tmp_path: Path) -> None:
     seen: list[Path] = []
 
-    def rename(source: Path, target: Path) -> None:
-        seen.append(source)
-        source.replace(target)
+    def rename(source: str, target: str) -> None:
+        seen.append(Path(source))
+        Path(source).replace(target)
 
     atomic_write_file(tmp_path / "state.yaml", b"x", calls=FileCalls(rename=rename))
 
@@ -107,7 +107,7 @@ def test_any_other_error_is_not_tried_again(tmp_path: Path, code: int) -> None:
 
 
 def test_an_interruption_in_the_middle_leaves_no_temporary_file(tmp_path: Path) -> None:
-    def rename(source: Path, target: Path) -> None:
+    def rename(source: str, target: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -122,9 +122,9 @@ def test_file_then_rename_then_directory_are_synced_in_this_order(tmp_path: Path
     def fsync(handle: int) -> None:
         order.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
 
-    def rename(source: Path, target: Path) -> None:
+    def rename(source: str, target: str) -> None:
         order.append("rename")
-        source.replace(target)
+        Path(source).replace(target)
 
     atomic_write_file(tmp_path / "a", "new", calls=FileCalls(rename=rename, fsync=fsync))
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from model.dict_rows import DictRows
 from nightherd.files.yaml_load import load_yaml
 from nightherd.journal.files import JournalFiles
@@ -39,7 +41,8 @@ class ListFeed:
 
     def add(self, rows: list[tuple[str, dict[str, Any]]]) -> None:
         number = len(self.entries) + 1
-        self.entries.append(LedgerEntry(change=number, at=BEGINNING, kind="Test", rows=rows))
+        raw = [(table, msgspec.Raw(msgspec.json.encode(row))) for table, row in rows]
+        self.entries.append(LedgerEntry(change=number, at=BEGINNING, kind="Test", rows=raw))
 
 
 class World:

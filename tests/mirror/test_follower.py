@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,11 +30,12 @@ class Renames:
         self.counts: dict[str, int] = {}
         self.refuses: set[str] = set()
 
-    def __call__(self, source: Path, target: Path) -> None:
-        if target.name in self.refuses:
-            raise OSError(errno.ENOSPC, "full", str(target))
-        self.counts[target.name] = self.counts.get(target.name, 0) + 1
-        source.replace(target)
+    def __call__(self, source: str, target: str) -> None:
+        name = Path(target).name
+        if name in self.refuses:
+            raise OSError(errno.ENOSPC, "full", target)
+        self.counts[name] = self.counts.get(name, 0) + 1
+        Path(source).replace(target)
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ def test_a_job_touched_after_its_end_keeps_its_prompt_and_place(world: World) ->
     before = world.files()
     table_rows = [row for row in world.feed.entries[2].rows if row[0] in ("jobs", "sessions")]
 
-    world.feed.add([(table, dict(row)) for table, row in table_rows])
+    world.feed.add([(table, msgspec.json.decode(row)) for table, row in table_rows])
     world.catch_up()
 
     assert world.files() == before

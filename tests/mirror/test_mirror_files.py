@@ -6,6 +6,7 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mirror.mirror_world import World, answer, end, ids
@@ -97,7 +98,7 @@ def test_a_suspended_job_reads_running_and_says_that_it_waits(world: World) -> N
     world.apply(submit(1), start(1))
     entry = world.feed.entries[-1]
     rows = [
-        (table, {**row, "status": "suspended", "suspend_reason": "budget"})
+        (table, {**msgspec.json.decode(row), "status": "suspended", "suspend_reason": "budget"})
         for table, row in entry.rows
         if table == "jobs"
     ]

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 
 import anyio
+import msgspec
 import pytest
 
 from nightherd.db.ledger import read_ledger
@@ -171,7 +172,7 @@ def test_answers_are_in_the_ledger_when_they_come(directory: StateDirectory) -> 
             assert kinds == [(1, "SubmitJob"), (2, "StartExecution"), (3, "SettleExecution")]
             assert all(entry.at >= START for entry in entries)
             assert [table for table, _ in entries[0].rows] == ["sessions", "jobs", "job_texts"]
-            row = dict(entries[0].rows)["jobs"]
+            row = msgspec.json.decode(dict(entries[0].rows)["jobs"])
             assert (row["id"], row["status"], row["number"]) == (job_id(1), "pending", 1)
             assert [entry.change for entry in feed.read(after=2)] == [3]
 

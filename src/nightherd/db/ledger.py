@@ -27,6 +27,7 @@ TAIL_BYTES = 64 * 1024
 
 
 LineT = TypeVar("LineT", bound="_Number")
+WholeT = TypeVar("WholeT", "LedgerLine", "RawLine")
 
 
 class RowImage(msgspec.Struct, frozen=True):
@@ -34,6 +35,13 @@ class RowImage(msgspec.Struct, frozen=True):
 
     table: str
     row: dict[str, Any]
+
+
+class RawImage(msgspec.Struct, frozen=True):
+    """The same with its row left as it is written, for those who look at some tables only."""
+
+    table: str
+    row: msgspec.Raw
 
 
 class _Number(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +64,15 @@ class LedgerLine(_Number, frozen=True, kw_only=True):
         return self.change == 1 or self.kind == SNAPSHOT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RawLine(_Number, frozen=True, kw_only=True):
+    """One committed change, its rows as they are written."""
+
+    at: str
+    kind: str
+    rows: tuple[RawImage, ...]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the outbox: a committed change on its way into the ledger; `rows` is JSON already."""
 
     change: int
@@ -211,32 +226,39 @@ def check_ends(directory: Path) -> None:
 
 
 def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:
+    """Every change after `after`, in order, without gaps, as `read_lines` gives them."""
+    return read_lines(directory, LedgerLine, after=after)
+
+
+def read_lines(directory: Path, kind: type[WholeT], *, after: int = 0) -> Iterator[WholeT]:
     """Every change after `after`, in order, without gaps. A fragment at the very end is not a change yet.
 
     Files that hold only earlier changes are not read, and earlier lines of a file are leapt over: asking what
     is new costs the same after a million changes. A line that cannot be read, or a gap, among those that
     are read is a `StateFileError` that says where.
     """
-    decoder = msgspec.json.Decoder(LedgerLine)
+    decoder = msgspec.json.Decoder(kind)
     numbers = msgspec.json.Decoder(_Number)
     expected: int | None = None
     is_new = False
     for path in _from(ledger_files(directory), after + 1, numbers):
         with path.open("rb") as file:
             start = file.seek(_leap(file, after, numbers))
+            name, suffix = str(path), f" after byte {start}" if start else ""
             for place, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
                     break
-                where = f"{path}:{place}" + (f" after byte {start}" if start else "")
-                # Of the few lines before the first that is asked for, only the number matters.
-                line = _decode(decoder, raw, where) if is_new else _decode(numbers, raw, where)
-                if not is_new and line.change > after:
-                    is_new = True
-                    line = _decode(decoder, raw, where)
-                if expected is not None and line.change != expected:
-                    raise _unreadable(where, f"change {line.change}, not {expected}")
-                expected = line.change + 1
-                if isinstance(line, LedgerLine):
+                where = f"{name}:{place}{suffix}"
+                if not is_new:
+                    # Of the few lines before the first that is asked for, only the number matters.
+                    change = _decode(numbers, raw, where).change
+                    is_new = change > after
+                line = _decode(decoder, raw, where) if is_new else None
+                change = line.change if line is not None else change
+                if expected is not None and change != expected:
+                    raise _unreadable(where, f"change {change}, not {expected}")
+                expected = change + 1
+                if line is not None:
                     yield line
 
 

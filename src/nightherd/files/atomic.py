@@ -15,7 +15,7 @@ from nightherd.errors import AtomicWriteError
 from nightherd.files.calls import SYSTEM_CALLS, FileCalls, sync_directory
 from nightherd.files.permission import error_code, permission_error_message
 from nightherd.files.rename import rename_with_retry
-from nightherd.files.temp_files import temp_path_for
+from nightherd.files.temp_files import temp_name_for
 from nightherd.files.yaml_dump import dump_yaml
 
 PRIVATE = 0o600
@@ -34,12 +34,12 @@ def atomic_write_file(
     With `durable` (the default) file and directory are synced: once it returns, a power cut changes
     nothing. Without, the file is still never torn, but an older one may be back after a power cut.
     """
-    target = Path(path)
+    target = os.fspath(path)
     try:
         data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError as error:
         raise AtomicWriteError(f"'{path}': the text is not UTF-8", path=str(path)) from error
-    temp = temp_path_for(target)
+    temp = temp_name_for(target)
     try:
         _write_new(temp, data, mode, calls if durable else None)
         rename_with_retry(temp, target, calls=calls)
@@ -51,7 +51,7 @@ def atomic_write_file(
         raise
     if durable:
         try:
-            sync_directory(target.parent, calls)
+            sync_directory(Path(target).parent, calls)
         except OSError as error:
             raise _failure(error, target, temp) from error
 
@@ -88,7 +88,7 @@ def dump_json(data: Any) -> str:
     return text
 
 
-def _write_new(path: Path, data: bytes, mode: int, durable: FileCalls | None) -> None:
+def _write_new(path: str, data: bytes, mode: int, durable: FileCalls | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     handle = os.open(path, flags, mode)
     try:
@@ -101,18 +101,18 @@ def _write_new(path: Path, data: bytes, mode: int, durable: FileCalls | None) ->
         os.close(handle)
 
 
-def _discard(temp: Path) -> None:
+def _discard(temp: str) -> None:
     try:
-        temp.unlink(missing_ok=True)
+        Path(temp).unlink(missing_ok=True)
     except OSError:
         # What failed before says why; `find_stale_temp_files` finds what is left.
         return
 
 
-def _failure(error: OSError, path: Path, temp: Path) -> AtomicWriteError:
+def _failure(error: OSError, path: str, temp: str) -> AtomicWriteError:
     code = error_code(error)
     message = permission_error_message(code, path)
-    return AtomicWriteError(message, path=str(path), temp_path=str(temp), code=code)
+    return AtomicWriteError(message, path=path, temp_path=temp, code=code)
 
 
 def _not_writable(kind: str, path: str | Path, error: Exception) -> AtomicWriteError:

@@ -13,7 +13,8 @@ from pathlib import Path
 class FileCalls:
     """What the machine does for us; the defaults are the real thing."""
 
-    rename: Callable[[Path, Path], None] = os.replace
+    rename: Callable[[str, str], None] = os.replace
+    """Of names, not of path objects: making those costs more than the call, and a mirror renames all day."""
     fsync: Callable[[int], None] = os.fsync
     sleep: Callable[[float], None] = time.sleep
 

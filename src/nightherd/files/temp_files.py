@@ -21,6 +21,12 @@ def temp_path_for(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp.{secrets.token_hex(8)}")
 
 
+def temp_name_for(path: str) -> str:
+    """The same for a path as text."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.tmp.{secrets.token_hex(8)}"
+
+
 def find_stale_temp_files(
     directories: Iterable[Path], *, now: datetime, older_than: timedelta = YOUNGEST_STALE
 ) -> list[Path]:

@@ -135,6 +135,8 @@ def _scalar(value: Any) -> str:
 def _text(value: str) -> str:
     if PLAIN.fullmatch(value) and value.lower() not in RESERVED:
         return value
+    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
+        return f'"{value}"'  # an instant, say: nothing in it needs a second look
     quoted = json.dumps(SURROGATE.sub("�", value), ensure_ascii=False)
     return ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 

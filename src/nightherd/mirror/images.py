@@ -7,7 +7,6 @@ they are (fixed width, so that the order of the text is the order of time).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -142,13 +141,18 @@ IMAGES: Mapping[str, type[Image]] = {
 PLACES: Mapping[type[Image], int] = {kind: place for place, kind in enumerate(IMAGES.values())}
 
 
-def read_image(table: str, row: Mapping[str, Any]) -> Image | None:
+_DECODERS: Mapping[str, msgspec.json.Decoder[Image]] = {
+    table: msgspec.json.Decoder(kind) for table, kind in IMAGES.items()
+}
+
+
+def read_image(table: str, row: msgspec.Raw) -> Image | None:
     """The image of `row`, None for a table the mirror does not show, `StateFileError` for one it cannot."""
-    kind = IMAGES.get(table)
-    if kind is None:
+    decoder = _DECODERS.get(table)
+    if decoder is None:
         return None
     try:
-        image = msgspec.convert(row, kind)
+        image = decoder.decode(row)
         _check_ids(image)
     except ValueError as error:  # a ValidationError, or an id that could not be a file name
         raise StateFileError(

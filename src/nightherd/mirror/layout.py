@@ -53,17 +53,9 @@ class MirrorLayout:
         """Transcripts, by working directory."""
         return self.root / "projects"
 
-    def job(self, job_id: str) -> Path:
-        """A job's file."""
-        return self.jobs / safe_name(f"{job_id}.yaml")
-
     def output_log(self, job_id: str) -> Path:
         """A job's record as text."""
         return safe_child(self.jobs, f"{job_id}/output.log")
-
-    def session(self, name: str) -> Path:
-        """The file of a session id, or of an agent's name."""
-        return self.sessions / safe_name(f"{name}.json")
 
     def context(self, session_id: str) -> Path:
         """What a session's next request would hold."""

@@ -159,13 +159,15 @@ def declare(memory: Memory, agents: Sequence[str], pending: Pending) -> None:
 
 def forget(memory: Memory, pending: Pending) -> None:
     """Drop sessions that have ended and that no file will show again."""
-    kept = {job.session_id for job in memory.jobs.values()}
+    ended = {name for name, session in memory.sessions.items() if session.image.is_ended}
+    if not ended:
+        return
     for agent in memory.agents.values():
-        kept |= {agent.persistent, agent.latest}
-    kept |= pending.sessions
-    for session_id, session in list(memory.sessions.items()):
-        if session.image.is_ended and session_id not in kept:
-            del memory.sessions[session_id]
+        ended -= {agent.persistent, agent.latest}
+    ended -= pending.sessions
+    ended -= {job.session_id for job in memory.jobs.values()}
+    for session_id in ended:
+        del memory.sessions[session_id]
 
 
 def _agent(memory: Memory, name: str, pending: Pending) -> AgentMemory:

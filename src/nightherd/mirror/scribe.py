@@ -13,6 +13,7 @@ from nightherd.errors import NightherdError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.calls import SYSTEM_CALLS, FileCalls
 from nightherd.files.corrupt import keep_aside
+from nightherd.files.path_safety import safe_name
 from nightherd.mirror.agent_state import StateText
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.job_file import job_text
@@ -52,6 +53,8 @@ class Scribe:
         self._calls = calls
         self._transcripts = Transcripts(layout, journals)
         self._state = StateText()
+        # As text: a path object for each file costs more than writing it.
+        self._jobs, self._sessions = str(layout.jobs), str(layout.sessions)
         self._made: set[str] = set()
 
     def write(self, memory: Memory, pending: Pending) -> None:
@@ -123,11 +126,12 @@ class Scribe:
         return (self._layout.sessions / f"{session_id}.json").exists()
 
     def _write_job(self, job_id: str, pending: Pending) -> bool:
-        def replace() -> None:
-            text = job_text(pending.jobs[job_id], pending.texts.get(job_id))
-            self._replace(self._layout.job(job_id), text)
+        path = f"{self._jobs}/{job_id}.yaml"  # ids are checked where they are read
 
-        return self._attempt(f"{self._layout.jobs}/{job_id}.yaml", replace)
+        def replace() -> None:
+            self._replace(path, job_text(pending.jobs[job_id], pending.texts.get(job_id)))
+
+        return self._attempt(path, replace)
 
     def _write_sessions(self, memory: Memory, pending: Pending) -> None:
         for session_id in sorted(pending.sessions):
@@ -152,15 +156,15 @@ class Scribe:
             # What cannot be put together now never can: it is told, and holds nothing else up.
             self.notices.append(f"no context of {session_id}: {error.message}")
             return True
-        path = self._layout.context(session_id)
-        return self._attempt(str(path), lambda: self._replace(path, text))
+        path = str(self._layout.context(session_id))
+        return self._attempt(path, lambda: self._replace(path, text))
 
     def _write_json(self, name: str, document: dict[str, object]) -> bool:
         def replace() -> None:
             text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-            self._replace(self._layout.session(name), text)
+            self._replace(f"{self._sessions}/{safe_name(f'{name}.json')}", text)
 
-        return self._attempt(f"{self._layout.sessions}/{name}.json", replace)
+        return self._attempt(f"{self._sessions}/{name}.json", replace)
 
     def _write_transcripts(self, memory: Memory, pending: Pending) -> None:
         running = {job_id for job_id, live in memory.jobs.items() if live.is_running}
@@ -182,16 +186,16 @@ class Scribe:
     def _write_state(self, memory: Memory, pending: Pending) -> None:
         self._look_at_state(memory, pending)
         self._state.refresh(memory, pending.agents)
-        self._replace(self._layout.state, self._state.text(memory))
+        self._replace(str(self._layout.state), self._state.text(memory))
         memory.state_stamp = _stamp(self._layout.state)
         pending.agents.clear()
         pending.is_state_due = False
 
-    def _replace(self, path: Path, text: str | bytes) -> None:
-        folder = path.parent
-        if folder.name not in self._made:
-            make_directory(folder)
-            self._made.add(folder.name)
+    def _replace(self, path: str, text: str | bytes) -> None:
+        folder = path.rpartition("/")[0]
+        if folder not in self._made:
+            make_directory(Path(folder))
+            self._made.add(folder)
         atomic_write_file(path, text, durable=False, calls=self._calls)
 
     def _attempt(self, path: str, action: Callable[[], None]) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
+
+    import msgspec
 
     from nightherd.model.agent_state import AgentState
     from nightherd.model.change import Answer, Change
@@ -148,8 +150,8 @@ class LedgerEntry:
     change: int
     at: datetime
     kind: str
-    rows: Sequence[tuple[str, Mapping[str, Any]]]
-    """Table and row image: column names to plain JSON values."""
+    rows: Sequence[tuple[str, msgspec.Raw]]
+    """Table and row image: an object in JSON, column names to plain values."""
 
 
 class ChangeFeed(Protocol):

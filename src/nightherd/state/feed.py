@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from nightherd.db.ledger import read_ledger
+from nightherd.db.ledger import RawLine, read_lines
 from nightherd.ports import LedgerEntry
 
 
@@ -18,7 +18,7 @@ class LedgerFeed:
 
     def read(self, *, after: int = 0) -> Iterator[LedgerEntry]:
         """Entries with a number above `after`, as far as the ledger goes now."""
-        for line in read_ledger(self._directory, after=after):
+        for line in read_lines(self._directory, RawLine, after=after):
             yield LedgerEntry(
                 change=line.change,
                 at=datetime.fromisoformat(line.at),
