@@ -30,6 +30,7 @@ from nightherd.errors import (
     SessionNotFoundError,
     UsageError,
 )
+from nightherd.model.advice import ADVICE
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
 from nightherd.model.job import ExitReason, Job, JobStatus
@@ -311,6 +312,13 @@ def test_every_code_in_the_house_is_in_the_table() -> None:
 
     assert len(found) > 20
     assert found - set(FAILURES) - set(EXIT_OF_CODE) == set()
+
+
+def test_advice_is_only_given_on_codes_that_exist() -> None:
+    assert set(ADVICE) - set(FAILURES) == set()
+    error = error_of(failed("missing_api_key"))
+    assert error is not None
+    assert "ANTHROPIC_API_KEY" in (error.hint or "")
 
 
 def test_every_code_of_a_limit_says_that_the_run_had_begun() -> None:

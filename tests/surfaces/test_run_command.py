@@ -238,3 +238,16 @@ def test_tools_output_cannot_steer_the_terminal(cli: Cli, fleet: Path) -> None:
 
     assert "\x1b" not in result.out
     assert "a\\x1b]0;title\\x07b\\x1b[2Jc\\rd" in result.out
+
+
+def test_run_that_fails_says_what_to_do_about_it_everywhere(cli: Cli, fleet: Path) -> None:
+    people = cli("run", "limited")
+    job = cli("jobs", "show", "@last", "--json").data["id"]
+    programs = cli("run", "limited", "--json")
+
+    assert people.err.endswith(
+        f"  try: later: nightherd jobs retry {job}; fewer at once: max_concurrent\n"
+    )
+    assert "try       later: nightherd jobs retry" in cli("jobs", "show", job).out
+    assert programs.data["error_details"]["hint"].startswith("later: nightherd jobs retry ")
+    assert "try:" not in cli("run", "failing").err

@@ -19,6 +19,7 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError
+from nightherd.model.advice import advice_on
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
@@ -185,6 +186,9 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     screen.say(f"{result_line(job, screen.err, now)}, nightherd jobs show {job.id}")
     if job.error and is_quiet:
         screen.say(f"  {one_line(job.error)}")
+    advice = advice_on(job)
+    if advice is not None:
+        screen.say(f"  try: {screen.err.bold(advice)}")
 
 
 def result_line(job: Job, style: Style, now: datetime) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from nightherd.cli.render import Screen, status_cell, table
-from nightherd.cli.text import length, neutralise, one_line
+from nightherd.cli.text import counted, length, neutralise, one_line
+from nightherd.model.advice import advice_on
 from nightherd.model.job import Job
 from nightherd.model.money import format_usd
 from nightherd.views.jobs import JobView
@@ -46,11 +47,13 @@ def job_card(view: JobView, screen: Screen, now: datetime) -> str:
         ("started", screen.when(job.started_at, now)),
         ("finished", screen.when(job.finished_at, now)),
         ("took", length(job.duration(now))),
-        ("turns", f"{job.turns} turns, {job.messages} messages"),
+        ("turns", f"{counted(job.turns, 'turn')}, {counted(job.messages, 'message')}"),
         ("tokens", f"{job.input_tokens} in, {job.output_tokens} out"),
         ("cost", format_usd(job.cost_microusd)),
     ]
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
+    advice = advice_on(job) if job.error else None
+    pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
         pairs += [
             ("execution", f"{one.epoch}: {one.status.value}, {one.turns} turns, {one.worker}")
@@ -73,7 +76,7 @@ def _session(view: JobView) -> str:
     session = view.session
     if session is None:
         return view.job.session_id or "-"
-    return f"{session.id} ({session.mode.value}, {session.job_count} jobs)"
+    return f"{session.id} ({session.mode.value}, {counted(session.job_count, 'job')})"
 
 
 def _texts(view: JobView, screen: Screen) -> list[str]:

@@ -55,6 +55,11 @@ def _largest_unit(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
+def counted(number: int, word: str) -> str:
+    """So many of them: `1 turn`, `2 turns`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def length(duration: timedelta | None) -> str:
     """How long something took, as precisely as a person wants it."""
     if duration is None:

@@ -15,6 +15,7 @@ from nightherd.errors import (
     SDKInitializationError,
     SDKStreamingError,
 )
+from nightherd.model.advice import advice_on
 from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.outcome import EXIT_OF_CODE
 
@@ -120,6 +121,8 @@ class RunnerErrorDetails:
     messages_received: int
     """0: it failed before the model had said anything."""
     stack: str | None = None
+    hint: str | None = None
+    """What to do about it."""
 
 
 def details_of(job: Job, stack: str | None = None) -> RunnerErrorDetails | None:
@@ -137,6 +140,7 @@ def details_of(job: Job, stack: str | None = None) -> RunnerErrorDetails | None:
         recoverable=kind.recoverable,
         messages_received=received,
         stack=stack,
+        hint=advice_on(job),
     )
 
 
@@ -147,6 +151,7 @@ def error_of(job: Job, raw_response: object = None) -> RunnerError | None:
         return None
     kind = JobTimeoutError if job.exit_reason is ExitReason.TIMEOUT else ERRORS[found.type]
     error = kind(found.message, code=found.code, job_id=job.id, agent_name=job.agent)
+    error.hint = found.hint
     if isinstance(error, MalformedResponseError):
         error.raw_response, error.expected = raw_response, EXPECTED.get(found.code or "")
     return error

@@ -36,6 +36,7 @@ NETWORK_FUSE = (
     "fuse.ceph",
 )
 MOUNTS = Path("/proc/self/mounts")
+ELSEWHERE = "choose another place: --state-dir DIR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +181,16 @@ def _make(path: Path) -> bool:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(13, "Permission denied")
+    except FileNotFoundError as error:
+        raise StateDirectoryCreateError(
+            f"Cannot create '{path}': nothing can be made there.",
+            path=str(path),
+            code=errno_name(error),
+            hint=ELSEWHERE,
+        ) from error
     except OSError as error:
         raise StateDirectoryCreateError(
-            explain(error, path), path=str(path), code=errno_name(error)
+            explain(error, path), path=str(path), code=errno_name(error), hint=ELSEWHERE
         ) from error
     return is_new
 

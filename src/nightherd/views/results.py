@@ -64,4 +64,5 @@ def details_document(job: Job) -> dict[str, Any] | None:
         "code": found.code,
         "recoverable": found.recoverable,
         "messages_received": found.messages_received,
+        "hint": found.hint,
     }

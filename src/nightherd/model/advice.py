@@ -1,0 +1,43 @@
+"""Advice: what a person can do about a job that failed, by the code it failed with."""
+
+from __future__ import annotations
+
+from nightherd.model.job import Job
+
+GO_ON = "nightherd jobs resume {job}"
+AGAIN = "nightherd jobs retry {job}"
+ADVICE = {
+    "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
+    "missing_api_key": "export ANTHROPIC_API_KEY, or the key of your provider; a subscription: claude /login",
+    "auth_failed": "check the key: the provider does not accept it",
+    "token_expired": "claude /login",
+    "billing": "check the credit of the account",
+    "working_directory": "nightherd config show {agent} --origin",
+    "model_not_found": "nightherd config show {agent} --origin",
+    "no_model": "nightherd config show {agent} --origin",
+    "no_script": "nightherd config show {agent} --origin",
+    "template": "nightherd config show {agent} --origin",
+    "missing_provider": "pip install 'nightherd[native]'",
+    "rate_limited": f"later: {AGAIN}; fewer at once: max_concurrent",
+    "overloaded": f"later: {AGAIN}",
+    "server_error": f"later: {AGAIN}",
+    "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
+    "stalled": GO_ON,
+    "killed": GO_ON,
+    "interrupted": GO_ON,
+    "timeout": f"raise job_timeout, then: {GO_ON}",
+    "max_turns": f"raise max_turns, then: {GO_ON}",
+    "limit": f"raise the limit, then: {GO_ON}",
+    "prompt_too_long": "give it less, or let the session be summarised: session.max_context_tokens",
+    "malformed_answer": f"{AGAIN}; it may be an old version: claude --version",
+    "no_result": f"{GO_ON}; it may be an old version: claude --version",
+    "journal_failed": "nightherd doctor",
+    "unreadable_record": "nightherd doctor",
+}
+"""What to do about it, where that is known."""
+
+
+def advice_on(job: Job) -> str | None:
+    """What to do about the job's failure; None when it has none, or nothing is known to help."""
+    known = ADVICE.get(job.error_code or "")
+    return None if known is None else known.format(job=job.id, agent=job.agent)
