@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-import anyio
+import msgspec
+import pytest
 
 from engine.bench import Bench, persistent
-from nightherd.engine.hand_turns import known_uuids, record_hand_turns
-from nightherd.imports.claude_turns import turns_since
-from nightherd.model.event import AssistantEvent, SystemEvent, describe
+from nightherd.engine.hand_turns import OnRecord, only_by_hand
+from nightherd.imports.claude_transcripts import ClaudeTranscripts
+from nightherd.imports.claude_turns import last_said, said_since
+from nightherd.model.agent import RuntimeName
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    describe,
+    is_by_hand,
+    is_message,
+)
 from nightherd.model.message import Speaker, whole_messages
+from nightherd.model.recollection import recollect
+from nightherd.model.secret import find_secrets
 from nightherd.model.system import Complete, Init
 from nightherd.testing.runtime import PlayedRuntime
 
@@ -35,17 +49,97 @@ KNOWN = [
 ]
 
 
+def messages_of(events: Iterable[Event]) -> list[tuple[str, str]]:
+    return [(message.speaker.value, message.text) for message in whole_messages(numbered(events))]
+
+
+def numbered(events: Iterable[Event]) -> Iterator[Event]:
+    """The events with the numbers that whoever records them gives them."""
+    number = 1
+    for event in events:
+        assert not isinstance(event, ErrorEvent)
+        yield msgspec.structs.replace(event, message=number)
+        number += event.end
+
+
 def said(lines: list[bytes], known: set[str]) -> list[tuple[str, str]]:
-    return [
-        (message.speaker.value, message.text)
-        for message in whole_messages(turns_since(lines, known))
-    ]
+    return messages_of(said_since(lines, known))
 
 
 def test_nothing_was_said_by_hand() -> None:
-    assert turns_since(KNOWN, {"a1"}) == []
-    assert turns_since([], {"a1"}) == []
-    assert turns_since(KNOWN, set()) == []
+    assert said_since(KNOWN, {"a1"}) == []
+    assert said_since([], {"a1"}) == []
+    assert said_since(KNOWN, {"another session's"}) == []
+    assert last_said(KNOWN) == "a1"
+    assert last_said([]) is None
+
+
+def test_everything_was_said_where_nothing_is_known() -> None:
+    assert said(KNOWN, set()) == [
+        ("user", "asked by the fleet"),
+        ("assistant", "answered to the fleet"),
+    ]
+
+
+def test_lines_that_name_no_other_follow_the_one_above() -> None:
+    plain = [
+        b'{"type":"user","message":{"content":"one"}}',
+        b'{"type":"user","message":{"content":"two"}}',
+    ]
+
+    assert said(plain, set()) == [("user", "one"), ("user", "two")]
+
+
+def test_calls_side_by_side_keep_all_their_results() -> None:
+    """Each result names the line of its call: only one of them is on the way back from the end."""
+
+    def call(name: str) -> list[dict[str, Any]]:
+        return [{"type": "tool_use", "id": name, "name": "Bash", "input": {}}]
+
+    def result(name: str) -> list[dict[str, Any]]:
+        return [{"type": "tool_result", "tool_use_id": name, "content": f"of {name}"}]
+
+    lines = [
+        *KNOWN,
+        line("user", "q2", "a1", "by hand"),
+        line("assistant", "c1", "q2", call("t1"), message_id="one"),
+        line("assistant", "c2", "c1", call("t2"), message_id="one"),
+        line("user", "r1", "c1", result("t1")),
+        line("user", "r2", "c2", result("t2")),
+        line("assistant", "a2", "r2", text("both")),
+    ]
+
+    assert said(lines, {"a1"})[2:] == [("tool", "of t1"), ("tool", "of t2"), ("assistant", "both")]
+
+
+def test_conversation_goes_on_across_a_compaction() -> None:
+    boundary = {"type": "system", "uuid": "b", "parentUuid": None, "logicalParentUuid": "a1"}
+    lines = [
+        *KNOWN,
+        json.dumps(boundary).encode(),
+        line("user", "s", "b", "a summary", isCompactSummary=True),
+        line("user", "q2", "s", "by hand"),
+    ]
+
+    assert said(lines, {"a1"}) == [("user", "by hand")]
+    assert len(said(lines, set())) == 3
+
+
+@pytest.mark.parametrize("notice", ["", "\n\n(Look before you do it again.)"])
+def test_what_a_job_had_asked_and_was_not_answered_is_not_by_hand(notice: str) -> None:
+    lines = [
+        *KNOWN,
+        line("user", "p2", "a1", f"of a job that failed{notice}"),
+        line("assistant", "lost", "p2", text("cut off from the record")),
+        line("user", "i", "lost", "[Request interrupted by user]"),
+        line("user", "q2", "i", "by hand"),
+        line("assistant", "a2", "q2", text("an answer")),
+    ]
+    known = OnRecord(uuids=frozenset({"a1"}), unanswered=("of a job that failed",))
+
+    found = only_by_hand(said_since(lines, known.uuids), known, find_secrets({}), is_ours=True)
+
+    assert messages_of(found) == [("user", "by hand"), ("assistant", "an answer")]
 
 
 def test_turns_after_what_is_known_are_found_with_their_calls() -> None:
@@ -60,7 +154,7 @@ def test_turns_after_what_is_known_are_found_with_their_calls() -> None:
         line("assistant", "a4", "r1", text("there is a file")),
     ]
 
-    messages = list(whole_messages(turns_since(lines, {"a1"})))
+    messages = list(whole_messages(numbered(said_since(lines, {"a1"}))))
 
     assert [message.speaker for message in messages] == [
         Speaker.USER,
@@ -101,33 +195,55 @@ def test_what_is_no_conversation_is_passed_over() -> None:
     assert said(lines, {"a1"}) == [("user", "by hand"), ("assistant", "an answer")]
 
 
-def test_hand_turns_are_a_job_of_the_session_with_nothing_run() -> None:
+class Spoken:
+    """A transcript that is there in memory."""
+
+    def __init__(self) -> None:
+        self.all = [*KNOWN]
+
+    def lines(self) -> list[bytes]:
+        return self.all
+
+    def newest_lines(self) -> list[bytes]:
+        return self.all
+
+    def tail(self, size: int) -> list[bytes]:
+        return self.all[-1:]
+
+
+def test_next_job_has_on_record_what_was_said_by_hand_before_it_was_asked() -> None:
     answer = AssistantEvent(content="a", turn=1, index=0, end=True, uuid="a1")
     introduced = describe(Init(runtime="cli", runtime_session_id="uuid-1"))
-    bench = Bench(
-        agent=persistent(), runtime=PlayedRuntime([introduced, answer, describe(Complete())])
-    )
-    job = bench.run("by the fleet")
-    assert job.session_id is not None
-    session = bench.reader.find_session(job.session_id)
-    assert session is not None
-    assert known_uuids(session, bench.workshop) == {"a1"}
-    lines = [
-        *KNOWN,
+    played = PlayedRuntime([introduced, answer, describe(Complete())])
+    bench = Bench(agent=replace(persistent(), runtime=RuntimeName.CLI), runtime=played)
+    spoken = Spoken()
+    transcripts = ClaudeTranscripts(lambda uuid, directory: spoken)
+    bench.workshop = replace(bench.workshop, transcripts=transcripts)
+    first = bench.run("by the fleet")
+    spoken.all += [
         line("user", "q2", "a1", "by hand"),
         line("assistant", "a2", "q2", text("an answer")),
     ]
-    events = turns_since(lines, known_uuids(session, bench.workshop))
 
-    made = anyio.run(record_hand_turns, session, events, bench.agent, bench.workshop)
+    job = bench.run("and now?")
+    third = bench.run("and then?")
 
-    assert made is not None
-    assert (made.status, made.session_id, made.messages) == ("completed", session.id, 2)
-    assert len(bench.runtime.requests) == 1
-    after = bench.reader.find_session(session.id)
-    assert after is not None
-    assert (after.message_count, after.token_estimate) == (4, 100)
-    again = turns_since(lines, known_uuids(after, bench.workshop))
-    assert anyio.run(record_hand_turns, after, again, bench.agent, bench.workshop) is None
-    questions = [e.content for e in bench.journal(made.id) if isinstance(e, SystemEvent) and e.end]
-    assert questions == ["by hand"]
+    assert job.session_id == first.session_id is not None
+    session = bench.reader.find_session(first.session_id)
+    assert session is not None
+    assert (first.messages, job.messages, third.messages) == (2, 4, 2)
+    assert (job.turns, session.message_count) == (1, 8)
+    assert session.token_estimate >= 100  # as the answer by hand reported it, and what was said since
+    events = [event for event in bench.journal(job.id) if is_message(event)]
+    assert [(event.message, is_by_hand(event)) for event in numbered(events)] == [
+        (1, True),
+        (2, True),
+        (3, False),
+        (4, False),
+    ]
+    assert job.summary == "a"
+    texts = bench.reader.find_texts(job.id)
+    assert texts is not None
+    assert texts.prompt == "and now?"
+    known = recollect(bench.journal(job.id))
+    assert (known.prompt, known.tally.turns, known.tally.messages) == ("and now?", 1, 4)

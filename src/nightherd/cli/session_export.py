@@ -10,14 +10,14 @@ import click
 from nightherd import __version__
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.cli.session_options import reading, session_argument
+from nightherd.cli.session_options import reading, session_argument, told_session
 from nightherd.files.atomic import atomic_write_file
 from nightherd.views.export.claude import as_transcript, claude_session_id
 from nightherd.views.export.document import as_document
 from nightherd.views.export.exported import Export, Exported, ExportFormat, to_export
 from nightherd.views.export.markdown import as_markdown
 from nightherd.views.export.page import as_page
-from nightherd.views.sessions import find_session
+from nightherd.views.sessions import get_session
 from nightherd.wiring import open_journals, system_clock
 
 FORMATS: dict[ExportFormat, Export] = {
@@ -47,8 +47,9 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     chosen = ExportFormat(kind)
+    named = told_session(invocation, session)
     with reading(invocation) as reader:
-        found = find_session(reader, session)
+        found = get_session(reader, named.id)
         exported = to_export(reader, journals, found, at=now, version=__version__)
     pieces = FORMATS[chosen](exported)
     if output is not None:

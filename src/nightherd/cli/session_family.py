@@ -7,7 +7,7 @@ import click
 from nightherd.cli.complete import complete_sessions
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.cli.session_options import reading, session_argument
+from nightherd.cli.session_options import reading, session_argument, told_session
 from nightherd.cli.session_text import comparison_text, tree_text
 from nightherd.views.session_family import (
     branch_document,
@@ -15,7 +15,7 @@ from nightherd.views.session_family import (
     family_of,
 )
 from nightherd.views.session_family import compare as compare_sessions
-from nightherd.views.sessions import find_session
+from nightherd.views.sessions import get_session
 from nightherd.wiring import open_journals, system_clock
 
 
@@ -27,8 +27,9 @@ def tree(invocation: Invocation, session: str) -> None:
     """The whole family of a session: what was forked from what, and where."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
+    named = told_session(invocation, session)
     with reading(invocation) as reader:
-        found = find_session(reader, session)
+        found = get_session(reader, named.id)
         family = family_of(reader, journals, found, now)
     if screen.is_json:
         screen.document("session_tree", branch_document(family), now)
@@ -45,9 +46,10 @@ def compare(invocation: Invocation, one: str, other: str) -> None:
     """Where two sessions part, and what became of each since: messages, cost, outcome."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
+    first, second = (told_session(invocation, named) for named in (one, other))
     with reading(invocation) as reader:
         comparison = compare_sessions(
-            reader, journals, find_session(reader, one), find_session(reader, other), now
+            reader, journals, get_session(reader, first.id), get_session(reader, second.id), now
         )
     if screen.is_json:
         screen.document("session_comparison", comparison_document(comparison), now)

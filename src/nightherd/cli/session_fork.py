@@ -7,11 +7,11 @@ from pathlib import Path
 import anyio
 import click
 
-from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_resume import see_to_it, working_options
-from nightherd.cli.session_options import named_session, session_argument
+from nightherd.cli.session_agent import agent_for
+from nightherd.cli.session_options import agent_option, session_argument, told_session
 from nightherd.cli.session_resume import invocation_of, prompt_given
 from nightherd.engine.forking import (
     AtCheckpoint,
@@ -38,6 +38,7 @@ from nightherd.wiring import open_record, random_text, refresh_mirror, system_cl
     "--at-checkpoint", type=int, metavar="N", help="Keep what its last job had said by then."
 )
 @click.option("--run", "is_run", is_flag=True, help="Also give the fork a job, and watch it.")
+@agent_option
 @working_options
 @click.pass_context
 def fork(  # noqa: PLR0913 (an option each)
@@ -47,6 +48,7 @@ def fork(  # noqa: PLR0913 (an option each)
     at_seq: int | None,
     at_checkpoint: int | None,
     is_run: bool,
+    agent: str | None,
     prompt: str | None,
     file: str | None,
     detach: bool,
@@ -57,9 +59,12 @@ def fork(  # noqa: PLR0913 (an option each)
     at = place_given(at_message, at_seq, at_checkpoint)
     if not is_run and (prompt is not None or file is not None or detach or quiet):
         raise UsageError("--prompt, --file, --detach and --quiet are for a fork that is --run")
-    original = named_session(invocation, session)
+    if not is_run and agent is not None:
+        raise UsageError("--agent is for a fork that is --run")
+    original = told_session(invocation, session)
     if is_run:
-        _run(ctx, original, at, prompt_given(invocation, prompt, file), detach=detach, quiet=quiet)
+        text = prompt_given(invocation, prompt, file)
+        _run(ctx, original, at, text, agent, detach=detach, quiet=quiet)
         return
     state = invocation.state_directory()
     made = anyio.run(_fork, state, original, at)
@@ -93,12 +98,13 @@ def _run(
     original: Session,
     at: ForkAt | None,
     prompt: str | None,
+    named: str | None,
     *,
     detach: bool,
     quiet: bool,
 ) -> None:
-    fleet = load_fleet_told(invocation_of(ctx), agent=original.agent, is_quiet=quiet)
-    agent = find_agent(fleet, original.agent)
+    fleet = load_fleet_told(invocation_of(ctx), agent=named or original.agent, is_quiet=quiet)
+    agent = agent_for(original, fleet, named)
 
     async def go_on(workshop: Workshop) -> Job:
         return await run_fork(original.id, at, agent, Wish(prompt=prompt), workshop)

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import click
 
-from nightherd.cli.complete import complete_sessions
+from nightherd.cli.complete import complete_agents, complete_sessions
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import load
 from nightherd.cli.options import Command
 from nightherd.model.session import Session
 from nightherd.ports import StateReader
@@ -21,6 +22,16 @@ def session_argument(command: Command) -> Command:
     return click.argument("session", metavar="SESSION", shell_complete=complete_sessions)(command)
 
 
+def agent_option(command: Command) -> Command:
+    """Who goes on in a session that came from elsewhere."""
+    return click.option(
+        "--agent",
+        metavar="AGENT",
+        shell_complete=complete_agents,
+        help="Who goes on in it, if it came from elsewhere.",
+    )(command)
+
+
 @contextmanager
 def reading(invocation: Invocation) -> Iterator[StateReader]:
     """Questions about state, for as long as the block lasts."""
@@ -29,6 +40,15 @@ def reading(invocation: Invocation) -> Iterator[StateReader]:
         yield reader
     finally:
         reader.close()
+
+
+def told_session(invocation: Invocation, reference: str) -> Session:
+    """The same, for those who want to know what was said in it: one that was imported is read now."""
+    session = named_session(invocation, reference)
+    if session.imported_from is None or session.runtime_session_id is None:
+        return session
+    told: Session = load("nightherd.cli.session_told:told")(invocation, session)
+    return told
 
 
 def named_session(invocation: Invocation, reference: str) -> Session:

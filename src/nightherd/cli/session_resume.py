@@ -12,8 +12,13 @@ from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_resume import see_to_it, working_options
 from nightherd.cli.prompt import read_prompt
-from nightherd.cli.session_options import named_session, reading, session_argument
-from nightherd.cli.session_takeover import CLAUDE, take_in, taken_session
+from nightherd.cli.session_agent import agent_for
+from nightherd.cli.session_options import (
+    agent_option,
+    named_session,
+    reading,
+    session_argument,
+)
 from nightherd.engine.resuming import Wish
 from nightherd.engine.session_resume import resume_session
 from nightherd.engine.workshop import Workshop
@@ -25,11 +30,13 @@ from nightherd.wiring import rescuer
 
 @click.command("resume", epilog="Example: nightherd session resume @last -p 'Now the tests'")
 @session_argument
+@agent_option
 @working_options
 @click.pass_context
 def resume(
     ctx: click.Context,
     session: str,
+    agent: str | None,
     prompt: str | None,
     file: str | None,
     detach: bool,
@@ -38,7 +45,8 @@ def resume(
     """Go on in SESSION: with the job that was cut off in it, else with a new one. What is over is gone on with in a fork."""
     invocation = invocation_of(ctx)
     text = prompt_given(invocation, prompt, file)
-    _resume(ctx, named_session(invocation, session), text, detach=detach, quiet=quiet)
+    found = named_session(invocation, session)
+    _resume(ctx, found, text, agent, detach=detach, quiet=quiet)
 
 
 @click.command("resume", epilog="Example: nightherd agent resume coder")
@@ -59,18 +67,20 @@ def agent_resume(
     find_agent(load_fleet_told(invocation, agent=agent, is_quiet=True), agent)
     with reading(invocation) as reader:
         found = latest_of_agent(reader, agent)
-    _resume(ctx, found, text, detach=detach, quiet=quiet)
+    _resume(ctx, found, text, None, detach=detach, quiet=quiet)
 
 
 def _resume(
-    ctx: click.Context, session: Session, prompt: str | None, *, detach: bool, quiet: bool
+    ctx: click.Context,
+    session: Session,
+    prompt: str | None,
+    named: str | None,
+    *,
+    detach: bool,
+    quiet: bool,
 ) -> None:
-    fleet = load_fleet_told(invocation_of(ctx), agent=session.agent, is_quiet=quiet)
-    agent = find_agent(fleet, session.agent)
-    if session.runtime_type in CLAUDE and session.runtime_session_id is not None:
-        # Somebody may have gone on with it by hand: what they said comes before what is said now.
-        taken = take_in(invocation_of(ctx), session)
-        session = taken_session(invocation_of(ctx), session, taken)
+    fleet = load_fleet_told(invocation_of(ctx), agent=named or session.agent, is_quiet=quiet)
+    agent = agent_for(session, fleet, named)
 
     async def go_on(workshop: Workshop) -> Job:
         rescue = rescuer(workshop, fleet)

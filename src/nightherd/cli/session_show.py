@@ -6,14 +6,19 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.cli.session_options import reading, session_argument
+from nightherd.cli.session_options import (
+    named_session,
+    reading,
+    session_argument,
+    told_session,
+)
 from nightherd.cli.session_text import message_text, session_card
 from nightherd.model.message import open_calls
 from nightherd.model.session import SessionStatus
 from nightherd.views.conversation import count_messages
 from nightherd.views.history import history_page
 from nightherd.views.sessions import (
-    find_session,
+    get_session,
     message_document,
     session_document,
     show_session,
@@ -36,8 +41,9 @@ def show(
     """One session: where it stands, its jobs and forks, and with --history its messages, numbered from 1."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
+    named = told_session(invocation, session) if history else named_session(invocation, session)
     with reading(invocation) as reader:
-        view = show_session(reader, journals, find_session(reader, session), now)
+        view = show_session(reader, journals, get_session(reader, named.id), now)
     document = session_document(view) if screen.is_json else {}
     if not history:
         if screen.is_json:
@@ -59,7 +65,9 @@ def show(
     unknown = open_calls(one.message for one in shown) if is_still else {}
     if not view.parts and view.session.message_count and view.session.imported_from is not None:
         screen.flush()
-        screen.say("what was said in it is in its own transcript, not on record here")
+        screen.say(
+            "what was said in it was in its own transcript, of which there is no copy any more"
+        )
     for one in shown:
         screen.show()
         screen.show(message_text(one, screen.out, unknown=unknown))

@@ -10,18 +10,22 @@ from pathlib import Path
 import anyio
 import click
 
-from nightherd.cli.errand import find_agent
-from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.import_command import fleet_if_any
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.cli.session_options import reading, session_argument
-from nightherd.engine.hand_turns import known_uuids, record_hand_turns
-from nightherd.errors import AgentNotFoundError, NotFoundError, RefusedError
-from nightherd.imports.claude_turns import turns_since
+from nightherd.cli.session_options import reading, session_argument, told_session
+from nightherd.engine.retelling import retell
+from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
 from nightherd.views.sessions import find_session, get_session, up_to_now
-from nightherd.wiring import kept_transcript, open_journals, open_workshop, system_clock
+from nightherd.wiring import (
+    kept_transcript,
+    open_journals,
+    open_retelling,
+    refresh_mirror,
+    system_clock,
+)
 
 PROGRAM = "claude"
 CLAUDE = ("cli", "sdk")
@@ -36,10 +40,11 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     """Say how to go on with a Claude session by hand; --exec does it. What is said there becomes a job here."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
+    told_session(invocation, session)
     with reading(invocation) as reader:
         found = find_session(reader, session)
-        found = up_to_now(reader, open_journals(state), found, now)
-    uuid = check_takeover(found)
+        shown = up_to_now(reader, open_journals(state), found, now)
+    uuid = check_takeover(shown)
     taken = take_in(invocation, found)
     line = [PROGRAM, "--resume", uuid]
     shell = f"cd {shlex.quote(found.working_directory)} && {shlex.join(line)}"
@@ -63,7 +68,8 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
         raise NotFoundError(f"there is no program {PROGRAM!r}", hint="install Claude Code")
     screen.say(shell)
     subprocess.call([program, *line[1:]], cwd=found.working_directory, env=dict(invocation.environ))
-    taken = take_in(invocation, found)
+    with reading(invocation) as reader:
+        taken = take_in(invocation, get_session(reader, found.id))
     if screen.is_json:
         data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
         screen.document("session_takeover", data, system_clock().now())
@@ -91,31 +97,19 @@ def check_takeover(session: Session) -> str:
 
 def take_in(invocation: Invocation, session: Session) -> Job | None:
     """Put the transcript in its place, and record what was said in it by hand; None when nothing was."""
-    try:
-        return anyio.run(_take_in, invocation, session)
-    except (AgentNotFoundError, RefusedError) as error:
-        invocation.screen.say(f"what was said by hand is not recorded: {error.message}")
-        return None
+    fleet = fleet_if_any(invocation)
+    environment = {**(fleet.environment if fleet is not None else {}), **invocation.environ}
+    kept_transcript(invocation.state_directory(), session, environment).restore()
 
+    async def tell() -> Job | None:
+        state = invocation.state_directory()
+        async with open_retelling(state, fleet, invocation.environ) as retelling:
+            return (await retell(session, retelling)).job
 
-async def _take_in(invocation: Invocation, session: Session) -> Job | None:
-    fleet = load_fleet_told(invocation, agent=session.agent, is_quiet=True)
-    agent = find_agent(fleet, session.agent)
-    state = invocation.state_directory()
-    environment = {**fleet.environment, **invocation.environ}
-    kept = kept_transcript(state, session, environment)
-    kept.restore()
-    async with open_workshop(state, fleet, invocation.environ) as workshop:
-        events = turns_since(kept.lines(), known_uuids(session, workshop))
-        return await record_hand_turns(session, events, agent, workshop)
-
-
-def taken_session(invocation: Invocation, session: Session, job: Job | None) -> Session:
-    """Where what was said by hand is on record: the session, or a branch of it."""
-    if job is None or job.session_id is None or job.session_id == session.id:
-        return session
-    with reading(invocation) as reader:
-        return get_session(reader, job.session_id)
+    job = anyio.run(tell)
+    if job is not None:
+        refresh_mirror(invocation.state_directory(), is_new=False)
+    return job
 
 
 def _tell_taken(invocation: Invocation, job: Job | None) -> None:

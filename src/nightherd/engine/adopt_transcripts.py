@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from nightherd.engine.adopt import Desk, OnProgress, Report, Unreadable, clean, session_id_for
+from nightherd.engine.hand_turns import RETOLD
 from nightherd.model.change import AdoptRows, Answer, Applied, Change, RefreshAdopted, Refused
 from nightherd.model.ids import SessionId
 from nightherd.model.money import FREE, MicroUsd
@@ -118,7 +119,8 @@ def _take(transcript: ForeignTranscript, desk: Desk, report: Report, batch: Batc
             return
         report.unreadable += facts.unreadable
         mine = next((session for session in known if _is_adopted(session)), None)
-        why_not = facts.why_not or _why_kept(mine, extends_old=draft.extends_old)
+        kept = _why_kept(mine, extends_old=draft.extends_old, retold=_retold(mine, desk))
+        why_not = facts.why_not or kept
         if why_not is not None:
             report.skip(transcript.source, why_not)
             return
@@ -135,11 +137,17 @@ def _is_adopted(session: Session) -> bool:
     return session.agent == AGENT and session.mode is SessionMode.FRESH_PER_JOB
 
 
-def _why_kept(mine: Session | None, *, extends_old: bool) -> str | None:
+def _retold(session: Session | None, desk: Desk) -> int:
+    """How many jobs of the session only retell what its transcript said."""
+    jobs = desk.reader.jobs_of_session(session.id) if session is not None else ()
+    return sum(job.worker == RETOLD for job in jobs)
+
+
+def _why_kept(mine: Session | None, *, extends_old: bool, retold: int = 0) -> str | None:
     """Why a copy that was taken before stays as it is."""
     if not extends_old:
         return "it no longer begins as the copy that was taken of it; the copy is kept"
-    if mine is not None and (mine.job_count or mine.status is not SessionStatus.PAUSED):
+    if mine is not None and (mine.job_count > retold or mine.status is not SessionStatus.PAUSED):
         return f"session {mine.id} has jobs of its own by now, which keep its transcript"
     return None
 
@@ -190,7 +198,7 @@ def _plan(
     if mine is None:
         batch.new.append(session)
     else:
-        batch.grown.append(replace(session, number=mine.number))
+        batch.grown.append(replace(session, number=mine.number, job_count=mine.job_count))
 
 
 def _id_for(uuid: str, desk: Desk) -> SessionId:
@@ -216,7 +224,9 @@ async def _record(batch: Batch, desk: Desk, report: Report) -> None:
         _count(report, "refreshed", len(grown))
         return
     desk.shelf.sync()
-    changes: list[Change] = [RefreshAdopted(session=session) for session in grown]
+    changes: list[Change] = [
+        RefreshAdopted(session=session, known_jobs=session.job_count) for session in grown
+    ]
     if batch.new:
         changes.append(AdoptRows(rows=tuple(batch.new), source=AGENT))
     for change, answer in zip(changes, await desk.pens.state.apply(changes), strict=True):

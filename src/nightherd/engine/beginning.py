@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from nightherd.engine.fork_notice import with_notice
+from nightherd.engine.hand_turns import CLAUDE, said_by_hand
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import children_of_calls
 from nightherd.engine.submit import values_of
@@ -18,6 +19,7 @@ from nightherd.model.event import (
     SystemEvent,
     ToolResultEvent,
     describe,
+    is_by_hand,
     is_message,
 )
 from nightherd.model.ids import generate_execution_id
@@ -25,6 +27,7 @@ from nightherd.model.job import Job, JobTexts
 from nightherd.model.outcome import Tally
 from nightherd.model.overrides import FollowUp, follow_up_of
 from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
+from nightherd.model.replace import replace
 from nightherd.model.session import Session
 from nightherd.model.system import (
     ExecutionStarted,
@@ -50,7 +53,8 @@ class Begun:
 def begin(
     recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop, *, repeats: bool = False
 ) -> Begun:
-    """Record the lines before the runtime's own: the job itself once, this execution, the prompt once.
+    """Record the lines before the runtime's own: the job itself once, this execution, what somebody said by
+    hand in the session meanwhile, the prompt once.
 
     Calls that were cut off are answered as interrupted; where the runtime `repeats`, those that may be made
     again are left to it.
@@ -75,7 +79,9 @@ def begin(
         _tell_return(recorder, job, was_suspended=past.was_suspended, besides=frozenset(left))
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
-    if before.messages == 0:
+    for event in _said_meanwhile(job, workshop):
+        recorder.record(event)
+    if not past.is_asked:
         _ask(recorder, texts.prompt)
     if follow_up is not None and not past.is_told:
         recorder.record(describe(Resumed(reason="asked", after_seq=recorder.last_seq)))
@@ -91,6 +97,7 @@ class _Past:
         self.tally = Tally()
         self.repeatable = Repeatable()
         self.was_suspended = False
+        self.is_asked = False
         self.is_told = False
         self.is_answered = False
         self._after_epoch = follow_up.after_epoch if follow_up is not None else 0
@@ -99,6 +106,9 @@ class _Past:
         """One more event."""
         self.tally = self.tally.add(event)
         self.repeatable.add(event)
+        if is_by_hand(event):
+            return
+        self.is_asked = self.is_asked or self.tally.messages > 0
         match event:
             case SystemEvent(subtype=SystemSubtype.SUSPENDED):
                 self.was_suspended = True
@@ -110,6 +120,19 @@ class _Past:
                 self.was_suspended = False
             case _:
                 pass
+
+
+def _said_meanwhile(job: Job, workshop: Workshop) -> Sequence[Event]:
+    """What the runtime will remember and nobody here has heard: somebody went on by hand."""
+    session = workshop.reader.find_session(job.session_id) if job.session_id is not None else None
+    if session is None:
+        return ()
+    if job.runtime_session_id is not None:
+        return said_by_hand(session, job.runtime_session_id, workshop)
+    fork = _fork_of(session, workshop) if session.runtime_type in CLAUDE else None
+    if fork is None or fork.at_uuid is not None:
+        return ()
+    return said_by_hand(session, fork.runtime_session_id, workshop)
 
 
 def close_open_calls(recorder: Recorder, *, besides: frozenset[str] = frozenset()) -> None:

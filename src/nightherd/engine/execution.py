@@ -7,7 +7,7 @@ before it is shown, and settle: the journal's end first, then the row that names
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from anyio import to_thread
@@ -47,6 +47,7 @@ from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
+from nightherd.model.replace import replace
 from nightherd.model.scheduled import for_schedule
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import End, Suspended
@@ -234,7 +235,9 @@ def _last_word(stop: Stop) -> SystemEvent:
     return describe(End(status=stop.status.value, exit_reason=stop.exit_reason.value))
 
 
-async def _note_runtime_session(job: Job, workshop: Workshop, runtime_session_id: str) -> None:
+async def _note_runtime_session(
+    job: Job, workshop: Workshop, runtime_session_id: str, session_note: str | None
+) -> None:
     (answer,) = await workshop.state.apply(
         [
             RecordRuntimeSession(
@@ -242,6 +245,7 @@ async def _note_runtime_session(job: Job, workshop: Workshop, runtime_session_id
                 epoch=job.epoch,
                 runtime_session_id=runtime_session_id,
                 at=workshop.clock.now(),
+                session_note=session_note,
             )
         ]
     )

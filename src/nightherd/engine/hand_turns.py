@@ -1,87 +1,123 @@
-"""Turns made by hand: what somebody said in a session outside the fleet becomes a job of it.
+"""Turns made by hand: what somebody said in a session outside the fleet, told from what the fleet said itself.
 
-Recorded as any job is, in its own execution, so that history, counts, forks and exports know it.
+A runtime's own memory holds both. What is in it and not on record was said by hand, unless it is what a job of
+ours had asked and was not answered, or was cut off from.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from nightherd.engine.execution import execute
-from nightherd.engine.resuming import branch
-from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Agent
-from nightherd.model.event import Event, SystemEvent, describe
-from nightherd.model.job import Job
-from nightherd.model.session import SESSION_LIFECYCLE, Session
-from nightherd.model.system import Complete, Init
-from nightherd.model.trigger import TriggerType
-from nightherd.ports import RuntimeRequest
-from nightherd.views.conversation import events_of, segments_of
+from nightherd.errors import NightherdError
+from nightherd.model.agent import RuntimeName
+from nightherd.model.event import ErrorEvent, Event, SystemEvent, by_hand
+from nightherd.model.secret import Secrets
+from nightherd.model.session import Session
+from nightherd.model.system import SystemSubtype
+from nightherd.ports import Journals, StateReader
+from nightherd.views.conversation import Segment, events_of, segments_of
 
-BY_HAND = "takeover"
-"""What such a job was triggered by."""
+CLAUDE = frozenset({RuntimeName.CLI.value, RuntimeName.SDK.value})
+"""Runtimes that others can talk to in the same session, and that keep a transcript of it."""
 
+RETOLD = "claude"
+"""The worker of jobs that only retell what a transcript says."""
 
-class _Retold:
-    """A runtime that says what was said already."""
+NOTICES = ("<command-", "<local-command-", "[Request interrupted by user")
+"""How lines begin that Claude puts in for its user; nobody asked them."""
 
-    def __init__(self, session: Session, events: Sequence[Event]) -> None:
-        self._session = session
-        self._events = events
-
-    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
-        """Everything after the question, which stands on record before the run begins."""
-        session = self._session
-        yield describe(
-            Init(
-                runtime=session.runtime_type,
-                runtime_session_id=session.runtime_session_id,
-                working_directory=session.working_directory,
-            )
-        )
-        for event in self._events[1:]:
-            yield event
-        yield describe(Complete(stop_reason=BY_HAND))
+LOOK_BACK = 64
+"""Events of a job that are looked at for the last thing said; mostly it is among them."""
 
 
-def known_uuids(session: Session, workshop: Workshop) -> set[str]:
-    """What of the conversation is on record, by the runtime's own names, in whichever of our sessions."""
-    known: set[str] = set()
-    same = workshop.reader.sessions_of_runtime(session.runtime_session_id or "")
-    for one in {row.id: row for row in (session, *same)}.values():
-        parts = segments_of(workshop.reader, workshop.journals, one)
-        events = events_of(workshop.journals, parts, load_blobs=False)
-        known |= {event.uuid for event in events if event.uuid is not None}
-    return known
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnRecord:
+    """What of a conversation is on record."""
+
+    uuids: frozenset[str]
+    """By the runtime's own names."""
+    unanswered: tuple[str, ...]
+    """What was asked after the last thing that has such a name."""
 
 
-async def record_hand_turns(
-    session: Session, events: Sequence[Event], agent: Agent, workshop: Workshop
-) -> Job | None:
-    """One job for what was said by hand, over when it is recorded; None when nothing was.
+def on_record(reader: StateReader, journals: Journals, sessions: Iterable[Session]) -> OnRecord:
+    """What is on record of one of the runtime's conversations, in whichever of our sessions."""
+    uuids: set[str] = set()
+    unanswered: list[str] = []
+    for session in {one.id: one for one in sessions}.values():
+        parts = segments_of(reader, journals, session)
+        for event in events_of(journals, parts, load_blobs=False):
+            if event.uuid is not None:
+                uuids.add(event.uuid)
+                unanswered.clear()
+            elif isinstance(event, SystemEvent) and event.subtype is SystemSubtype.USER_INPUT:
+                unanswered.append(event.content or "")
+    return OnRecord(uuids=frozenset(uuids), unanswered=tuple(unanswered))
 
-    `events` begin with a question. Nothing is run, and no hook is. What is over already is gone on with in a
-    branch, as by any job.
+
+def is_recorded(uuid: str, parts: Sequence[Segment], journals: Journals) -> bool:
+    """Whether the last thing the runtime has is the last one on record; only the ends are looked at."""
+    for part in reversed(parts):
+        if part.upto is not None:
+            return False
+        named = [event.uuid for event in journals.last(part.job.id, LOOK_BACK) if event.uuid]
+        if named:
+            return uuid in named
+    return False
+
+
+def only_by_hand(
+    events: Iterable[Event], known: OnRecord, secrets: Secrets, *, is_ours: bool
+) -> Iterator[Event]:
+    """Of what a transcript has and the record lacks, what no job of ours asked for; masked.
+
+    `is_ours` says whose the first of it is, before anything is asked.
     """
-    first = events[0] if events else None
-    if not isinstance(first, SystemEvent):
-        return None
-    if session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None:
-        made, _ = await branch(session, None, workshop)
-        session = replace(made, runtime_session_id=session.runtime_session_id)
-    retold = _Retold(session, events)
-    plain = replace(agent, hooks=(), max_turns=None, max_budget_microusd=None, job_timeout=None)
-    quiet = replace(workshop, runtimes=lambda name: retold)
-    request = SubmitRequest(
-        agent=plain,
-        prompt=first.content or "(nothing)",
-        trigger_type=TriggerType.MANUAL,
-        trigger_id=BY_HAND,
-        into=session.id,
-        channel_id=session.channel_id,
+    for event in events:
+        masked = secrets.mask_event(event)
+        if isinstance(masked, SystemEvent):
+            is_ours = _is_ours(masked.content or "", known, is_ours=is_ours)
+        if not is_ours:
+            yield masked
+
+
+def _is_ours(question: str, known: OnRecord, *, is_ours: bool) -> bool:
+    if question.startswith(NOTICES):
+        return is_ours
+    # A notice may stand before or after what was asked (fork_notice.py, runtimes/claude/opening.py).
+    return any(
+        question == asked
+        or question.startswith(f"{asked}\n\n")
+        or question.endswith(f"\n\n{asked}")
+        for asked in known.unanswered
+        if asked
     )
-    submitted = await submit(request, workshop)
-    return await execute(submitted.job.id, plain, quiet, on_event=lambda event: None)
+
+
+def said_by_hand(session: Session, runtime_session_id: str, workshop: Workshop) -> Sequence[Event]:
+    """What the runtime's conversation holds besides what is on record of `session`, ready to be recorded in it.
+
+    Costs a look at two ends when there is nothing. What cannot be read is not recorded, and stops nobody.
+    """
+    if session.runtime_type not in CLAUDE:
+        return ()
+    reader, journals, transcripts = workshop.reader, workshop.journals, workshop.transcripts
+    try:
+        last = transcripts.last_said(runtime_session_id, session.working_directory)
+        if last is None:
+            return ()
+        parts = segments_of(reader, journals, session)
+        if is_recorded(last, parts, journals):
+            return ()
+        known = on_record(reader, journals, [session])
+        if last in known.uuids:
+            return ()
+        found = transcripts.said_since(runtime_session_id, session.working_directory, known.uuids)
+    except (OSError, NightherdError):
+        return ()
+    spoken = [part for part in parts if part.messages]
+    is_ours = bool(spoken) and spoken[-1].job.worker != RETOLD
+    told = only_by_hand(found, known, workshop.secrets, is_ours=is_ours)
+    return [by_hand(event) for event in told if not isinstance(event, ErrorEvent)]

@@ -8,6 +8,8 @@ from typing import Any
 
 from nightherd.engine.execution import job_of
 from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
+from nightherd.engine.hand_turns import CLAUDE
+from nightherd.engine.retelling import told
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError, SessionNotFoundError
@@ -34,11 +36,17 @@ class Wish:
 
 
 async def resume_job(
-    job_id: JobId, agent: Agent, wish: Wish, workshop: Workshop, *, rescue: Rescue
+    job_id: JobId,
+    agent: Agent,
+    wish: Wish,
+    workshop: Workshop,
+    *,
+    rescue: Rescue,
+    dedupe_key: str | None = None,
 ) -> Job:
     """The job that goes on: the same one when it was suspended or interrupted, a new one when it had ended.
 
-    `RefusedError` while it runs, or waits for a worker anyway.
+    A new one is made once for each dedupe key. `RefusedError` while it runs, or waits for a worker anyway.
     """
     job = _job(job_id, workshop)
     if job.status is JobStatus.RUNNING:
@@ -60,7 +68,9 @@ async def resume_job(
         return job_of(answer)
     if job.session_id is None:
         raise RefusedError(f"job {job_id} has no session to go on in")
-    return await go_on_in(job.session_id, agent, wish, workshop, resumed_from=job_id)
+    return await go_on_in(
+        job.session_id, agent, wish, workshop, resumed_from=job_id, dedupe_key=dedupe_key
+    )
 
 
 async def go_on_in(
@@ -70,10 +80,11 @@ async def go_on_in(
     workshop: Workshop,
     *,
     resumed_from: JobId | None = None,
+    dedupe_key: str | None = None,
 ) -> Job:
     """A new job in that session, or, when the session is over and read-only, in a branch of its end."""
-    session = session_named(session_id, workshop)
-    _check_agent(session, agent)
+    session = await told(session_named(session_id, workshop), workshop)
+    _check_agent(session, agent, workshop)
     if resumed_from is None:
         jobs = workshop.reader.jobs_of_session(session_id)
         resumed_from = jobs[-1].id if jobs else None
@@ -87,6 +98,7 @@ async def go_on_in(
         into=session.id,
         channel_id=session.channel_id,
         resumed_from=resumed_from,
+        dedupe_key=dedupe_key,
     )
     return (await submit(request, workshop)).job
 
@@ -95,8 +107,8 @@ async def run_fork(
     session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish, workshop: Workshop
 ) -> Job:
     """A new job in a new branch of that session; it knows which job wrote the place it branches from."""
-    session = session_named(session_id, workshop)
-    _check_agent(session, agent)
+    session = await told(session_named(session_id, workshop), workshop)
+    _check_agent(session, agent, workshop)
     made, point = await branch(session, at, workshop)
     request = SubmitRequest(
         agent=agent,
@@ -141,10 +153,18 @@ def _job(job_id: JobId, workshop: Workshop) -> Job:
     return job
 
 
-def _check_agent(session: Session, agent: Agent) -> None:
-    """What was said to one agent is not for another."""
-    if session.agent != agent.name:
+def _check_agent(session: Session, agent: Agent, workshop: Workshop) -> None:
+    """What was said to one agent is not for another; what no agent of the fleet said, for any that understands it."""
+    if session.agent == agent.name:
+        return
+    if session.agent in workshop.agents:
         raise RefusedError(
             f"session {session.id} belongs to agent {session.agent!r}, not to {agent.name!r}",
             hint=f"nightherd run {session.agent} --resume {session.id}",
+        )
+    runtime = agent.runtime.value
+    if runtime != session.runtime_type and not {runtime, session.runtime_type} <= CLAUDE:
+        raise RefusedError(
+            f"session {session.id} was run by {session.runtime_type}, and agent {agent.name!r} is run by {runtime}",
+            hint="nightherd agent list",
         )

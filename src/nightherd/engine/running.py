@@ -33,7 +33,7 @@ from nightherd.ports import RuntimeRequest
 
 Stop = Suspension | Outcome
 MakeRequest = Callable[[], RuntimeRequest]
-NoteSession = Callable[[str], Awaitable[None]]
+NoteSession = Callable[[str, str | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ class Running:
         written = recorder.record(event)
         found = recorder.tally.runtime_session_id
         if found is not None and found != known:
-            await self.note_session(found)
+            await self.note_session(found, recorder.tally.session_note)
         return await self.watch.after(written, recorder.tally)
 
     def _take_late(self, event: Event) -> None:

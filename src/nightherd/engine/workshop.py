@@ -18,7 +18,17 @@ from nightherd.model.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.model.persistence import Persistence
 from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.secret import Secrets
-from nightherd.ports import Clock, Journals, OperatorLog, Runtime, StateReader, StateWriter
+from nightherd.ports import (
+    Clock,
+    FinishedJournals,
+    Journals,
+    NoTranscripts,
+    OperatorLog,
+    Runtime,
+    StateReader,
+    StateWriter,
+    Transcripts,
+)
 
 
 class AfterJob(Protocol):
@@ -91,6 +101,10 @@ class Workshop:
     """The environment of the agents' processes."""
     secrets: Secrets
     version: str
+    transcripts: Transcripts = field(default_factory=NoTranscripts)
+    """What runtimes keep of their conversations themselves."""
+    finished: FinishedJournals | None = None
+    """Where records that are over are written; None where nothing comes from elsewhere."""
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS

@@ -1,19 +1,22 @@
-"""What was said in a Claude transcript since a place that is on record here, as events.
+"""What was said in a Claude transcript, as events: all of it, or since a place that is on record here.
 
-Somebody may go on with a session by hand. Their turns stand in Claude's transcript, each line naming the one
-before it: the last line leads back to what is known, past whatever was tried and given up on the way.
+Each line of a transcript names the one before it: the last thing said leads back to the first, past whatever was
+tried and given up on the way. Calls that ran side by side branch off that way, and their results belong to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from nightherd.imports.claude_lines import SYNTHETIC
+from nightherd.imports.fields import instant
+from nightherd.imports.lines import read_object
 from nightherd.model.event import (
     AssistantEvent,
     Event,
@@ -23,6 +26,10 @@ from nightherd.model.event import (
 )
 from nightherd.model.system import SystemSubtype
 from nightherd.model.usage import Usage
+
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+NO_TEXT = "(something without text)"
+"""What is shown of a question that is a picture or a document alone."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -39,43 +46,118 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
 
     type: str = ""
     uuid: str | None = None
-    parent_uuid: str | None = None
+    parent_uuid: str | msgspec.UnsetType | None = msgspec.UNSET
+    logical_parent_uuid: str | None = None
     is_sidechain: bool = False
     is_meta: bool = False
     is_compact_summary: bool = False
-    timestamp: datetime | None = None
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     message: Said | None = None
 
 
-def turns_since(lines: Iterable[bytes], known: Collection[str]) -> list[Event]:
-    """What was said after the last line whose uuid is `known`; nothing when that cannot be told.
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
-    The first event is what somebody asked. Turns are numbered from 1.
+_decoder = msgspec.json.Decoder(Entry)
+
+
+def said_since(lines: Iterable[bytes], known: Collection[str]) -> list[Event]:
+    """What was said after the last line whose uuid is `known`; everything when nothing is.
+
+    Nothing when something is known and the end does not lead back to it. Turns are numbered from 1.
     """
-    entries = {entry.uuid: entry for line in lines if (entry := _entry(line)) and entry.uuid}
-    spoken = [entry for entry in _chain(entries, known) if _is_spoken(entry)]
-    events = list(_events(spoken))
-    first = next((place for place, event in enumerate(events) if _is_question(event)), None)
-    return events[first:] if first is not None else []
+    entries = [entry for line in lines if (entry := _entry(line)) is not None]
+    return list(_events(_told(entries, known)))
+
+
+def last_said(lines: Sequence[bytes]) -> str | None:
+    """The uuid of the last thing said in these lines; None when nothing is, or it has none."""
+    for line in reversed(lines):
+        entry = _entry(line)
+        if entry is not None and _is_spoken(entry):
+            return entry.uuid
+    return None
 
 
 def _entry(line: bytes) -> Entry | None:
     try:
-        return msgspec.json.decode(line, type=Entry)
+        return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        value = read_object(line)
+    except ValueError:
         return None  # an unfinished line, or one of another kind: nothing that was said
+    said = value.pop("message", None)
+    at = value.pop("timestamp", None)
+    return msgspec.structs.replace(
+        _fitting(value, Entry),
+        timestamp=instant(at if isinstance(at, str) else None),
+        message=_fitting(said, Said) if isinstance(said, dict) else None,
+    )
 
 
-def _chain(entries: dict[str, Entry], known: Collection[str]) -> list[Entry]:
-    """From after the last known line to the end, along the line that counts."""
-    leaf = next((one for one in reversed(entries.values()) if _is_spoken(one)), None)
-    found: list[Entry] = []
-    at = leaf
-    while at is not None and at.uuid not in known and len(found) <= len(entries):
-        found.append(at)
-        at = entries.get(at.parent_uuid) if at.parent_uuid is not None else None
-    has_base = at is not None or not any(uuid in known for uuid in entries)
-    return found[::-1] if has_base and known else []
+def _fitting(value: dict[str, Any], kind: type[StructT]) -> StructT:
+    """As much of `value` as fits; a field of another type than expected is as good as absent."""
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name in value:
+            with suppress(msgspec.ValidationError):
+                found[field.name] = msgspec.convert(value[field.encode_name], field.type)
+    return kind(**found)
+
+
+def _told(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
+    """The lines in which something was said, from after the last known one to the end, in their order."""
+    places = {entry.uuid: place for place, entry in enumerate(entries) if entry.uuid is not None}
+    spoken = (place for place in reversed(range(len(entries))) if _is_spoken(entries[place]))
+    at = next(spoken, None)
+    way: set[int] = set()
+    while at is not None and at not in way and entries[at].uuid not in known:
+        way.add(at)
+        at = _before(at, entries, places)
+    if known and at is None:
+        return []
+    way |= _beside(way, entries, known)
+    return [entries[place] for place in sorted(way) if _is_spoken(entries[place])]
+
+
+def _before(place: int, entries: Sequence[Entry], places: dict[str, int]) -> int | None:
+    """The line that a line goes on from; the one above it where that is not said, or is not there."""
+    entry = entries[place]
+    above = place - 1 if place else None
+    if entry.parent_uuid is msgspec.UNSET:
+        return above
+    named = entry.parent_uuid or entry.logical_parent_uuid
+    return places.get(named, above) if named is not None else None
+
+
+def _beside(way: set[int], entries: Sequence[Entry], known: Collection[str]) -> set[int]:
+    """Lines off the way that belong to it: the rest of an answer, and results of calls that ran side by side."""
+    answers = {_message_of(entries[place]) for place in way if entries[place].type == "assistant"}
+    found: set[int] = set()
+    calls: set[str] = set()
+    for place, entry in enumerate(entries):
+        if entry.type == "assistant" and _is_spoken(entry) and _message_of(entry) in answers:
+            calls.update(_ids(entry, CALLS, "id"))
+            found.add(place)
+    for place, entry in enumerate(entries):
+        if entry.type == "user" and not entry.is_sidechain:
+            results = _ids(entry, ("tool_result",), "tool_use_id")
+            if results and results <= calls:
+                found.add(place)
+    return {place for place in found - way if entries[place].uuid not in known}
+
+
+def _ids(entry: Entry, kinds: Collection[str], key: str) -> set[str]:
+    return {str(block.get(key)) for block in _blocks(entry) if block.get("type") in kinds}
+
+
+def _blocks(entry: Entry) -> list[dict[str, Any]]:
+    content = entry.message.content if entry.message is not None else None
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    given = content if isinstance(content, list) else ()
+    return [block for block in given if isinstance(block, dict) and "type" in block]
 
 
 def _is_spoken(entry: Entry) -> bool:
@@ -85,92 +167,87 @@ def _is_spoken(entry: Entry) -> bool:
 
 
 def _events(entries: Iterable[Entry]) -> Iterator[Event]:
-    turn = 0
-    for (kind, _), group in groupby(entries, key=_message_of):
+    turn, last = 0, None
+    for name, group in groupby(entries, key=_message_of):
         lines = list(group)
-        if kind == "assistant":
-            turn += 1
+        if lines[0].type == "assistant":
+            # The same answer goes on after a result that came before its last call.
+            turn += name != last
+            last = name
             yield from _answer(lines, turn)
         else:
             for entry in lines:
                 yield from _user(entry, turn)
 
 
-def _message_of(entry: Entry) -> tuple[str, str | None]:
-    """Lines of one answer share its id; what a user says stands alone."""
+def _message_of(entry: Entry) -> tuple[str, object]:
+    """Lines of one answer share its id; anything else stands alone."""
     said = entry.message
-    own = said.id if said is not None and said.id is not None else entry.uuid
-    return entry.type, own if entry.type == "assistant" else entry.uuid
+    if entry.type == "assistant" and said is not None and said.id is not None:
+        return entry.type, said.id
+    return entry.type, entry.uuid or id(entry)
 
 
 def _answer(lines: list[Entry], turn: int) -> Iterator[Event]:
-    parts: list[tuple[Entry, dict[str, Any]]] = []
-    for entry in lines:
-        content = entry.message.content if entry.message is not None else None
-        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        parts += [(entry, block) for block in blocks if isinstance(block, dict) and _counts(block)]
-    for index, (entry, block) in enumerate(parts):
-        end = index == len(parts) - 1
-        usage = _usage(entry.message) if end else None
-        event: AssistantEvent | ToolUseEvent
-        if block["type"] == "tool_use":
-            event = ToolUseEvent(
+    parts = [(entry, _part(block)) for entry in lines for block in _blocks(entry)]
+    if parts and isinstance(parts[-1][1], ToolUseEvent):
+        parts.append((lines[-1], AssistantEvent()))  # a call has no place for what was used
+    usage = next((one for entry in reversed(lines) if (one := _usage(entry.message))), None)
+    for index, (entry, part) in enumerate(parts):
+        event: AssistantEvent | ToolUseEvent = msgspec.structs.replace(
+            part, turn=turn, index=index, timestamp=entry.timestamp, uuid=entry.uuid
+        )
+        if index < len(parts) - 1:
+            yield event
+        else:
+            yield msgspec.structs.replace(event, usage=usage, end=True)
+
+
+def _part(block: dict[str, Any]) -> AssistantEvent | ToolUseEvent:
+    match block:
+        case {"type": kind} if kind in CALLS:
+            return ToolUseEvent(
                 tool_name=str(block.get("name")),
                 tool_use_id=str(block.get("id")),
                 input=block.get("input"),
+                extra=None if kind == "tool_use" else {"kind": kind},
             )
-        else:
-            event = AssistantEvent(content=str(block.get("text") or ""), usage=usage)
-        yield msgspec.structs.replace(
-            event,
-            turn=turn,
-            index=index,
-            end=end,
-            timestamp=entry.timestamp,
-            uuid=entry.uuid,
-        )
-
-
-def _counts(block: dict[str, Any]) -> bool:
-    return block.get("type") in ("text", "tool_use")
+        case {"type": "text"}:
+            return AssistantEvent(content=str(block.get("text") or ""))
+        case {"type": "thinking"}:
+            signature = block.get("signature")
+            return AssistantEvent(
+                thinking=str(block.get("thinking") or ""),
+                extra={"signature": signature} if signature else None,
+            )
+        case _:
+            return AssistantEvent(extra={"block": block})
 
 
 def _user(entry: Entry, turn: int) -> Iterator[Event]:
-    content = entry.message.content if entry.message is not None else None
-    if isinstance(content, str):
-        yield _question(entry, content)
-        return
-    blocks = [block for block in content or () if isinstance(block, dict)]
+    blocks = _blocks(entry)
+    others = [block for block in blocks if block["type"] != "tool_result"]
     for block in blocks:
-        if block.get("type") == "tool_result":
-            is_error = bool(block.get("is_error"))
+        if block["type"] == "tool_result":
             yield ToolResultEvent(
                 tool_use_id=str(block.get("tool_use_id")),
                 result=block.get("content"),
-                success=not is_error,
-                turn=turn,
+                success=not block.get("is_error"),
+                turn=turn or None,
                 index=0,
                 end=True,
                 timestamp=entry.timestamp,
                 uuid=entry.uuid,
             )
-    texts = [str(block.get("text")) for block in blocks if block.get("type") == "text"]
-    if texts:
-        yield _question(entry, "\n\n".join(texts))
-
-
-def _question(entry: Entry, text: str) -> SystemEvent:
-    return SystemEvent(
-        subtype=SystemSubtype.USER_INPUT,
-        content=text,
-        end=True,
-        timestamp=entry.timestamp,
-        uuid=entry.uuid,
-    )
-
-
-def _is_question(event: Event) -> bool:
-    return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.USER_INPUT
+    if others:
+        texts = [str(block["text"]) for block in others if block.get("text")]
+        yield SystemEvent(
+            subtype=SystemSubtype.USER_INPUT,
+            content="\n\n".join(texts) or NO_TEXT,
+            end=True,
+            timestamp=entry.timestamp,
+            uuid=entry.uuid,
+        )
 
 
 def _usage(said: Said | None) -> Usage | None:

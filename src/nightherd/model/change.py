@@ -84,6 +84,8 @@ class RecordRuntimeSession:
     epoch: int
     runtime_session_id: str
     at: datetime
+    session_note: str | None = None
+    """Why it is not the session the job was to go on in; None when it is, or there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +313,21 @@ class RefreshAdopted:
     """What an adopted session was made from has grown: its row follows, as long as no job of ours was in it."""
 
     session: Session
+    known_jobs: int = 0
+    """How many jobs it has that only retell what its source says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptTurns:
+    """What was said in a session outside the fleet is a job of it that is over.
+
+    `rows` are the job's. The session becomes `session` if it still is `expected`, and no job is at work in it;
+    without `expected` it is a new branch of one that is over.
+    """
+
+    expected: Session | None
+    session: Session
+    rows: tuple[Row, ...]
 
 
 Change = (
@@ -343,6 +360,7 @@ Change = (
     | CorrectJob
     | AdoptRows
     | RefreshAdopted
+    | AdoptTurns
 )
 
 

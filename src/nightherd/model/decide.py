@@ -60,6 +60,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.AdoptRows: records.adopt,
     changes.RefreshAdopted: records.refresh,
 }
+    changes.AdoptTurns: records.adopt_turns,
 """Who decides which change."""
 
 

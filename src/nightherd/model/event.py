@@ -144,6 +144,18 @@ def _bytes_of(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
+def by_hand(event: MessageEvent) -> MessageEvent:
+    """The event, marked as said by somebody outside the fleet: part of the conversation, no work of the job."""
+    extra = {**(event.extra or {}), "by": "hand"}
+    marked: MessageEvent = msgspec.structs.replace(event, extra=extra, turn=None)
+    return marked
+
+
+def is_by_hand(event: Event) -> bool:
+    """Whether somebody outside the fleet said it."""
+    return event.extra is not None and event.extra.get("by") == "hand"
+
+
 def is_terminal(event: Event) -> bool:
     """Whether the runtime has nothing more to say after this event."""
     match event:

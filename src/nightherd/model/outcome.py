@@ -15,6 +15,7 @@ from nightherd.model.event import (
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
+    is_by_hand,
     is_message,
     payload_of,
     size_of,
@@ -28,6 +29,7 @@ from nightherd.model.system import (
     Resumed,
     Summary,
     UserInput,
+    Warned,
 )
 from nightherd.model.usage import NOTHING_USED, Totals, Usage, tokens_in
 
@@ -44,6 +46,10 @@ EXIT_OF_CODE = {
     "duration_exceeded": ExitReason.LIMIT,
 }
 """Error codes that mean another exit reason than `error`."""
+
+
+NOT_RESUMED = frozenset({"session_not_resumed", "session_not_found"})
+"""Codes of warnings that say why a session began anew: we had none that fits, or the runtime had none by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,8 @@ class Tally:
     """How large the conversation was when that was last reported; 0 when it never was."""
     unreported_bytes: int = 0
     """What was said since then."""
+    session_note: str | None = None
+    """Why the conversation did not go on in the session that it was to go on in."""
 
     @property
     def totals(self) -> Totals:
@@ -105,11 +113,15 @@ class Tally:
 
     def add(self, event: Event) -> Tally:
         """The tally after `event`."""
+        if is_by_hand(event) and not isinstance(event, ErrorEvent):
+            return self._add_by_hand(event)
         match event:
             case AssistantEvent(partial=True):
                 return self
             case AssistantEvent(content=content, usage=usage):
                 spent = self.usage + usage if usage is not None else self.usage
+                if is_afterthought(event):
+                    return replace(self, usage=spent)
                 grown = self._grown(event, tokens_in(usage) if usage is not None else 0)
                 return _close(replace(grown, usage=spent, answer=content or self.answer), event)
             case ToolUseEvent(tool_use_id=call):
@@ -147,12 +159,20 @@ class Tally:
                 )
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)
+            case Warned(code=code) if code in NOT_RESUMED:
+                return replace(self, session_note=event.content)
             case UserInput():
                 # Told in a turn, as that its answer was cut off, it is not what ends the turn.
                 grown = self._grown(event)
                 return replace(grown, messages=self.messages + 1) if event.end else grown
             case _:
                 return self
+
+    def _add_by_hand(self, event: MessageEvent) -> Tally:
+        """It is part of the conversation, and neither a turn of the job, nor its answer, nor its cost."""
+        usage = event.usage if isinstance(event, AssistantEvent) else None
+        grown = self._grown(event, tokens_in(usage) if usage is not None else 0)
+        return replace(grown, messages=self.messages + 1) if event.end else grown
 
     def _grown(self, event: MessageEvent, reported: int = 0) -> Tally:
         """The tally once the conversation holds `event` too: as large as is reported, else larger by it."""
@@ -161,6 +181,12 @@ class Tally:
         if reported:
             return replace(self, context_tokens=reported, unreported_bytes=0)
         return replace(self, unreported_bytes=self.unreported_bytes + size_of(event))
+
+
+def is_afterthought(event: AssistantEvent) -> bool:
+    """Whether a line only says what an answer used that has its end already, or never had one."""
+    is_silent = event.content is None and event.thinking is None
+    return is_silent and event.index is None and not event.end
 
 
 def _usage_in(extra: dict[str, Any] | None) -> Usage | None:

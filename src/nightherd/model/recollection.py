@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from nightherd.model.event import Event, SystemEvent, payload_of
+from nightherd.model.event import Event, SystemEvent, is_by_hand, payload_of
 from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason, shorten
@@ -78,7 +78,8 @@ class Recollection:
         )
         if not isinstance(event, SystemEvent):
             return after
-        if event.subtype is SystemSubtype.USER_INPUT and self.prompt is None:
+        is_asked = event.subtype is SystemSubtype.USER_INPUT and not is_by_hand(event)
+        if is_asked and self.prompt is None:
             return replace(after, prompt=event.content or "")
         match payload_of(event):
             case Header() as header:
@@ -207,6 +208,7 @@ def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
         prompt=known.prompt or "",
         inputs=header.inputs or {},
         summary=known.tally.answer,
+        session_note=known.tally.session_note,
     )
     return RebuiltRows(
         session=_session(known, job),

@@ -111,6 +111,8 @@ class UserInput(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent was asked; the text is the event's content."""
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.USER_INPUT
+    by: str | None = None
+    """`hand` when somebody asked it outside the fleet, in the runtime itself; the answers to it say so too."""
 
 
 class ToolProgress(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from nightherd.model.event import Event
@@ -131,6 +131,45 @@ class FinishedJournals(Protocol):
 
     def sync(self) -> None:
         """Every journal written so far survives a power cut from here on."""
+
+
+class Transcripts(Protocol):
+    """The transcripts that runtimes keep of their sessions themselves, read as events."""
+
+    def last_said(self, runtime_session_id: str, directory: str) -> str | None:
+        """The runtime's name of the last thing said there, whoever said it; None when that cannot be told. Cheap."""
+
+    def said_since(
+        self,
+        runtime_session_id: str,
+        directory: str,
+        known: Collection[str],
+        *,
+        is_kept: bool = False,
+    ) -> Sequence[Event]:
+        """Everything said after the last thing that is `known` by the runtime's name; all of it when nothing is.
+
+        With `is_kept` as far as our own copy has it. Nothing when what is known is not there.
+        """
+
+
+class NoTranscripts:
+    """Nothing is kept anywhere."""
+
+    def last_said(self, runtime_session_id: str, directory: str) -> str | None:
+        """Nothing was said."""
+        return None
+
+    def said_since(
+        self,
+        runtime_session_id: str,
+        directory: str,
+        known: Collection[str],
+        *,
+        is_kept: bool = False,
+    ) -> Sequence[Event]:
+        """Nothing was said."""
+        return ()
 
 
 class TranscriptDraft(Protocol):

@@ -10,7 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nightherd.wiring.care import doctor_checks, open_desk, rebuild_database
+    from nightherd.wiring.care import (
+        doctor_checks,
+        open_desk,
+        open_retelling,
+        rebuild_database,
+    )
     from nightherd.wiring.loading import load
     from nightherd.wiring.memories import (
         load_persistence,
@@ -67,6 +72,7 @@ __all__ = [
     "open_mirror",
     "open_reader",
     "open_record",
+    "open_retelling",
     "open_storeroom",
     "open_threads",
     "open_workshop",
@@ -100,6 +106,7 @@ _HOMES = {
     "open_mirror": "nightherd.wiring.mirrors",
     "open_reader": "nightherd.wiring.memories",
     "open_record": "nightherd.wiring.memories",
+    "open_retelling": "nightherd.wiring.care",
     "open_storeroom": "nightherd.wiring.memories",
     "open_threads": "nightherd.wiring.memories",
     "open_workshop": "nightherd.wiring.workshops",

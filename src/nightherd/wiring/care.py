@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from nightherd import __version__
 from nightherd.wiring.loading import load
-from nightherd.wiring.memories import open_journals, open_reader, system_clock
-from nightherd.wiring.mirrors import open_mirror
+from nightherd.wiring.memories import open_journals, open_reader, open_record, system_clock
+from nightherd.wiring.mirrors import finished_journals, open_mirror, transcripts_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nightherd.engine.adopt import Desk, Pens
     from nightherd.engine.doctor import Check, OnStep
     from nightherd.engine.record import Record
+    from nightherd.engine.retelling import Retelling
     from nightherd.model.agent import Fleet
     from nightherd.ports import StateWriter
 
@@ -57,6 +58,26 @@ async def open_desk(
             secrets=load("nightherd.model.secret:find_secrets")(environment),
             version=__version__,
             pens=pens,
+        )
+
+
+@asynccontextmanager
+async def open_retelling(
+    state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str]
+) -> AsyncIterator[Retelling]:
+    """Everything that recording what was said outside the fleet needs, on `state_dir`."""
+    environment = {**fleet.environment, **environ} if fleet is not None else environ
+    find_secrets = "secrets_of" if fleet is not None else "find_secrets"
+    known = (fleet, environment) if fleet is not None else (environment,)
+    async with open_record(state_dir) as record:
+        yield load("nightherd.engine.retelling:Retelling")(
+            state=record.state,
+            reader=record.reader,
+            journals=record.journals,
+            finished=finished_journals(state_dir),
+            transcripts=transcripts_of(state_dir, environment),
+            secrets=load(f"nightherd.model.secret:{find_secrets}")(*known),
+            version=__version__,
         )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nightherd.model.event import Event
     from nightherd.model.ids import JobId
     from nightherd.model.session import Session
-    from nightherd.ports import Mirror
+    from nightherd.ports import FinishedJournals, Mirror, Transcripts
     from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
 
 
@@ -35,6 +35,23 @@ def kept_transcript(
             directory=session.working_directory,
         ),
     )
+
+
+def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcripts:
+    """What Claude keeps of its sessions, for agents with this environment, and our copies of it."""
+    kept = load("nightherd.runtimes.claude.transcripts.keeping:KeptTranscript")
+
+    def find(uuid: str, directory: str) -> KeptTranscript:
+        found = kept(state_dir / "transcripts", uuid, environment=environment, directory=directory)
+        return cast("KeptTranscript", found)
+
+    return cast("Transcripts", load("nightherd.imports.claude_transcripts:ClaudeTranscripts")(find))
+
+
+def finished_journals(state_dir: Path) -> FinishedJournals:
+    """Where records that are over, and came from elsewhere, are written."""
+    made = load("nightherd.journal.finished:FinishedJournalFiles")
+    return cast("FinishedJournals", made(state_dir / "jobs", state_dir / "blobs"))
 
 
 def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:

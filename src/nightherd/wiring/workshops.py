@@ -19,7 +19,7 @@ from nightherd.wiring.memories import (
     random_text,
     system_clock,
 )
-from nightherd.wiring.mirrors import open_mirror
+from nightherd.wiring.mirrors import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import can_run, runtime_for
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ async def open_workshop(
             environment=environment,
             secrets=secrets,
             version=__version__,
+            transcripts=transcripts_of(state_dir, environment),
+            finished=finished_journals(state_dir),
             fleet_limit=fleet.max_concurrent,
             **_watched_by(fleet, persistence, state_dir),
             hooks=_hooks(fleet, keepers, clock),

@@ -95,6 +95,10 @@ def _submit_into(change: SubmitJob, session_id: SessionId, rows: Rows) -> Answer
     if session.removed_at is not None or session.status in SESSION_LIFECYCLE.terminal:
         state = "cleaned up" if session.removed_at is not None else session.status.value
         return Refused(why=Why.SESSION_OVER, message=f"session {session_id} is {state}")
+    if session.agent != change.job.agent:
+        # It came from elsewhere, and belongs from now on to the agent that goes on with it.
+        proposed = change.session
+        session = replace(session, agent=proposed.agent, runtime_type=proposed.runtime_type)
     return _join(change, session, rows)
 
 
@@ -185,6 +189,9 @@ def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
                 last_active_at=change.at,
             )
         )
+    texts = rows.get(JobTexts, job.id) if change.session_note is not None else None
+    if texts is not None:
+        written.append(replace(texts, session_note=change.session_note))
     return Applied(rows=tuple(written), job=known)
 
 

@@ -47,6 +47,14 @@ class TranscriptCopy:
         except FileNotFoundError:
             return b""
 
+    def peek(self) -> bytes:
+        """All of it, left in whatever form it is; nothing of one that cannot be read."""
+        with suppress(FileNotFoundError):
+            return self.path.read_bytes()
+        with suppress(OSError, EOFError, zlib.error):
+            return gzip.decompress(self._packed.read_bytes())
+        return b""
+
     def grow(self, source: Path) -> bool:
         """Take over what `source` has and the copy lacks; whether there was anything.
 

@@ -83,6 +83,24 @@ class KeptTranscript:
         """Every line of our copy."""
         yield from self._copy.read().splitlines()
 
+    def newest_lines(self) -> Iterator[bytes]:
+        """Every line of Claude's file, or of our copy when that has more. Nothing is changed by looking."""
+        copied = self._copy.peek()
+        if _size(self.source) < len(copied):
+            yield from copied.splitlines()
+            return
+        with suppress(OSError):
+            yield from self.source.read_bytes().splitlines()
+
+    def tail(self, size: int) -> list[bytes]:
+        """The whole lines among the last `size` bytes of Claude's file."""
+        with suppress(OSError), self.source.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(end - size, 0))
+            lines = file.read().splitlines()
+            return lines if end <= size else lines[1:]
+        return []
+
     def _seconds(self) -> list[Path]:
         return sorted((self._root / SECOND_COPY).glob(f"*/{self.uuid}.jsonl"))
 
