@@ -6,18 +6,17 @@ import json
 from dataclasses import replace
 
 from nightherd.model.change import (
-    AdoptTurns,
     AdoptRows,
+    AdoptTurns,
     Answer,
     Applied,
-    ForkSession,
     CorrectJob,
+    ForkSession,
     RefreshAdopted,
     Refused,
     Row,
     SaveCheckpoint,
     Why,
-from nightherd.model.decisions.sessions import fork
 )
 from nightherd.model.checkpoint import (
     HEADER_LIMIT,
@@ -27,6 +26,7 @@ from nightherd.model.checkpoint import (
 )
 from nightherd.model.decisions.around import owned
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.decisions.sessions import fork
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
 
@@ -64,30 +64,6 @@ def remove_checkpoints(change: RemoveCheckpoints, rows: Rows) -> Answer:
 
 
 def correct(change: CorrectJob, rows: Rows) -> Answer:
-def adopt_turns(change: AdoptTurns, rows: Rows) -> Answer:
-    """A job that is over, and its session with what was said in it; refused when the session has moved on."""
-    session: Row = change.session
-    if change.expected is None:
-        branch = fork(ForkSession(session=change.session), rows)
-        if isinstance(branch, Refused):
-            return branch
-        (session,) = branch.rows
-    else:
-        found = rows.get(Session, change.session.id)
-        if found is None:
-            return Refused(why=Why.MISSING, message=f"there is no session {change.session.id}")
-        if found.status is SessionStatus.ACTIVE:
-            return Refused(why=Why.SESSION_BUSY, message=f"a job is at work in session {found.id}")
-        if found != change.expected:
-            return Refused(why=Why.STALE, message=f"session {found.id} has moved on meanwhile")
-    adopted = adopt(AdoptRows(rows=change.rows, source=""), rows)
-    written = adopted.rows if isinstance(adopted, Applied) else ()
-    job = next((row for row in written if isinstance(row, Job)), None)
-    if job is None:
-        return Refused(why=Why.ID_TAKEN, message="there is a job of that id already")
-    return Applied(rows=(*written, session), job=job)
-
-
     """The job's row as its journal has it; epochs only grow, and what has ended stays ended."""
     found = rows.get(Job, change.expected.id)
     if found is None:
@@ -127,6 +103,30 @@ def refresh(change: RefreshAdopted, rows: Rows) -> Answer:
     if found.imported_from is None or not is_untouched:
         return Refused(why=Why.STATUS, message=f"session {found.id} has jobs of its own")
     return Applied(rows=(replace(change.session, number=found.number, rank=found.rank),))
+
+
+def adopt_turns(change: AdoptTurns, rows: Rows) -> Answer:
+    """A job that is over, and its session with what was said in it; refused when the session has moved on."""
+    session: Row = change.session
+    if change.expected is None:
+        branch = fork(ForkSession(session=change.session), rows)
+        if isinstance(branch, Refused):
+            return branch
+        (session,) = branch.rows
+    else:
+        found = rows.get(Session, change.session.id)
+        if found is None:
+            return Refused(why=Why.MISSING, message=f"there is no session {change.session.id}")
+        if found.status is SessionStatus.ACTIVE:
+            return Refused(why=Why.SESSION_BUSY, message=f"a job is at work in session {found.id}")
+        if found != change.expected:
+            return Refused(why=Why.STALE, message=f"session {found.id} has moved on meanwhile")
+    adopted = adopt(AdoptRows(rows=change.rows, source=""), rows)
+    written = adopted.rows if isinstance(adopted, Applied) else ()
+    job = next((row for row in written if isinstance(row, Job)), None)
+    if job is None:
+        return Refused(why=Why.ID_TAKEN, message="there is a job of that id already")
+    return Applied(rows=(*written, session), job=job)
 
 
 def key_of(row: Row) -> str:
