@@ -59,8 +59,8 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,
     changes.RefreshAdopted: records.refresh,
-}
     changes.AdoptTurns: records.adopt_turns,
+}
 """Who decides which change."""
 
 
