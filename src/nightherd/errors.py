@@ -35,7 +35,8 @@ NightherdError                       1   an operation failed
 ```
 
 A class carries what every surface needs: its docstring is the default message, `exit_code` is what the
-command line ends with, `http_status` what the API answers, `hint` the next thing to do.
+command line ends with, `http_status` what the API answers, `next_step` the thing to do when the one who
+raises it knows no better `hint`.
 Outcomes a caller plans for (suspended, refused by a guard, skipped) are values, not exceptions.
 """
 
@@ -54,10 +55,11 @@ class NightherdError(Exception):
 
     exit_code: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
+    next_step: ClassVar[str | None] = None
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
-        self.hint = hint
+        self.hint = hint or type(self).next_step
         super().__init__(self.message)
 
 
@@ -85,13 +87,19 @@ class NotFoundError(NightherdError):
 class AgentNotFoundError(NotFoundError):
     """The fleet has no such agent."""
 
+    next_step = "nightherd agent"
+
 
 class JobNotFoundError(NotFoundError):
     """There is no such job."""
 
+    next_step = "nightherd jobs"
+
 
 class SessionNotFoundError(NotFoundError):
     """There is no such session."""
+
+    next_step = "nightherd session"
 
 
 class AmbiguousIdError(NotFoundError):
@@ -137,10 +145,13 @@ class ConfigError(NightherdError):
 
     exit_code = 78
     http_status = 422
+    next_step = "nightherd config check"
 
 
 class ConfigNotFoundError(ConfigError):
     """No fleet file was found."""
+
+    next_step = "nightherd init"
 
 
 class ConfigInvalidError(ConfigError):
@@ -301,6 +312,7 @@ class NoDaemonError(NightherdError):
 
     exit_code = 69
     http_status = 503
+    next_step = "nightherd start --detach"
 
 
 class InterruptedRunError(NightherdError):

@@ -77,3 +77,31 @@ def test_run_ends_as_its_job_stands(
     )
 
     assert exit_code_of(job) == code
+
+
+def test_directory_that_cannot_be_used_sends_to_the_doctor_but_not_from_there(
+    cli: Cli, fleet: Path
+) -> None:
+    cli("run", "hello")
+    (fleet / ".nightherd/nightherd.db").write_bytes(b"no database " * 100)
+
+    jobs, doctor = cli("jobs", "--json"), cli("doctor")
+
+    assert jobs.code == 1
+    assert jobs.data["hint"].startswith("nightherd doctor")
+    assert "try: nightherd doctor\n" not in doctor.err
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        (("jobs", "show", "job-1999-01-01-aaaaaa"), "nightherd jobs"),
+        (("config", "show", "nobody"), "nightherd agent"),
+        (("session", "show", "sess-aaaaaaaa"), "nightherd session"),
+        (("--config", "missing.yaml", "run", "hello"), "nightherd init"),
+    ],
+)
+def test_what_is_not_there_names_the_command_that_lists_it(
+    words: tuple[str, ...], step: str, cli: Cli, fleet: Path
+) -> None:
+    assert cli(*words, "--json").data["hint"].startswith(step)

@@ -13,12 +13,19 @@ import click
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
-from nightherd.errors import ConfigInvalidError, InterruptedRunError, NightherdError, code_of
+from nightherd.errors import (
+    ConfigInvalidError,
+    InterruptedRunError,
+    NightherdError,
+    StateError,
+    code_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEBUG = "NIGHTHERD_DEBUG"
+DOCTOR = "nightherd doctor"
 USAGE = 2
 FAILED = 1
 
@@ -45,7 +52,8 @@ def guarded(
     except ConfigInvalidError as error:
         return _tell_problems(screen, error)
     except NightherdError as error:
-        return _tell(screen, code_of(error), error.message, error.hint, error.exit_code)
+        hint = error.hint or _usual_step(error, arguments)
+        return _tell(screen, code_of(error), error.message, hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         stopped = InterruptedRunError()
         return _tell(screen, code_of(stopped), stopped.message, None, stopped.exit_code)
@@ -72,6 +80,11 @@ def _leave(screen: Screen, code: int) -> int:
     except BrokenPipeError:
         abandon_output()
     return code
+
+
+def _usual_step(error: NightherdError, arguments: Sequence[str]) -> str | None:
+    """What helps with most errors of the kind; whoever asks the doctor is not sent there."""
+    return DOCTOR if isinstance(error, StateError) and "doctor" not in arguments else None
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
