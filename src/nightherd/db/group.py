@@ -87,6 +87,8 @@ class GroupCommit:
         self._notice = notice
         self._outbox_limit = outbox_limit
         self._inode = database.path.stat().st_ino
+        self._is_durable: bool | None = None
+        """How commits are synced now; None when nobody has said so yet."""
 
     def run(self, batches: Sequence[Sequence[Change]]) -> list[list[Outcome]]:
         """Carry out every batch and commit them together: per change its answer or what it raised.
@@ -96,7 +98,9 @@ class GroupCommit:
         """
         self._check_still_there()
         durable = any(self._tables.is_durable(change) for batch in batches for change in batch)
-        set_synchronous(self._database, is_durable=durable)
+        if durable is not self._is_durable:
+            set_synchronous(self._database, is_durable=durable)
+            self._is_durable = durable
         try:
             outcomes, entries = self._commit(batches, self._carry_out)
         except _ChangeRaisedError:  # it comes again, and is told to the one it belongs to
@@ -137,7 +141,7 @@ class GroupCommit:
         try:
             self._probe("db.begin")
             self._tables.begin()
-            last = self.catch_up()
+            last, at = self.catch_up(), self._now()
             outcomes: list[list[Outcome]] = []
             entries: list[Entry] = []
             for batch in batches:
@@ -148,7 +152,9 @@ class GroupCommit:
                         outcomes[-1].append(done)
                         break
                     if done.rows is not None:
-                        entries.append(self._entry(last + len(entries) + 1, change, done.rows))
+                        kind = type(change).__name__
+                        number = last + len(entries) + 1
+                        entries.append(Entry(change=number, at=at, kind=kind, rows=done.rows))
                     outcomes[-1].append(done.answer)
             self._add_to_outbox(entries)
             self._probe("db.before_commit")
@@ -181,9 +187,6 @@ class GroupCommit:
             self._database.execute("RELEASE change")
             return error
         return done
-
-    def _entry(self, number: int, change: Change, rows: str) -> Entry:
-        return Entry(change=number, at=self._now(), kind=type(change).__name__, rows=rows)
 
     def _add_to_outbox(self, entries: Sequence[Entry]) -> None:
         """Several rows in a statement, in as few kinds of statement as halving gives."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from nightherd.host.process import PROC, boot_id, pid_namespace, start_time, stat_fields
 
@@ -29,7 +29,8 @@ class Holder:
 
     def record(self) -> bytes:
         """What stands in the lock file while this hold lasts."""
-        text = json.dumps(asdict(self), separators=(",", ":")).encode()
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        text = json.dumps(fields, separators=(",", ":")).encode()
         return text.ljust(RECORD_BYTES - 1) + b"\n"
 
 

@@ -180,6 +180,7 @@ def _by_file(
     """Which entries go to which file. The clock may go back over the turn of a month: the ledger does not."""
     files: list[tuple[Path, list[Entry]]] = []
     path, change = end.path, end.change
+    name = path.name if path is not None else ""
     for entry in entries:
         if entry.change != change + 1:
             raise StateFileError(
@@ -191,9 +192,9 @@ def _by_file(
             )
         change = entry.change
         month = f"{entry.at[:7]}.jsonl"
-        if path is None or month > path.name:
-            path = directory / month
-        if not files or files[-1][0] != path:
+        if path is None or month > name:
+            path, name = directory / month, month
+        if not files or files[-1][0] is not path:
             files.append((path, []))
         files[-1][1].append(entry)
     return files

@@ -18,7 +18,15 @@ from nightherd.model.agent import Agent
 from nightherd.model.change import Refused, Why
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobTexts
-from nightherd.model.limits import COUNTED, DayLimits, Hit, Limits, Scope, Used
+from nightherd.model.limits import (
+    COUNTED,
+    NO_DAY_LIMITS,
+    DayLimits,
+    Hit,
+    Limits,
+    Scope,
+    Used,
+)
 from nightherd.model.spending import Budget, CountUsage, day_of
 
 WITHIN = "within"
@@ -67,7 +75,7 @@ class Purse:
     @property
     def is_shared(self) -> bool:
         """Whether there is anything to be counted."""
-        return bool(self._lasting) or any(True for _ in self._budgets(self._workshop.clock.now()))
+        return bool(self._lasting) or any(one.limits != NO_DAY_LIMITS for one in self._days)
 
     async def count(self, asked: Used) -> Hit | None:
         """Count what the job has used so far and set aside what it asks for; the budget that says no."""

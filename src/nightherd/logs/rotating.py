@@ -25,11 +25,16 @@ class RotatingFile:
         self._limit = limit
         self._kept = kept
         self._handle = -1
+        self._name = str(path)
+        self._identity = (0, 0)
+        """Which file the handle is of: its device and number."""
+        self._size = 0
+        """Its size when it was last looked at."""
 
     def append(self, line: bytes) -> None:
         """Add a line; `OSError` when the disk does not take it."""
         handle = self._current()
-        if os.fstat(handle).st_size + len(line) > self._limit:
+        if self._size + len(line) > self._limit:
             handle = self._rotate(len(line))
         rest = memoryview(line)
         while rest:
@@ -45,12 +50,16 @@ class RotatingFile:
         """A handle of the file that has the name now."""
         if self._handle >= 0:
             try:
-                if os.path.samestat(os.fstat(self._handle), os.stat(self._path)):  # noqa: PTH116 - per line; a Path costs more than the call
+                there = os.stat(self._name)  # noqa: PTH116 - per line; a Path costs more than the call
+                if (there.st_dev, there.st_ino) == self._identity:
+                    self._size = there.st_size
                     return self._handle
             except FileNotFoundError:
                 pass
             self.close()
-        self._handle = os.open(self._path, FLAGS, PRIVATE)
+        self._handle = os.open(self._name, FLAGS, PRIVATE)
+        opened = os.fstat(self._handle)
+        self._identity, self._size = (opened.st_dev, opened.st_ino), opened.st_size
         return self._handle
 
     def _rotate(self, needed: int) -> int:

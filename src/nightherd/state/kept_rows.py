@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
+
 from nightherd.db.connection import Database
 from nightherd.model.job import JobTexts
 from nightherd.state.tables import Image, Table
@@ -104,8 +106,7 @@ class KeptRows:
         return self._large if kind in UNBOUNDED else self._rows
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """One row about to be written."""
 
     table: Table[Any]

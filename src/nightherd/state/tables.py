@@ -14,7 +14,8 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from nightherd.db.connection import Value
@@ -67,6 +68,7 @@ class Table(Generic[RowT]):
         encoders = dict(_chosen(kinds, _encoder))
         self._encoders = tuple(encoders.get(name) for name in self.columns)
         self._decoders = _chosen(kinds, _decoder)
+        self._places = tuple(range(len(self.columns)))
         self._makers: dict[tuple[str, ...], RowMaker[RowT]] = {}
         self._updates: dict[tuple[str, ...], str] = {}
 
@@ -91,12 +93,13 @@ class Table(Generic[RowT]):
     def image_after(self, before: RowT, image: Image, row: RowT) -> tuple[Image, tuple[str, ...]]:
         """The image of `row`, which takes the place of `before` with its `image`; the columns that differ."""
         after, changed = image.copy(), []
-        values = zip(
-            self.columns, self._encoders, self._values(before), self._values(row), strict=True
-        )
-        for name, encode, old, new in values:
-            if new is not old and new != old:
-                after[name] = new if encode is None or new is None else encode(new)
+        old, new = self._values(before), self._values(row)
+        # Most of the values are the very same ones.
+        for place in compress(self._places, map(is_not, old, new)):
+            value = new[place]
+            if value != old[place]:
+                name, encode = self.columns[place], self._encoders[place]
+                after[name] = value if encode is None or value is None else encode(value)
                 changed.append(name)
         return after, tuple(changed)
 

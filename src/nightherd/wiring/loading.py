@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -9,4 +10,7 @@ from typing import Any
 def load(path: str) -> Any:
     """The object at `module:name`."""
     module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    # What is there already is asked for with every job. A module that another thread is just importing may
+    # lack the name still: importing it waits for that.
+    found = getattr(sys.modules.get(module), name, None)
+    return getattr(import_module(module), name) if found is None else found
