@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from engine.bench import AGENT, Bench
-from limits.turns import CENT, FOUR_TURNS, used
+from limits.turns import CENT, END, FOUR_TURNS, used
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Applied, Change, Refused, ResumeJob, Why
 from nightherd.model.job import Job, JobStatus, SuspendReason
@@ -112,7 +112,7 @@ def test_a_schedules_day_is_its_own(tmp_path: Path) -> None:
     assert "the schedule's limit of 3 a day" in (second.error or "")
 
 
-def test_a_watched_job_is_stopped_at_the_end_of_the_turn_that_used_the_day_up() -> None:
+def test_a_watched_job_is_stopped_before_the_tools_of_the_turn_that_used_the_day_up() -> None:
     agent = replace(
         AGENT, runtime=RuntimeName.SDK, limits=Limits(per_day=DayLimits(spend=cents(20)))
     )
@@ -120,7 +120,17 @@ def test_a_watched_job_is_stopped_at_the_end_of_the_turn_that_used_the_day_up() 
     job = Bench(PlayedRuntime(FOUR_TURNS), agent=agent).run()
 
     assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.BUDGET)
-    assert (job.turns, job.cost_microusd) == (2, 20 * CENT)
+    assert (job.turns, job.cost_microusd) == (1, 20 * CENT)
+
+
+def test_a_watched_job_that_has_answered_is_let_end_although_the_day_is_used_up() -> None:
+    agent = replace(
+        AGENT, runtime=RuntimeName.SDK, limits=Limits(per_day=DayLimits(spend=cents(5)))
+    )
+
+    job = Bench(PlayedRuntime(END), agent=agent).run()
+
+    assert (job.status, job.cost_microusd) == (JobStatus.COMPLETED, 10 * CENT)
 
 
 def test_counting_on_the_way_counts_nothing_twice(tmp_path: Path) -> None:

@@ -96,6 +96,9 @@ def test_a_child_that_fails_is_a_call_that_failed(tmp_path: Path) -> None:
         (None, "nobody", "no agent 'nobody'"),
         (("nightherd.tool.Spawn", "nightherd.spawn.other"), "helper", "may not have jobs done by"),
         (("nightherd.tool.Spawn", "nightherd.spawn.help*"), "helper", None),
+        (("nightherd.spawn.help*",), "helper", None),
+        (("nightherd.spawn.other",), "helper", "may not have jobs done by"),
+        (("nightherd.tool.Read",), "helper", "not among the capabilities"),
     ],
 )
 def test_only_agents_that_are_there_and_allowed_are_asked(

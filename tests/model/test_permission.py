@@ -287,6 +287,8 @@ def test_capabilities_are_covered_by_name_or_pattern() -> None:
     assert covers_tool(["nightherd.tool.Bash*"], "BashOutput")
     assert covers_tool(["nightherd.mcp.git.*"], "mcp__git__push")
     assert not covers_tool(["nightherd.mcp.git.pull"], "mcp__git__push")
+    assert covers_tool(["nightherd.spawn.reader"], "Spawn")
+    assert not covers_tool(["nightherd.tool.Read"], "Spawn")
     assert covers_spawn(None, "any")
     assert covers_spawn(["nightherd.spawn.team.*"], "team.writer")
     assert not covers_spawn([], "any")

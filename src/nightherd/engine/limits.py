@@ -124,6 +124,9 @@ class Guard:
             case ToolResultEvent():
                 is_boundary = not tally.open_calls and not self._asks
                 return decide(self.used, self._limits, has_more=is_boundary)
+            case AssistantEvent(end=True) if tally.open_calls:
+                # What it used is known now, and its calls are still to be made.
+                return decide(self.used, self._limits, has_more=not self._asks)
             case ToolUseEvent() | AssistantEvent(partial=None | False, end=False):
                 return decide(self.used, self._limits, has_more=False)
             case ErrorEvent(code=ExitReason.LIMIT) if self._limits.spend is not None:

@@ -20,7 +20,7 @@ from nightherd.engine.spawning import Nursery
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
-from nightherd.model.event import Event
+from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.limits import Hit, Used, suspension_of
 from nightherd.model.outcome import Tally
@@ -194,7 +194,7 @@ class CloseWatch:
             point = point_of(event, tally)
             if point is not None:
                 await self._bookmarks.at(point, self._guard.running)
-            if hit is None and point is TriggerPoint.POST_TOOLS:
+            if hit is None and _has_more_to_spend(event, tally):
                 hit = await self._count(Used())
         return self._stop(hit)
 
@@ -235,6 +235,19 @@ class CloseWatch:
         if hit.is_day and isinstance(self.stopped, Suspension):
             self.stopped = replace(self.stopped, until=next_day(self._clock.now()))
         return self.stopped
+
+
+def _has_more_to_spend(event: Event, tally: Tally) -> bool:
+    """Whether what was used is known, and more will be: before the tools of an answer run, and after."""
+    match event:
+        case AssistantEvent(end=True):
+            return bool(tally.open_calls)  # else it may be the end, which is never taken from a job
+        case AssistantEvent(usage=usage):
+            return usage is not None
+        case ToolResultEvent():
+            return not tally.open_calls
+        case _:
+            return False
 
 
 def make_watch(

@@ -14,6 +14,8 @@ from nightherd.model.mcp import split_tool_name
 TOOL = "nightherd.tool."
 MCP = "nightherd.mcp."
 SPAWN = "nightherd.spawn."
+SPAWN_TOOL = "Spawn"
+"""The tool that jobs are made with: being allowed one agent is being allowed the tool."""
 
 
 def capability_of_tool(tool: str) -> str:
@@ -24,7 +26,10 @@ def capability_of_tool(tool: str) -> str:
 
 def covers_tool(capabilities: Iterable[str], tool: str) -> bool:
     """Whether an agent held to `capabilities` may call `tool`, as far as they go."""
-    return covers(capabilities, capability_of_tool(tool))
+    held_to = tuple(capabilities)
+    if tool == SPAWN_TOOL and any(one.startswith(SPAWN) for one in held_to):
+        return True
+    return covers(held_to, capability_of_tool(tool))
 
 
 def covers_spawn(capabilities: Iterable[str] | None, agent: str) -> bool:

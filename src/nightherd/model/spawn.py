@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nightherd.model.agent import Agent
-from nightherd.model.capability import SPAWN, covers
+from nightherd.model.capability import SPAWN, SPAWN_TOOL, covers
 from nightherd.model.ids import JobId
 
-TOOL = "Spawn"
+TOOL = SPAWN_TOOL
 """What agents call it."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from nightherd.errors import RefusedError
 from nightherd.wiring.loading import load
@@ -31,6 +31,10 @@ TRANSCRIBED = frozenset({"cli", "sdk"})
 
 EXTRAS = {"native": ("pydantic_ai", "native"), "sdk": ("claude_agent_sdk", "claude")}
 """What a runtime cannot do without, and the extra of this package that brings it."""
+
+
+PRICES = "genai_prices"
+"""Where it is installed, what Claude's answers cost is estimated as they come."""
 
 
 def can_run(name: RuntimeName) -> bool:
@@ -64,5 +68,9 @@ def check_runtime(name: RuntimeName) -> None:
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
-    more = {"transcripts": state_dir / "transcripts"} if name.value in TRANSCRIBED else {}
+    more: dict[str, Any] = {}
+    if name.value in TRANSCRIBED:
+        more["transcripts"] = state_dir / "transcripts"
+        if load("importlib.util:find_spec")(PRICES) is not None:
+            more["price"] = load("nightherd.runtimes.prices:estimate")
     return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers, grace=grace, **more))

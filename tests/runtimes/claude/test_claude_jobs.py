@@ -38,6 +38,10 @@ agents:
     permission_mode: bypassPermissions
     working_directory: work
     limits: {{turns: 1}}
+  - name: sharer
+    permission_mode: bypassPermissions
+    working_directory: work
+    limits: {{per_day: 0.02}}
   - name: keeper
     session: {{mode: persistent}}
     working_directory: work
@@ -179,6 +183,29 @@ def test_job_that_a_limit_stops_knows_what_it_has_cost(sdk_stage: ClaudeStage) -
     assert (job["status"], job["turns"]) == ("suspended", 1)
     assert job["cost_usd"] > 0
     assert (sdk_stage.work / "times").read_text() == "x\n"
+
+
+def test_job_that_uses_up_what_is_shared_is_stopped_while_its_tool_runs(
+    sdk_stage: ClaudeStage,
+) -> None:
+    dear = Tokens(input=1000, output=1000)
+    slow = Call("Bash", {"command": "tail -f /dev/null; echo x >> times"})
+    more = Say(text="more", calls=(slow,), tokens=dear, model="claude-opus-5-5")
+    with MessagesApi(more) as api:
+        herd = Herd(sdk_stage, api)
+        waiting = herd.nightherd("run", "sharer", "-p", "make it")
+        job = herd.job()
+
+    assert waiting.returncode == 6, waiting.stderr
+    assert (job["status"], job["suspend_reason"]) == ("suspended", "budget")
+    assert not (sdk_stage.work / "times").exists()
+    assert len(api.asked) == 1
+    said = lines_of(herd.journal(), "assistant")
+    estimated = [line for line in said if (line.get("extra") or {}).get("cost_source")]
+    assert [line["extra"]["cost_source"] for line in estimated] == ["estimate"]
+    assert estimated[0]["usage"]["cost_microusd"] > 20_000
+    total = sum(line.get("usage", {}).get("cost_microusd", 0) for line in said)
+    assert round(job["cost_usd"] * 1_000_000) == total, "what Claude said in the end is what counts"
 
 
 def kill_claude(stage: ClaudeStage) -> None:

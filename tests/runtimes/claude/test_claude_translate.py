@@ -17,6 +17,7 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.job import ExitReason
+from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Tally
 from nightherd.model.system import (
     AuthStatus,
@@ -87,6 +88,75 @@ def tally_of(events: list[Event]) -> Tally:
     for event in events:
         tally = tally.add(event)
     return tally
+
+
+def dear(model: str, usage: Usage) -> MicroUsd | None:
+    """A dollar for a token that is sent, of the one model that has a price."""
+    return MicroUsd(usage.input_tokens * 1_000_000) if model == "opus" else None
+
+
+def priced(*blocks: dict[str, Any], model: str = "opus") -> dict[str, Any]:
+    message = assistant(*blocks)
+    return {**message, "message": {**message["message"], "model": model}}
+
+
+def test_cost_is_estimated_until_claude_says_it() -> None:
+    events = translate(priced(call(command="ls")), answered(), result(), price=dear)
+
+    closing = [event for event in events if isinstance(event, AssistantEvent)][-1]
+    assert (closing.end, closing.extra) == (True, {"cost_source": "estimate"})
+    assert closing.usage is not None
+    assert closing.usage.cost_microusd == 10_000_000
+    assert tally_of(events[:-1]).usage.cost_microusd == 10_000_000
+    assert tally_of(events).usage.cost_microusd == 248
+
+
+def test_what_an_answer_used_may_be_known_only_after_its_tool_has_answered() -> None:
+    late = streamed("message_delta", usage={"input_tokens": 10, "output_tokens": 500})
+
+    events = translate(priced(call(command="ls")), answered(), late, late, price=dear_answers)
+
+    *_, more = events
+    assert isinstance(more, AssistantEvent)
+    assert more.usage == Usage(output_tokens=499, cost_microusd=MicroUsd(499))
+    tally = tally_of(events)
+    assert tally.usage == Usage(input_tokens=10, output_tokens=500, cost_microusd=MicroUsd(500))
+    assert (tally.messages, tally.turns) == (2, 1)
+    assert tally.context_tokens == tally_of(events[:-1]).context_tokens
+
+
+def dear_answers(model: str, usage: Usage) -> MicroUsd | None:
+    return MicroUsd(usage.output_tokens)
+
+
+def test_cost_of_a_model_that_nobody_knows_is_not_estimated() -> None:
+    events = translate(priced(call(command="ls"), model="other"), answered(), price=dear)
+
+    closing = [event for event in events if isinstance(event, AssistantEvent)][-1]
+    assert closing.extra is None
+    assert closing.usage == Usage(input_tokens=10, output_tokens=1)
+
+
+def test_cost_of_a_run_that_was_stopped_takes_the_place_of_its_estimate() -> None:
+    one = translator(price=dear)
+    events = [
+        event for said in (priced(call(command="ls")), answered()) for event in one.hear(said)
+    ]
+
+    rest = one.cost_of_the_rest(result())
+
+    assert rest is not None
+    assert tally_of([*events, rest]).usage == Usage(
+        input_tokens=10, output_tokens=5, cost_microusd=MicroUsd(248)
+    )
+
+
+def test_estimate_stands_where_claude_says_only_what_a_whole_session_cost() -> None:
+    older = {"model_usage_since_last_result": None, "usage": {"input_tokens": 10}}
+
+    events = translate(priced(text("hi")), result(**older), price=dear, is_resumed=True)
+
+    assert tally_of(events).usage.cost_microusd == 10_000_000
 
 
 def test_introduction_names_session_model_tools_and_place() -> None:

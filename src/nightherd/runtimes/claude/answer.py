@@ -6,28 +6,42 @@ next block, so that they stand on one line with what belongs to them. The last l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from nightherd.model.event import AssistantEvent, Event, ToolUseEvent
-from nightherd.model.usage import NOTHING_USED
+from nightherd.model.money import MicroUsd
+from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.runtimes.claude.spending import usage_of
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+ESTIMATED = {"cost_source": "estimate"}
+"""In `extra` of an answer whose cost is taken from a table of prices, until Claude says what the run cost."""
+
+Price = Callable[[str, Usage], MicroUsd | None]
+"""What so much of a model costs; None when nobody knows."""
+
+
+def no_price(model: str, usage: Usage) -> MicroUsd | None:
+    """Nobody knows."""
+    return None
 
 
 class Answers:
     """The groups of one run. At most one is open: what interrupts it ends it."""
 
-    def __init__(self, first_turn: int) -> None:
+    def __init__(self, first_turn: int, price: Price = no_price) -> None:
+        self._price = price
         self._last_turn = first_turn - 1
         self._message_id: str | None = None
         """Of the last answer of the agent itself; blocks that carry it belong to its turn."""
         self._open: _Group | None = None
+        self._closed: _Group | None = None
+        """The one before: what it used may still become known."""
         self.used = NOTHING_USED
-        """What the answers given out so far have said they used."""
+        """What the answers given out so far have said they used, at what that is taken to cost."""
 
     @property
     def turn(self) -> int:
@@ -46,6 +60,7 @@ class Answers:
         if self._open is None:
             self._open = _Group(name, parent, self._turn_of(name, parent))
         self._open.usage.update(_present(body.get("usage")))
+        self._open.model = _text(body.get("model")) or self._open.model
         self._open.uuid = _text(message.get("uuid"))
         content = body.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -53,19 +68,40 @@ class Answers:
             if isinstance(block, Mapping):
                 yield from self._open.add(block)
 
-    def update_usage(self, parent: str | None, reported: Any) -> None:
-        """The API has said what the open answer used in the end."""
-        if self._open is not None and self._open.parent == parent:
-            self._open.usage.update(_present(reported))
+    def update_usage(self, parent: str | None, reported: Any) -> Iterator[Event]:
+        """The API has said what the answer used in the end; a line for what the record does not have yet.
+
+        A tool may be done before that: its result has closed the answer by then.
+        """
+        group = self._open if self._open is not None else self._closed
+        if group is None or group.parent != parent:
+            return
+        group.usage.update(_present(reported))
+        if group is self._closed:
+            more = self._priced(group) - group.told
+            if more != NOTHING_USED:
+                group.told += more
+                self.used += more
+                extra = ESTIMATED if more.cost_microusd else None
+                yield AssistantEvent(
+                    usage=more, extra=extra, turn=group.turn, parent_tool_use_id=parent
+                )
 
     def close(self, parent: str | None = None, *, only: bool = False) -> Iterator[Event]:
         """The rest of the open group, if there is one; with `only`, if it is that of `parent`."""
         group = self._open
         if group is None or (only and group.parent != parent):
             return
-        self._open = None
-        self.used += usage_of(group.usage)
+        self._open, self._closed = None, group
+        group.told = self._priced(group)
+        self.used += group.told
         yield from group.close()
+
+    def _priced(self, group: _Group) -> Usage:
+        """What the answer used, as far as it is known, at what that is taken to cost."""
+        usage = usage_of(group.usage)
+        cost = self._price(group.model, usage) if usage != NOTHING_USED else None
+        return usage if cost is None else msgspec.structs.replace(usage, cost_microusd=cost)
 
     def abandon(self) -> Iterator[Event]:
         """What was heard of an answer that will never be whole: without an end it is not history."""
@@ -90,8 +126,11 @@ class _Group:
         self.name = name
         self.parent = parent
         self.usage: dict[str, Any] = {}
+        self.told = NOTHING_USED
+        """What the record says that it used."""
+        self.model = ""
         self.uuid: str | None = None
-        self._turn = turn
+        self.turn = turn
         self._index = 0
         self._held: AssistantEvent | None = None
 
@@ -113,11 +152,11 @@ class _Group:
         self._held = _together(self._held, said)
 
     def close(self) -> Iterator[Event]:
-        usage = usage_of(self.usage)
         last = self._held or AssistantEvent()
         self._held = None
-        spent = usage if usage != NOTHING_USED else None
-        yield self._placed(msgspec.structs.replace(last, usage=spent, end=True))
+        spent = self.told if self.told != NOTHING_USED else None
+        extra = {**(last.extra or {}), **ESTIMATED} if self.told.cost_microusd else last.extra
+        yield self._placed(msgspec.structs.replace(last, usage=spent, extra=extra, end=True))
 
     def release(self) -> Iterator[Event]:
         if self._held is not None:
@@ -127,7 +166,7 @@ class _Group:
     def _placed(self, event: AssistantEvent | ToolUseEvent) -> Event:
         index, self._index = self._index, self._index + 1
         return msgspec.structs.replace(
-            event, turn=self._turn, index=index, uuid=self.uuid, parent_tool_use_id=self.parent
+            event, turn=self.turn, index=index, uuid=self.uuid, parent_tool_use_id=self.parent
         )
 
 

@@ -17,6 +17,7 @@ from nightherd.errors import NightherdError
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.answer import Price, no_price
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
 from nightherd.runtimes.claude.outcome import stalled
@@ -65,8 +66,13 @@ class ClaudeRuntime(ABC):
         linger: timedelta = LINGER,
         gives_partial: bool = False,
         transcripts: Path | None = None,
+        price: Price = no_price,
     ) -> None:
-        """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere."""
+        """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere.
+
+        `price` says what an answer is taken to cost until Claude says what the run did.
+        """
+        self._price = price
         self._keepers = keepers if keepers is not None else Keepers()
         self._grace = grace
         self._idle_limit = idle_limit
@@ -124,6 +130,7 @@ class ClaudeRuntime(ABC):
             first_turn=request.job_turns + 1,
             is_resumed=opening.resume is not None,
             gives_partial=self._gives_partial,
+            price=self._price,
         )
         conversation = self._converse(request, opening, keepers)
         last: Event | None = None

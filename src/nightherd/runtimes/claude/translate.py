@@ -21,9 +21,10 @@ from nightherd.model.event import (
     ToolResultEvent,
     describe,
 )
+from nightherd.model.money import MicroUsd
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
-from nightherd.model.usage import NOTHING_USED
-from nightherd.runtimes.claude.answer import Answers
+from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.runtimes.claude.answer import Answers, Price, no_price
 from nightherd.runtimes.claude.denials import Denials
 from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
@@ -40,10 +41,16 @@ class Translator:
     """Translates the messages of one run, in order."""
 
     def __init__(
-        self, *, runtime: str, first_turn: int, is_resumed: bool, gives_partial: bool = False
+        self,
+        *,
+        runtime: str,
+        first_turn: int,
+        is_resumed: bool,
+        gives_partial: bool = False,
+        price: Price = no_price,
     ) -> None:
         self._runtime = runtime
-        self._answers = Answers(first_turn)
+        self._answers = Answers(first_turn, price)
         self._spending = Spending(is_resumed=is_resumed)
         self._gives_partial = gives_partial
         self._init: Init | None = None
@@ -115,16 +122,27 @@ class Translator:
     def cost_of_the_rest(self, result: Message | None) -> AssistantEvent | None:
         """What a run that was stopped before it gave `result` had used, beyond what its answers said.
 
-        It stands for an answer that was cut off, and is no history.
+        It stands for an answer that was cut off, and is no history. Its cost takes the place of what was only
+        estimated: where that was too much, it is below nothing.
         """
         if result is None or self.has_result:
             return None
         self._spending.add(result)
-        rest = at_least_nothing(self._spending.usage - self._answers.used)
+        whole = self._used()
+        rest = at_least_nothing(whole - self._answers.used)
+        cost = whole.cost_microusd - self._answers.used.cost_microusd
+        rest = msgspec.structs.replace(rest, cost_microusd=MicroUsd(cost))
         return AssistantEvent(usage=rest) if rest != NOTHING_USED else None
 
+    def _used(self) -> Usage:
+        """What the run has used. What it cost is what Claude says, or else what it is taken to have cost."""
+        if self._spending.is_cost_known:
+            return self._spending.usage
+        cost = self._answers.used.cost_microusd
+        return msgspec.structs.replace(self._spending.usage, cost_microusd=cost)
+
     def _outcome(self, result: Message) -> Event:
-        usage = self._spending.usage
+        usage = self._used()
         if self._failed is not None:
             return reported(
                 self._report(self._failed),
@@ -200,7 +218,7 @@ class Translator:
         parent = _text(message.get("parent_tool_use_id"))
         match message.get("event"):
             case {"type": "message_delta", "usage": usage}:
-                self._answers.update_usage(parent, usage)
+                yield from self._answers.update_usage(parent, usage)
             case {"type": "message_stop"}:
                 yield from self._answers.close(parent, only=True)
             case {"type": "content_block_delta", "delta": {"text": str(text)}} if (
