@@ -15,7 +15,10 @@ def test_detached_job_waits_for_a_worker_and_is_run_by_one(cli: Cli, fleet: Path
     launched = cli("run", "hello", "--detach")
     job_id = launched.out.strip()
 
-    assert (launched.code, launched.err) == (0, "it waits for a worker: nightherd worker\n")
+    assert (launched.code, launched.err) == (
+        0,
+        "it waits for a worker: nightherd worker --until-idle\n",
+    )
     assert cli("jobs", "show", job_id, "--json").data["status"] == "pending"
     assert not (fleet / "hello.txt").exists()
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import anyio
 import click
 
 from nightherd.cli.complete import complete_agents
 from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.lazy import Entry, LazyGroup, load
 from nightherd.cli.options import json_option
 from nightherd.cli.status import agent_table, look
 from nightherd.cli.text import absolute, neutralise
-from nightherd.errors import RefusedError
-from nightherd.model.change import Refused, ResetAgent
 from nightherd.views.fleet import AgentView, agent_row
 from nightherd.views.schedules import list_views, schedule_row
-from nightherd.wiring import open_reader, open_record, system_clock
+from nightherd.wiring import open_reader, system_clock
 
 
 @click.group(
@@ -93,14 +90,7 @@ def reset(invocation: Invocation, agent: str) -> None:
     """Forget the error of an agent, so that it shows as idle again."""
     fleet = load_fleet_told(invocation)
     name = find_agent(fleet, agent).name
-
-    async def forget() -> None:
-        async with open_record(invocation.state_directory()) as record:
-            (answer,) = await record.state.apply([ResetAgent(agent=name)])
-            if isinstance(answer, Refused):
-                raise RefusedError(answer.message, hint="nightherd agent list")
-
-    anyio.run(forget)
+    load("nightherd.cli.gateway:open_gateway")(invocation, fleet).reset_agent(name)
     screen, now = invocation.screen, system_clock().now()
     view, schedules = _view(invocation, name)
     if screen.is_json:

@@ -5,40 +5,19 @@ from __future__ import annotations
 import codecs
 import http.client
 import json
-import socket
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.errors import NoDaemonError, UsageError, exit_code_for
-from nightherd.web.socket_file import connect
+from nightherd.cli.socket_connection import SocketConnection
+from nightherd.errors import UsageError, exit_code_for
 
-SOCKET = "daemon.sock"
-TIMEOUT_S = 60.0
 CHUNK = 64 * 1024
 ERROR = 400
 """Statuses from here on say what went wrong."""
-
-
-class SocketConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=TIMEOUT_S)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect; `NoDaemonError` when nobody listens."""
-        try:
-            self.sock: socket.socket = connect(self._path, TIMEOUT_S)
-        except OSError as error:
-            raise NoDaemonError(
-                f"nobody serves at {self._path}", hint="nightherd start --detach"
-            ) from error
 
 
 @click.command("api", epilog="Example: nightherd api GET /v1/jobs?limit=5")
@@ -58,7 +37,7 @@ def api(
     invocation = ctx.find_object(Invocation)
     assert invocation is not None  # noqa: S101 (the group above puts it there)
     screen = invocation.screen
-    connection = SocketConnection(invocation.state_directory() / SOCKET)
+    connection = SocketConnection(invocation.state_directory())
     try:
         connection.request(
             method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import anyio
 
+from nightherd.cli.invocation import Invocation
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
+from nightherd.daemon.record import find_daemon
 from nightherd.engine.attend import attend
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
@@ -149,15 +151,23 @@ async def _launch(errand: Errand) -> Job:
         return await errand.make_job(workshop)
 
 
-def tell_launch(job: Job, screen: Screen) -> None:
+def tell_launch(job: Job, invocation: Invocation) -> None:
     """The one record of a job that is durable and waits."""
-    now = system_clock().now()
+    screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         screen.document("launch", result_document(job, None, now), now)
         return
     screen.show(job.id)
     screen.flush()
-    screen.say("it waits for a worker: nightherd worker")
+    tell_waits(job, invocation)
+
+
+def tell_waits(job: Job, invocation: Invocation) -> None:
+    """What to do about a job that was left to a worker: watch it where one is always there."""
+    if find_daemon(invocation.state_directory()) is None:
+        invocation.screen.say("it waits for a worker: nightherd worker --until-idle")
+    else:
+        invocation.screen.say(f"watch: nightherd jobs tail {job.id} -f")
 
 
 def tell_notices(workshop: Workshop, screen: Screen) -> None:

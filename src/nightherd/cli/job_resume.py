@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +20,7 @@ from nightherd.cli.errand import (
     tell_result,
 )
 from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.limit_option import limit_option, raised_overrides
 from nightherd.cli.options import job_argument, json_option
@@ -32,7 +33,7 @@ from nightherd.errors import JobNotFoundError, RefusedError, UsageError
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import Job
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring import open_reader, rescuer
+from nightherd.wiring import check_runtime, open_reader, rescuer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,11 +74,15 @@ def resume(
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
     agent = find_agent(fleet, found.agent)
 
+    wish = Wish(prompt=text, overrides=raised_overrides(_kept(invocation, found), raised))
+    if detach and at_checkpoint is None:
+        check_runtime(agent.runtime)
+        on = open_gateway(invocation, fleet).resume(found.id, agent, wish)
+        tell_launch(on, invocation)
+        return
+
     async def go_on(workshop: Workshop) -> Job:
         rescue = rescuer(workshop, fleet)
-        texts = workshop.reader.find_texts(found.id)
-        kept = raised_overrides(texts.overrides if texts is not None else {}, raised)
-        wish = Wish(prompt=text, overrides=kept)
         if at_checkpoint is not None:
             return await resume_at(found.id, at_checkpoint, agent, wish, workshop, rescue=rescue)
         return await resume_job(found.id, agent, wish, workshop, rescue=rescue)
@@ -156,7 +161,7 @@ def see_to_it(
         make_job=make_job,
     )
     if detach:
-        tell_launch(launch(errand), screen)
+        tell_launch(launch(errand), invocation)
         return
     finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
     try:
@@ -182,6 +187,16 @@ def _asked(
     if job is None:
         raise JobNotFoundError(f"there is no job {reference}")
     return invocation, job, text
+
+
+def _kept(invocation: Invocation, job: Job) -> Mapping[str, Any]:
+    """What the job has other than its agent."""
+    reader = open_reader(invocation.state_directory())
+    try:
+        texts = reader.find_texts(job.id)
+    finally:
+        reader.close()
+    return texts.overrides if texts is not None else {}
 
 
 def _invocation(ctx: click.Context) -> Invocation:

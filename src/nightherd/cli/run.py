@@ -22,6 +22,7 @@ from nightherd.cli.errand import (
     tell_result,
 )
 from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.limit_option import limit_option, limit_overrides
 from nightherd.cli.options import json_option
@@ -38,7 +39,7 @@ from nightherd.model.overrides import Overrides
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
 from nightherd.views.conversation import find_session_id
-from nightherd.wiring import open_reader, write_output_log
+from nightherd.wiring import check_runtime, open_reader, write_output_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,11 @@ class Where:
     fork: str | None = None
     mode: str | None = None
     channel: str | None = None
+
+    @property
+    def is_somewhere(self) -> bool:
+        """Whether it goes on from a session that is there."""
+        return self.resume is not None or self.fork is not None
 
     def check(self) -> None:
         """One way of saying it."""
@@ -135,7 +141,11 @@ def run(  # noqa: PLR0913 (an option each)
         wait_timeout=wait_timeout,
     )
     if detach:
-        tell_launch(launch(errand), screen)
+        check_runtime(found.runtime)
+        request = _request(found, wish, where, priority)
+        gateway = open_gateway(invocation, fleet)
+        job = launch(errand) if where.is_somewhere else gateway.submit(request)
+        tell_launch(job, invocation)
         return
     finished = perform(errand, screen, is_shown=not (quiet or wait or screen.is_json))
     try:
@@ -164,7 +174,7 @@ def _maker(
     invocation: Invocation, agent: Agent, wish: Wish, where: Where, priority: int
 ) -> MakeJob:
     """How the job is recorded. What makes no sense is found out before there is anything to record it in."""
-    if where.resume is not None or where.fork is not None:
+    if where.is_somewhere:
         session_id = _find_session(invocation, where.resume or where.fork or "")
 
         async def go_on(workshop: Workshop) -> Job:
@@ -173,16 +183,18 @@ def _maker(
             return await go_on_in(session_id, agent, wish, workshop)
 
         return go_on
-    return submitting(
-        SubmitRequest(
-            agent=agent,
-            prompt=wish.prompt,
-            inputs=wish.inputs,
-            overrides=wish.overrides,
-            priority=priority,
-            channel_id=where.channel,
-            session_terms=_terms(agent, where.mode),
-        )
+    return submitting(_request(agent, wish, where, priority))
+
+
+def _request(agent: Agent, wish: Wish, where: Where, priority: int) -> SubmitRequest:
+    return SubmitRequest(
+        agent=agent,
+        prompt=wish.prompt,
+        inputs=wish.inputs,
+        overrides=wish.overrides,
+        priority=priority,
+        channel_id=where.channel,
+        session_terms=_terms(agent, where.mode),
     )
 
 

@@ -5,26 +5,19 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import anyio
 import click
 
 from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
+from nightherd.cli.overriding import Override
 from nightherd.cli.schedule_text import schedule_argument, tell_schedule
-from nightherd.engine.schedule_jobs import schedule_request
-from nightherd.engine.schedule_override import override_schedule
-from nightherd.engine.submit import submit
-from nightherd.model.agent import Agent
 from nightherd.model.due import parse_rule
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job
-from nightherd.model.schedule_change import OverrideSchedule
-from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
-from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
-from nightherd.wiring import check_runtime, open_record, open_workshop, system_clock
+from nightherd.wiring import check_runtime, system_clock
 
 
 @click.command("run", epilog="Example: nightherd schedule run hello/nightly")
@@ -36,14 +29,7 @@ def run(invocation: Invocation, schedule: str) -> None:
     fleet = load_fleet_told(invocation)
     agent, chosen = find_schedule(fleet.agents, schedule)
     check_runtime(agent.runtime)
-    request = schedule_request(agent, chosen)
-
-    async def hand_in() -> Job:
-        state_dir = invocation.state_directory()
-        async with open_workshop(state_dir, fleet, invocation.environ) as workshop:
-            return (await submit(request, workshop)).job
-
-    job = anyio.run(hand_in)
+    job = open_gateway(invocation, fleet).run_schedule(agent, chosen)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         screen.document("job", job_row(job, now), now)
@@ -96,33 +82,9 @@ def _override(invocation: Invocation, reference: str, **said: Any) -> None:
     if "rule" in said:
         said["rule"] = said["rule"].strip()
         parse_rule(said["rule"], schedule.timezone)
-    init_state_directory(invocation.state_directory())
-    anyio.run(_record, invocation, agent, schedule, said)
+    override = Override(by=_who(invocation), **said)
+    open_gateway(invocation, fleet).override(agent, schedule, override)
     tell_schedule(invocation, agent, schedule)
-
-
-async def _record(
-    invocation: Invocation, agent: Agent, schedule: Schedule, said: dict[str, Any]
-) -> None:
-    """Put it on record, and the slot that comes next with it."""
-    async with open_record(invocation.state_directory()) as record:
-        now = record.clock.now()
-        change = OverrideSchedule(
-            agent=agent.name,
-            schedule=schedule.name,
-            at=now,
-            by=_who(invocation),
-            is_declared_enabled=schedule.enabled,
-            **said,
-        )
-        await override_schedule(
-            change,
-            agent,
-            schedule,
-            state=record.state,
-            reader=record.reader,
-            clock=record.clock,
-        )
 
 
 def _who(invocation: Invocation) -> str:

@@ -19,6 +19,7 @@ from nightherd.model.money import MicroUsd, format_usd, parse_usd, to_usd
 from nightherd.model.suspension import Suspension
 
 ONE_MS = timedelta(milliseconds=1)
+MICRO = 1_000_000
 
 
 class LimitName(StrEnum):
@@ -266,6 +267,26 @@ def read_maximum(name: LimitName, value: str) -> int | timedelta:
     if count < 0:
         raise InvalidValueError(f"{value!r} is negative; limits are zero or more")
     return count
+
+
+def kept_limits(given: Mapping[LimitName, str]) -> dict[str, int]:
+    """Limits as people write them, as a job keeps them: whole numbers, a duration in milliseconds."""
+    found: dict[str, int] = {}
+    for name, text in given.items():
+        maximum = read_maximum(name, text.strip())
+        found[name.value] = maximum // ONE_MS if isinstance(maximum, timedelta) else maximum
+    return found
+
+
+def written_limits(kept: Mapping[str, int]) -> dict[LimitName, str]:
+    """The same the other way round."""
+    return {LimitName(name): _written(LimitName(name), maximum) for name, maximum in kept.items()}
+
+
+def _written(name: LimitName, maximum: int) -> str:
+    if name is LimitName.SPEND:
+        return f"{maximum // MICRO}.{maximum % MICRO:06d}"
+    return f"{maximum}ms" if name is LimitName.DURATION else str(maximum)
 
 
 def limits_document(limits: Limits) -> dict[str, Any]:

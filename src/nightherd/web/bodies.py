@@ -6,6 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from nightherd.model.limits import LimitName
+from nightherd.model.session import SessionMode
+
+LIMITS = "What it may use, as in {'spend': '0.50', 'turns': '20', 'duration': '1h'}."
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 InputName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
@@ -18,6 +22,9 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
+LimitTexts = dict[LimitName, Annotated[str, StringConstraints(max_length=40)]]
+
+
 class NewJob(Body):
     """A piece of work for an agent."""
 
@@ -26,9 +33,29 @@ class NewJob(Body):
     inputs: dict[InputName, InputText] = Field({}, description="Values for ${inputs.NAME}.")
     priority: int = Field(0, ge=-1_000, le=1_000, description="More important ones go first.")
     channel: Line | None = Field(None, description="The conversation it belongs to.")
+    session: SessionMode | None = Field(
+        None, strict=False, description="How it shares its session, instead of how the agent says."
+    )
+    model: Line | None = Field(None, description="Another model than the agent's.")
+    max_turns: int | None = Field(None, ge=1, le=1_000_000, description="Turns it may take.")
+    job_timeout: Line | None = Field(None, description="How long it may run, as in 30m.")
+    limits: LimitTexts = Field({}, strict=False, description=LIMITS)
 
 
 class Resumption(Body):
     """How a job goes on."""
 
     prompt: Prompt | None = Field(None, description="What it is told besides.")
+    limits: LimitTexts = Field({}, strict=False, description=LIMITS)
+
+
+class Word(Body):
+    """Somebody's word about a schedule."""
+
+    by: Line | None = Field(None, description="Who says so.")
+
+
+class NewRule(Word):
+    """Another rule for a schedule."""
+
+    rule: Line = Field(description="An interval such as 30m, or a cron expression.")

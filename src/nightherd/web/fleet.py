@@ -15,6 +15,7 @@ from nightherd.errors import NotFoundError, RefusedError
 from nightherd.host.process import boot_id, is_alive
 from nightherd.model.agent import Agent
 from nightherd.model.change import Refused, ResetAgent
+from nightherd.model.due import parse_rule
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
@@ -23,6 +24,7 @@ from nightherd.ports import StateReader
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
 from nightherd.views.jobs import job_row
 from nightherd.views.schedules import list_views, schedule_row, view_of
+from nightherd.web.bodies import NewRule, Word
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
 from nightherd.web.jobs import Key, key_of
 from nightherd.web.site import Site, site_of
@@ -88,32 +90,51 @@ async def run_schedule(
     key = key_of(f"schedule:{agent}/{name}", idempotency_key)
     request = replace(schedule_request(owner, schedule), dedupe_key=key)
     job = (await submit(request, site.workshop)).job
+    site.wake()
     now = site.workshop.clock.now()
     return document("job", job_row(job, now), now, status=201)
 
 
 @router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", SCHEDULE, 404))
-async def enable_schedule(site: OnSite, agent: str, name: str) -> Response:
+async def enable_schedule(
+    site: OnSite, agent: str, name: str, body: Word | None = None
+) -> Response:
     """Let a schedule fire, whatever the fleet file says; one that paused itself begins anew."""
-    return await _switch(site, agent, name, enabled=True)
+    return await _override(site, agent, name, body, enabled=True)
 
 
 @router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", SCHEDULE, 404))
-async def disable_schedule(site: OnSite, agent: str, name: str) -> Response:
+async def disable_schedule(
+    site: OnSite, agent: str, name: str, body: Word | None = None
+) -> Response:
     """Let a schedule rest, whatever the fleet file says. A job of it that runs goes on."""
-    return await _switch(site, agent, name, enabled=False)
+    return await _override(site, agent, name, body, enabled=False)
 
 
-async def _switch(site: Site, agent: str, name: str, *, enabled: bool) -> Response:
+@router.post("/schedules/{agent}/{name}/set", responses=answers("schedule", SCHEDULE, 404))
+async def set_rule(site: OnSite, agent: str, name: str, body: NewRule) -> Response:
+    """Give a schedule another rule than the fleet file says."""
+    rule = body.rule.strip()
+    parse_rule(rule, _find(site, agent, name)[1].timezone)
+    return await _override(site, agent, name, body, rule=rule)
+
+
+@router.post("/schedules/{agent}/{name}/reset", responses=answers("schedule", SCHEDULE, 404))
+async def reset_schedule(site: OnSite, agent: str, name: str, body: Word | None = None) -> Response:
+    """Take away what was set: the schedule is as the fleet file says again."""
+    return await _override(site, agent, name, body, reset=True)
+
+
+async def _override(site: Site, agent: str, name: str, body: Word | None, **said: Any) -> Response:
     owner, schedule = _find(site, agent, name)
     workshop = site.workshop
     change = OverrideSchedule(
         agent=owner.name,
         schedule=schedule.name,
         at=workshop.clock.now(),
-        by=BY,
+        by=(body.by if body is not None else None) or BY,
         is_declared_enabled=schedule.enabled,
-        enabled=enabled,
+        **said,
     )
     await override_schedule(
         change,
@@ -123,6 +144,7 @@ async def _switch(site: Site, agent: str, name: str, *, enabled: bool) -> Respon
         reader=workshop.reader,
         clock=workshop.clock,
     )
+    site.wake()
     now = workshop.clock.now()
     view = await site.ask(lambda reader: view_of(reader, owner, schedule, now))
     return document("schedule", schedule_row(view), now)

@@ -52,6 +52,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
     except Exception:
         site.counters.deliveries[name, "refused"] += 1
         raise
+    site.wake()
     site.counters.deliveries[name, _word(delivered)] += 1
     job = delivered.job
     data = {

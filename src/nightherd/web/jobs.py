@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
@@ -14,8 +16,11 @@ from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.change import CancelJob
+from nightherd.model.duration import parse_duration
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.limits import kept_limits
+from nightherd.model.overrides import Overrides
 from nightherd.views.events import event_document
 from nightherd.views.jobs import find_job_id, job_document, job_row, list_page, show_job
 from nightherd.web.bodies import NewJob, Resumption
@@ -80,11 +85,14 @@ async def submit_job(
         agent=agent,
         prompt=body.prompt,
         inputs=body.inputs,
+        overrides=_overrides(body),
         priority=body.priority,
         channel_id=body.channel,
+        session_terms=None if body.session is None else replace(agent.session, mode=body.session),
         dedupe_key=key_of("api", idempotency_key),
     )
     submitted = await submit(request, site.workshop)
+    site.wake()
     if not submitted.is_new:
         await _check_same(request, submitted, site)
     return _job(submitted.job, site, 201 if submitted.is_new else 200)
@@ -120,15 +128,29 @@ async def retry(site: OnSite, job: str, idempotency_key: Key = None) -> Response
     old = await _get(site, await _find(site, job))
     key = key_of(f"retry:{old.id}", idempotency_key)
     again = await retry_job(old.id, site.agent(old.agent), site.workshop, dedupe_key=key)
+    site.wake()
     return _job(again, site, 201)
 
 
 @router.post("/{job}/resume", responses=answers("job", JOB, 404, 409))
-async def resume(site: OnSite, job: str, body: Resumption | None = None) -> Response:
-    """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session."""
+async def resume(
+    site: OnSite, job: str, body: Resumption | None = None, idempotency_key: Key = None
+) -> Response:
+    """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session.
+
+    `limits` are what it may use from now on. The same `Idempotency-Key` makes one new job.
+    """
     old = await _get(site, await _find(site, job))
-    wish = Wish(prompt=body.prompt if body is not None else None)
-    on = await resume_job(old.id, site.agent(old.agent), wish, site.workshop, rescue=site.rescue)
+    said = body or Resumption(prompt=None, limits={})
+    on = await resume_job(
+        old.id,
+        site.agent(old.agent),
+        Wish(prompt=said.prompt, overrides=await _raised(old.id, said, site)),
+        site.workshop,
+        rescue=site.rescue,
+        dedupe_key=key_of(f"resume:{old.id}", idempotency_key),
+    )
+    site.wake()
     return _job(on, site)
 
 
@@ -198,6 +220,23 @@ async def _get(site: Site, job_id: JobId) -> Job:
     if job is None:
         raise JobNotFoundError(f"there is no job {job_id}")
     return job
+
+
+def _overrides(body: NewJob) -> dict[str, Any]:
+    timeout = None if body.job_timeout is None else parse_duration(body.job_timeout)
+    said = Overrides(model=body.model, max_turns=body.max_turns, job_timeout=timeout)
+    limits = kept_limits(body.limits)
+    return {**said.document(), **({"limits": limits} if limits else {})}
+
+
+async def _raised(job_id: JobId, body: Resumption, site: Site) -> dict[str, Any]:
+    """The limits it was given before, with those it is given now."""
+    if not body.limits:
+        return {}
+    texts = await site.ask(lambda reader: reader.find_texts(job_id))
+    before = texts.overrides.get("limits") if texts is not None else None
+    kept = before if isinstance(before, Mapping) else {}
+    return {"limits": {**kept, **kept_limits(body.limits)}}
 
 
 def _check_runs(agent: Agent, site: Site) -> None:

@@ -13,11 +13,13 @@ from typing import Any
 from fastapi import Request
 
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError
+from nightherd.errors import AgentNotFoundError, RefusedError
+from nightherd.host.process import boot_id
 from nightherd.model.agent import Agent, Fleet
 from nightherd.web.asking import Asking
 from nightherd.web.counters import Counters
 from nightherd.web.tails import Tails
+from nightherd.web.until import UNTIL, is_past
 from nightherd.wiring import open_journals, open_reader, rescuer
 
 
@@ -106,7 +108,10 @@ async def open_site(
 
 
 def site_of(request: Request) -> Site:
-    """The site that the request came to."""
+    """The site that the request came to. `RefusedError` for one that its sender has given up by now."""
     site = request.app.state.site
     assert isinstance(site, Site)  # noqa: S101 (put there when the app was made)
+    until = request.headers.get(UNTIL)
+    if until is not None and is_past(until, boot_id(), site.workshop.clock.monotonic()):
+        raise RefusedError("it was asked too long ago; whoever asked has gone on without it")
     return site

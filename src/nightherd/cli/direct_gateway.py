@@ -1,0 +1,167 @@
+"""The gateway that needs nobody: everything is done on the state directory, here and now."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from nightherd.cli.errand import find_agent
+from nightherd.cli.overriding import Override
+from nightherd.engine.again import retry_job
+from nightherd.engine.record import Record, get_job
+from nightherd.engine.rescue import rescue
+from nightherd.engine.resuming import Wish, resume_job
+from nightherd.engine.schedule_jobs import schedule_request
+from nightherd.engine.schedule_override import override_schedule
+from nightherd.engine.spawning import cancel_below
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import ConfigNotFoundError, NotFoundError, RefusedError
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.change import Applied, CancelJob, Refused, ResetAgent
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.schedule_change import OverrideSchedule
+from nightherd.model.schedule_rule import Schedule
+from nightherd.state.directory import init_state_directory
+from nightherd.wiring import open_reader, open_record, open_workshop, rescue_terms, rescuer
+
+DoneT = TypeVar("DoneT")
+
+
+class DirectGateway:
+    """Opens the memories for each thing that is done. A dedupe key makes one job however often it is used."""
+
+    def __init__(self, state_dir: Path, environ: Mapping[str, str], fleet: Fleet | None) -> None:
+        self.state_dir = state_dir
+        self.environ = environ
+        self._fleet = fleet
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet, which most of this needs."""
+        if self._fleet is None:
+            raise ConfigNotFoundError("there is no fleet file", hint="nightherd init")
+        return self._fleet
+
+    def find_job(self, job_id: JobId) -> Job:
+        """The job as it is now."""
+        reader = open_reader(self.state_dir)
+        try:
+            job = reader.find_job(job_id)
+        finally:
+            reader.close()
+        if job is None:
+            raise NotFoundError(f"there is no job {job_id}")
+        return job
+
+    def submit(self, request: SubmitRequest) -> Job:
+        """A new job that waits for a worker."""
+
+        async def work(workshop: Workshop) -> Job:
+            return (await submit(request, workshop)).job
+
+        return self._in_workshop(work)
+
+    def cancel(self, job_id: JobId) -> Job:
+        """The job, ended or about to be."""
+        return self._on_record(lambda record: _cancel(record, job_id))
+
+    def retry(self, job_id: JobId, dedupe_key: str | None = None) -> Job:
+        """A new job with the same work."""
+        fleet = self.fleet
+
+        async def work(workshop: Workshop) -> Job:
+            job = workshop.reader.find_job(job_id)
+            if job is None:
+                raise NotFoundError(f"there is no job {job_id}")
+            agent = find_agent(fleet, job.agent)
+            return await retry_job(job_id, agent, workshop, dedupe_key=dedupe_key)
+
+        return self._in_workshop(work)
+
+    def resume(self, job_id: JobId, agent: Agent, wish: Wish, dedupe_key: str | None = None) -> Job:
+        """The job that goes on, and waits for a worker."""
+        fleet = self.fleet
+
+        async def work(workshop: Workshop) -> Job:
+            lost = rescuer(workshop, fleet)
+            return await resume_job(
+                job_id, agent, wish, workshop, rescue=lost, dedupe_key=dedupe_key
+            )
+
+        return self._in_workshop(work)
+
+    def run_schedule(self, agent: Agent, schedule: Schedule, dedupe_key: str | None = None) -> Job:
+        """A job of the schedule."""
+        return self.submit(replace(schedule_request(agent, schedule), dedupe_key=dedupe_key))
+
+    def override(self, agent: Agent, schedule: Schedule, said: Override) -> None:
+        """The schedule is so from now on."""
+        init_state_directory(self.state_dir)
+
+        async def work(record: Record) -> None:
+            change = OverrideSchedule(
+                agent=agent.name,
+                schedule=schedule.name,
+                at=record.clock.now(),
+                by=said.by,
+                is_declared_enabled=schedule.enabled,
+                enabled=said.enabled,
+                rule=said.rule,
+                reset=said.reset,
+            )
+            await override_schedule(
+                change,
+                agent,
+                schedule,
+                state=record.state,
+                reader=record.reader,
+                clock=record.clock,
+            )
+
+        self._on_record(work)
+
+    def reset_agent(self, name: str) -> None:
+        """The agent without its error."""
+
+        async def work(record: Record) -> None:
+            (answer,) = await record.state.apply([ResetAgent(agent=name)])
+            if isinstance(answer, Refused):
+                raise RefusedError(answer.message, hint="nightherd agent list")
+
+        self._on_record(work)
+
+    def _in_workshop(self, work: Callable[[Workshop], Awaitable[DoneT]]) -> DoneT:
+        async def opened() -> DoneT:
+            async with open_workshop(self.state_dir, self.fleet, self.environ) as workshop:
+                return await work(workshop)
+
+        return anyio.run(opened)
+
+    def _on_record(self, work: Callable[[Record], Awaitable[DoneT]]) -> DoneT:
+        async def opened() -> DoneT:
+            async with open_record(self.state_dir) as record:
+                return await work(record)
+
+        return anyio.run(opened)
+
+
+async def _cancel(record: Record, job_id: JobId) -> Job:
+    (answer,) = await record.state.apply([CancelJob(job_id=job_id, at=record.clock.now())])
+    match answer:
+        case Applied():
+            # A worker that is gone stops nothing; its job ends here, as cancelled.
+            await rescue(record, rescue_terms(0), is_wanted=lambda job: job.id == job_id)
+            ended = get_job(record, job_id)
+            if ended.is_terminal:
+                await cancel_below(job_id, record)
+            return ended
+        case Refused(message=message):
+            raise RefusedError(message, hint=f"nightherd jobs show {job_id}")
+        case _:
+            raise NotFoundError(f"there is no job {job_id}")

@@ -1,0 +1,31 @@
+"""HTTP over the socket of the running fleet."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from pathlib import Path
+
+from nightherd.errors import NoDaemonError
+from nightherd.web.socket_file import connect
+
+SOCKET = "daemon.sock"
+TIMEOUT_S = 60.0
+
+
+class SocketConnection(http.client.HTTPConnection):
+    """A connection to whoever serves `state_dir`."""
+
+    def __init__(self, state_dir: Path, timeout_s: float = TIMEOUT_S) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = state_dir / SOCKET
+        self._timeout_s = timeout_s
+
+    def connect(self) -> None:
+        """Connect; `NoDaemonError` when nobody listens."""
+        try:
+            self.sock: socket.socket = connect(self._path, self._timeout_s)
+        except OSError as error:
+            raise NoDaemonError(
+                f"nobody serves at {self._path}", hint="nightherd start --detach"
+            ) from error

@@ -1,0 +1,169 @@
+"""The gateway through the running fleet: it is asked, and when it does not do it, it is done without it.
+
+What it refuses is tried directly, so that refusals are the same either way. When nobody knows whether it was
+done, because the answer did not come, doing it directly does it no second time: what makes a job carries a
+key, what is said twice is said once, and the running fleet does nothing any more that was given up here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from nightherd.cli.direct_gateway import DirectGateway
+from nightherd.cli.overriding import Override
+from nightherd.cli.socket_connection import SocketConnection
+from nightherd.engine.resuming import Wish
+from nightherd.engine.submit import SubmitRequest, prompt_of
+from nightherd.errors import NoDaemonError
+from nightherd.host.process import boot_id
+from nightherd.model.agent import Agent
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import written_limits
+from nightherd.model.schedule_rule import Schedule
+from nightherd.model.secret import secrets_of
+from nightherd.web.until import UNTIL, until_text
+from nightherd.wiring import random_text, system_clock
+
+PATIENCE_S = 5.0
+"""How long the running fleet may take; it is busy, or frozen, when it takes longer."""
+GRACE_S = 1.0
+KEY_LENGTH = 24
+DONE, UNCERTAIN = 300, 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What became of a question: what was answered, or whether it may have been done all the same."""
+
+    data: Mapping[str, Any] | None = None
+    is_uncertain: bool = False
+
+
+class SocketGateway:
+    """Asks over the socket of `direct`'s state directory."""
+
+    def __init__(self, direct: DirectGateway, patience_s: float = PATIENCE_S) -> None:
+        self._direct = direct
+        self._patience_s = patience_s
+
+    def submit(self, request: SubmitRequest) -> Job:
+        """A new job that waits for a worker."""
+        key = _key()
+        done = self._ask("/v1/jobs", self._body(request), key)
+        again = replace(request, dedupe_key=f"api:{key}")
+        return self._made(done) or self._direct.submit(again)
+
+    def cancel(self, job_id: JobId) -> Job:
+        """The job, ended or about to be."""
+        done = self._ask(f"/v1/jobs/{job_id}/cancel")
+        if done.is_uncertain:
+            job = self._direct.find_job(job_id)
+            if job.cancel_requested_at is not None or job.status is JobStatus.CANCELLED:
+                return job
+        return self._made(done) or self._direct.cancel(job_id)
+
+    def retry(self, job_id: JobId) -> Job:
+        """A new job with the same work."""
+        key = _key()
+        done = self._ask(f"/v1/jobs/{job_id}/retry", key=key)
+        return self._made(done) or self._direct.retry(job_id, f"retry:{job_id}:{key}")
+
+    def resume(self, job_id: JobId, agent: Agent, wish: Wish) -> Job:
+        """The job that goes on, and waits for a worker."""
+        key, before = _key(), self._direct.find_job(job_id)
+        limits = written_limits(wish.overrides.get("limits", {}))
+        body = {"prompt": self._masked(wish.prompt), "limits": limits}
+        done = self._ask(f"/v1/jobs/{job_id}/resume", body, key)
+        if done.is_uncertain and before.status is JobStatus.SUSPENDED:
+            job = self._direct.find_job(job_id)
+            if job.status is not JobStatus.SUSPENDED:
+                return job
+        key = f"resume:{job_id}:{key}"
+        return self._made(done) or self._direct.resume(job_id, agent, wish, key)
+
+    def run_schedule(self, agent: Agent, schedule: Schedule) -> Job:
+        """A job of the schedule."""
+        key, name = _key(), f"{agent.name}/{schedule.name}"
+        done = self._ask(_path(agent, schedule, "run"), key=key)
+        return self._made(done) or self._direct.run_schedule(
+            agent, schedule, f"schedule:{name}:{key}"
+        )
+
+    def override(self, agent: Agent, schedule: Schedule, said: Override) -> None:
+        """The schedule is so from now on."""
+        body: dict[str, Any] = {"by": said.by}
+        if said.reset:
+            verb = "reset"
+        elif said.rule is not None:
+            verb, body = "set", {**body, "rule": said.rule}
+        else:
+            verb = "enable" if said.enabled else "disable"
+        if self._ask(_path(agent, schedule, verb), body).data is None:
+            self._direct.override(agent, schedule, said)
+
+    def reset_agent(self, name: str) -> None:
+        """The agent without its error."""
+        if self._ask(f"/v1/agents/{quote(name, safe='')}/reset").data is None:
+            self._direct.reset_agent(name)
+
+    def _made(self, done: Asked) -> Job | None:
+        """The job that was answered with, as it is on record."""
+        return None if done.data is None else self._direct.find_job(JobId(done.data["id"]))
+
+    def _body(self, request: SubmitRequest) -> dict[str, Any]:
+        """The request in the API's words; secrets that only this process knows are not in it."""
+        kept, terms = dict(request.overrides), request.session_terms
+        limits = written_limits(kept.pop("limits", {}))
+        return {
+            "agent": request.agent.name,
+            "prompt": self._masked(prompt_of(request)),
+            "inputs": self._masked(dict(request.inputs)),
+            "priority": request.priority,
+            "channel": request.channel_id,
+            "session": None if terms is None else terms.mode.value,
+            "limits": limits,
+            **kept,
+        }
+
+    def _masked(self, value: Any) -> Any:
+        fleet, environ = self._direct.fleet, self._direct.environ
+        return secrets_of(fleet, {**fleet.environment, **environ}).mask(value)
+
+    def _ask(
+        self, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> Asked:
+        until = system_clock().monotonic() + self._patience_s
+        headers = {UNTIL: until_text(boot_id(), until)}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        if key is not None:
+            headers["idempotency-key"] = key
+        data = None if body is None else json.dumps(body).encode()
+        connection = SocketConnection(self._direct.state_dir, self._patience_s + GRACE_S)
+        try:
+            connection.request("POST", path, data, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            if answer.status < DONE:
+                return Asked(data=json.loads(text)["data"])
+            return Asked(is_uncertain=answer.status >= UNCERTAIN)
+        except NoDaemonError:
+            return Asked()
+        except (OSError, http.client.HTTPException, ValueError, KeyError):
+            return Asked(is_uncertain=True)
+        finally:
+            connection.close()
+
+
+def _key() -> str:
+    return random_text()(KEY_LENGTH)
+
+
+def _path(agent: Agent, schedule: Schedule, verb: str) -> str:
+    return f"/v1/schedules/{quote(agent.name, safe='')}/{quote(schedule.name, safe='')}/{verb}"
