@@ -22,7 +22,9 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-LimitTexts = dict[LimitName, Annotated[str, StringConstraints(max_length=40)]]
+LimitTexts = dict[
+    Annotated[LimitName, Field(strict=False)], Annotated[str, StringConstraints(max_length=40)]
+]
 
 
 class NewJob(Body):
@@ -39,14 +41,14 @@ class NewJob(Body):
     model: Line | None = Field(None, description="Another model than the agent's.")
     max_turns: int | None = Field(None, ge=1, le=1_000_000, description="Turns it may take.")
     job_timeout: Line | None = Field(None, description="How long it may run, as in 30m.")
-    limits: LimitTexts = Field({}, strict=False, description=LIMITS)
+    limits: LimitTexts = Field({}, description=LIMITS)
 
 
 class Resumption(Body):
     """How a job goes on."""
 
     prompt: Prompt | None = Field(None, description="What it is told besides.")
-    limits: LimitTexts = Field({}, strict=False, description=LIMITS)
+    limits: LimitTexts = Field({}, description=LIMITS)
 
 
 class Word(Body):

@@ -1,0 +1,245 @@
+"""Commands through the running fleet and without it: the same answers, and nothing lost or doubled in between."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from daemon.pasture import QUIET, TARGET, Pasture, wait_for
+from daemon.test_daemon_process import began
+from daemon.test_reloading import ask
+from nightherd.cli.direct_gateway import DirectGateway
+from nightherd.cli.overriding import Override
+from nightherd.cli.socket_gateway import SocketGateway
+from nightherd.config.load import load_fleet
+from nightherd.daemon.record import SOCKET
+from nightherd.engine.submit import SubmitRequest
+from nightherd.model.agent import Fleet
+from nightherd.model.ids import JobId
+from nightherd.model.job import JobStatus
+from nightherd.model.schedule import ScheduleStatus
+from nightherd.web.socket_file import listen
+from nightherd.wiring import open_reader
+from surfaces.drivers import Cli, submit_pending
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+MakePasture = Callable[..., Pasture]
+
+COMMANDS = (
+    "run calm -d -p first",
+    "run calm -d -p a-hidden-value --input topic=a-hidden-value",
+    "run calm -d -p x --limit spend=0.5 --limit duration=90s --model m --max-turns 3 --job-timeout 5m",
+    "run calm -d -p x --session persistent --priority 4",
+    "run calm -d -p x --limit spend=never",
+    "run nobody -d -p x",
+    "jobs cancel JOB0",
+    "jobs cancel JOB0",
+    "jobs cancel job-1999-01-01-aaaaaa",
+    "jobs retry JOB0",
+    "jobs retry JOB1",
+    "jobs resume JOB0 -d -p again --raise turns=9",
+    "jobs resume JOB1 -d",
+    "jobs show JOB1",
+    "jobs show JOB2",
+    "jobs show JOB3",
+    "schedule run calm/yearly",
+    "schedule run calm/never",
+    "schedule disable calm/yearly",
+    "schedule set calm/yearly 30m",
+    "schedule set calm/yearly nonsense",
+    "schedule enable calm/yearly",
+    "schedule reset calm/yearly",
+    "agent reset calm",
+    "agent reset nobody",
+    "jobs list --limit 50",
+)
+PLACES = (
+    (re.compile(r"job-\d{4}-\d\d-\d\d-\w{6}"), "JOB"),
+    (re.compile(r"sess-\w{8}"), "SESSION"),
+    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "INSTANT"),
+    (re.compile(r"worker-\w+"), "WORKER"),
+    (re.compile(r'"(duration_seconds|pid)":[\d.]+'), "NUMBER"),
+)
+
+
+def played(cli: Cli, folder: Path, patch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """Every command in that folder: what it ended with and said, but for ids and times."""
+    patch.chdir(folder)
+    made: list[str] = []
+    found = []
+    for command in COMMANDS:
+        line = re.sub(r"JOB(\d)", lambda place: made[int(place[1])], command)
+        result = cli(*line.split(), "--json")
+        if line.startswith("run") and result.code == 0:
+            made.append(result.data["job_id"])
+        out = result.out.replace(str(folder), "FOLDER")
+        for pattern, word in PLACES:
+            out = pattern.sub(word, out)
+        found.append((command, result.code, out))
+    return found
+
+
+def test_every_command_says_the_same_with_the_running_fleet_and_without(
+    make_pasture: MakePasture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "a-hidden-value")
+    pasture = make_pasture(QUIET)
+    (tmp_path / "alone").mkdir()
+    alone = Pasture(tmp_path / "alone", pasture.server, QUIET)
+    for one in (pasture, alone):
+        submit_pending(one.folder, "calm")
+    orders = [pasture.order(), alone.order(is_worker=True)]
+    daemon, worker = pasture.server.begin(TARGET, *orders)
+    pasture.wait_until_ready(daemon)
+    wait_for(lambda: began(pasture) and began(alone), "a job that keeps both agents busy")
+
+    cli = Cli(monkeypatch, capsys)
+    with_it = played(cli, pasture.folder, monkeypatch)
+    counted = requests(pasture)
+    without = played(cli, alone.folder, monkeypatch)
+
+    assert with_it == without
+    assert "a-hidden-value" not in "".join(out for _, _, out in with_it)
+    assert counted == {("POST", "200"): 7, ("POST", "201"): 6, ("POST", "409"): 3}
+    for one, trial in ((pasture, daemon), (alone, worker)):
+        (one.folder / "go").touch()
+        trial.send(signal.SIGKILL)
+
+
+def requests(pasture: Pasture) -> dict[tuple[str, str], int]:
+    """How often the API answered, by method and status."""
+    pattern = re.compile(r'requests_total\{method="(\w+)",status="(\d+)"\} (\d+)')
+    found = pattern.finditer(raw(pasture, "/metrics"))
+    return {(one[1], one[2]): int(one[3]) for one in found}
+
+
+def raw(pasture: Pasture, path: str) -> str:
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.settimeout(60)
+        channel.connect(str(pasture.state / SOCKET))
+        channel.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        return b"".join(iter(lambda: channel.recv(65536), b"")).decode()
+
+
+def gateways(pasture: Pasture, patience_s: float) -> tuple[SocketGateway, DirectGateway, Fleet]:
+    fleet = load_fleet(pasture.file, environ={}, cwd=pasture.folder).fleet
+    direct = DirectGateway(pasture.state, {}, fleet)
+    return SocketGateway(direct, patience_s), direct, fleet
+
+
+def test_a_frozen_fleet_does_nothing_late_that_was_done_without_it(
+    make_pasture: MakePasture,
+) -> None:
+    pasture = make_pasture(QUIET.replace("lease: 5s", "lease: 60s"))
+    trial = pasture.daemon()
+    gateway, direct, fleet = gateways(pasture, patience_s=0.1)
+    calm = fleet.agents["calm"]
+    yearly = calm.schedules["yearly"]
+    (pasture.folder / "go").touch()
+
+    pasture.freeze(trial)
+    job = gateway.submit(SubmitRequest(agent=calm, prompt="once"))
+    gateway.override(calm, yearly, Override(by="me", enabled=False))
+    direct.override(calm, yearly, Override(by="me", enabled=True))
+    trial.send(signal.SIGCONT)
+    pasture.wait_until_said(trial, f"ended {job.id} completed")
+    answer = ask(pasture, "GET", "/v1/status")
+    trial.send(signal.SIGTERM)
+    trial.wait()
+
+    assert answer["data"]["daemon"]["pid"] == trial.pid
+    assert [one.id for one in pasture.jobs()] == [job.id]
+    reader = open_reader(pasture.state)
+    (state,) = reader.list_schedules("calm")
+    reader.close()
+    assert state.status is ScheduleStatus.IDLE, "what was said last counts"
+
+
+@contextmanager
+def hanging_up(pasture: Pasture, act: Callable[[str, str], object]) -> Iterator[None]:
+    """Somebody who takes each request, does what it asks, and is gone before saying so."""
+    pasture.state.mkdir(mode=0o700, exist_ok=True)
+    server = listen(pasture.state / SOCKET)
+    server.setblocking(True)
+
+    def serve() -> None:
+        while True:
+            try:
+                channel, _ = server.accept()
+            except OSError:
+                return
+            with channel:
+                head = channel.recv(65536).decode()
+                key = re.search(r"idempotency-key: (\w+)", head)
+                act(head.split()[1], key[1] if key is not None else "")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join()
+        (pasture.state / SOCKET).unlink()
+
+
+def test_what_was_done_by_one_who_died_before_saying_so_is_not_done_again(
+    make_pasture: MakePasture,
+) -> None:
+    pasture = make_pasture(QUIET)
+    gateway, direct, fleet = gateways(pasture, patience_s=30)
+    calm = fleet.agents["calm"]
+
+    def act(path: str, key: str) -> None:
+        match path.split("/")[2:]:
+            case ["jobs"]:
+                direct.submit(SubmitRequest(agent=calm, prompt="x", dedupe_key=f"api:{key}"))
+            case ["jobs", job_id, "cancel"]:
+                direct.cancel(JobId(job_id))
+            case ["jobs", job_id, "retry"]:
+                direct.retry(JobId(job_id), f"retry:{job_id}:{key}")
+            case ["schedules", _, name, "run"]:
+                direct.run_schedule(calm, calm.schedules[name], f"schedule:calm/{name}:{key}")
+            case other:
+                raise AssertionError(other)
+
+    with hanging_up(pasture, act):
+        job = gateway.submit(SubmitRequest(agent=calm, prompt="x"))
+        cancelled = gateway.cancel(job.id)
+        again = gateway.retry(job.id)
+        run = gateway.run_schedule(calm, calm.schedules["yearly"])
+
+    assert (cancelled.id, cancelled.status) == (job.id, JobStatus.CANCELLED)
+    assert {one.id for one in pasture.jobs()} == {job.id, again.id, run.id}
+
+
+def test_daemons_killed_while_work_is_handed_in_neither_lose_nor_double_it(
+    make_pasture: MakePasture,
+) -> None:
+    pasture = make_pasture(QUIET)
+    gateway, _, fleet = gateways(pasture, patience_s=30)
+    request = SubmitRequest(agent=fleet.agents["calm"], prompt="x")
+    made: list[str] = []
+
+    for round_ in range(2):
+        trial = pasture.daemon()
+        killing = threading.Timer(0.05 * round_, trial.send, [signal.SIGKILL])
+        killing.start()
+        made += [gateway.submit(request).id for _ in range(6)]
+        killing.join()
+        trial.wait()
+
+    assert len(set(made)) == 12
+    assert {job.id for job in pasture.jobs()} == set(made)
