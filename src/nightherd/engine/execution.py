@@ -12,7 +12,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from nightherd.engine.beginning import begin, request_for
+from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
 from nightherd.engine.operator_log import log_end, log_start, logged
@@ -49,8 +49,10 @@ from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
 from nightherd.model.replace import replace
 from nightherd.model.scheduled import for_schedule
+from nightherd.model.session import Session
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import End, Suspended
+from nightherd.ports import RuntimeRequest
 
 
 async def execute(
@@ -78,7 +80,13 @@ async def execute(
     (answer,) = await workshop.state.apply([start])
     job = job_of(answer)
     return await carry_on(
-        job, agent, workshop, on_event=on_event, stopper=stopper, injected=injected
+        job,
+        agent,
+        workshop,
+        on_event=on_event,
+        stopper=stopper,
+        injected=injected,
+        session=session_in(answer),
     )
 
 
@@ -90,13 +98,19 @@ async def carry_on(
     on_event: OnEvent,
     stopper: Stopper | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
+    session: Session | None = None,
 ) -> Job:
-    """Run a job that this worker has taken, and settle or suspend it; the job as it is then."""
+    """Run a job that this worker has taken, and settle or suspend it; the job as it is then.
+
+    `session` is its session as it was when the job was taken (`session_in`); it is looked up when not given.
+    """
     log_start(job, workshop)
     texts = workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
     agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
+    if session is None and job.session_id is not None:
+        session = workshop.reader.find_session(job.session_id)
     recorder = Recorder(
         workshop.secrets,
         logged(job, workshop, on_event),
@@ -106,6 +120,7 @@ async def carry_on(
         job=job,
         agent=agent,
         texts=texts,
+        session=session,
         workshop=workshop,
         recorder=recorder,
         watch=make_watch(job, agent, texts, recorder, workshop),
@@ -122,6 +137,8 @@ class _Execution:
     job: Job
     agent: Agent
     texts: JobTexts
+    session: Session | None
+    """As it was when the job was taken."""
     workshop: Workshop
     recorder: Recorder
     watch: Watch
@@ -129,6 +146,8 @@ class _Execution:
     injected: Sequence[InjectedMcpServerDef]
     before: Tally = field(default_factory=Tally)
     """What earlier executions left on record."""
+    was_asked: bool = False
+    """Whether the runtime has been asked to run: from then on, its rows may have changed."""
     closing: Sequence[Change] = ()
     """What belongs into the transaction that settles."""
 
@@ -163,7 +182,7 @@ class _Execution:
         """How the runtime ended, or why it waits; None when the job is given back."""
         job, workshop, recorder = self.job, self.workshop, self.recorder
         repeats = self.agent.runtime in ASKING
-        begun = begin(recorder, job, self.texts, workshop, repeats=repeats)
+        begun = begin(recorder, job, self.texts, self.session, workshop, repeats=repeats)
         self.before = begun.before
         running = Running(
             job=job,
@@ -171,10 +190,7 @@ class _Execution:
             workshop=workshop,
             stopper=self.stopper,
             watch=self.watch,
-            make_request=lambda: replace(
-                request_for(job, self.agent, self.texts, begun, recorder, workshop),
-                injected_servers=self.injected,
-            ),
+            make_request=partial(self._request, begun),
             note_session=partial(_note_runtime_session, job, workshop),
         )
         told = await go_on_ending(job, self.agent, recorder, workshop)
@@ -182,6 +198,16 @@ class _Execution:
         if self.stopper.is_abandoned:
             raise FencedError(f"{job.id} is no longer this worker's")
         return None if self.stopper.is_handed_over and stop is SILENT_END else stop
+
+    def _request(self, begun: Begun) -> RuntimeRequest:
+        """What the runtime is to do, as the record stands now."""
+        job, workshop = self.job, self.workshop
+        counted = Counted(turns=job.turns, session=self.session)
+        if self.was_asked:
+            counted = counted_now(job, workshop)
+        self.was_asked = True
+        request = request_for(job, self.agent, self.texts, begun, counted, self.recorder, workshop)
+        return replace(request, injected_servers=self.injected)
 
     async def _end(self, stop: Stop) -> Stop:
         """Hooks, then the last word: how it stands in the end."""
@@ -304,6 +330,12 @@ async def _settle(
         )
     *_, answer = await workshop.state.apply([*closing, change])
     return job_of(answer)
+
+
+def session_in(answer: Answer) -> Session | None:
+    """The session of a job that was just taken, as it is now."""
+    rows = answer.rows if isinstance(answer, Applied) else ()
+    return next((row for row in rows if isinstance(row, Session)), None)
 
 
 def job_of(answer: Answer) -> Job:

@@ -115,12 +115,12 @@ def payload_of(event: SystemEvent) -> Payload:
 def is_message(event: Event) -> bool:
     """Whether the event is part of the conversation: what the model is sent again on the next request."""
     match event:
+        case SystemEvent(subtype=subtype):
+            return subtype is SystemSubtype.USER_INPUT
         case AssistantEvent(partial=partial):
             return not partial
         case ToolUseEvent() | ToolResultEvent():
             return True
-        case SystemEvent(subtype=subtype):
-            return subtype is SystemSubtype.USER_INPUT
         case ErrorEvent():
             return False
 

@@ -116,6 +116,8 @@ class Tally:
         if is_by_hand(event) and not isinstance(event, ErrorEvent):
             return self._add_by_hand(event)
         match event:
+            case SystemEvent():
+                return self._add_system(event)
             case AssistantEvent(partial=True):
                 return self
             case AssistantEvent(content=content, usage=usage):
@@ -136,8 +138,6 @@ class Tally:
                 used = _usage_in(extra)
                 spent = self.usage_before + used if used is not None else self.usage
                 return replace(self, outcome=ended, usage=spent)
-            case SystemEvent():
-                return self._add_system(event)
 
     def _add_system(self, event: SystemEvent) -> Tally:
         match payload_of(event):

@@ -127,9 +127,13 @@ class _Question:
         self._rules = permissions
         self._tool = tool
         self._input = input
-        self._command: ShellCommand | None = None
-        if tool == BASH:
-            self._command = read_command(str(input.get("command", "")))
+
+    @cached_property
+    def _command(self) -> ShellCommand | None:
+        """What Bash is to run; read only when somebody asks."""
+        if self._tool != BASH:
+            return None
+        return read_command(str(self._input.get("command", "")))
 
     @cached_property
     def _path(self) -> str | None:
