@@ -51,7 +51,13 @@ class Begun:
 
 
 def begin(
-    recorder: Recorder, job: Job, texts: JobTexts, workshop: Workshop, *, repeats: bool = False
+    recorder: Recorder,
+    job: Job,
+    texts: JobTexts,
+    session: Session | None,
+    workshop: Workshop,
+    *,
+    repeats: bool = False,
 ) -> Begun:
     """Record the lines before the runtime's own: the job itself once, this execution, what somebody said by
     hand in the session meanwhile, the prompt once.
@@ -79,7 +85,7 @@ def begin(
         _tell_return(recorder, job, was_suspended=past.was_suspended, besides=frozenset(left))
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
-    for event in _said_meanwhile(job, workshop):
+    for event in _said_meanwhile(job, session, workshop):
         recorder.record(event)
     if not past.is_asked:
         _ask(recorder, texts.prompt)
@@ -122,9 +128,8 @@ class _Past:
                 pass
 
 
-def _said_meanwhile(job: Job, workshop: Workshop) -> Sequence[Event]:
+def _said_meanwhile(job: Job, session: Session | None, workshop: Workshop) -> Sequence[Event]:
     """What the runtime will remember and nobody here has heard: somebody went on by hand."""
-    session = workshop.reader.find_session(job.session_id) if job.session_id is not None else None
     if session is None:
         return ()
     if job.runtime_session_id is not None:
@@ -167,14 +172,34 @@ def _tell_return(
     close_open_calls(recorder, besides=besides)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What the rows of a job and its session say of how far they are."""
+
+    turns: int
+    """Turns of the job that its session counts already."""
+    session: Session | None
+
+
+def counted_now(job: Job, workshop: Workshop) -> Counted:
+    """What they say of a job that this worker has taken, as they are now."""
+    reader = workshop.reader
+    session = reader.find_session(job.session_id) if job.session_id is not None else None
+    return Counted(turns=(reader.find_job(job.id) or job).turns, session=session)
+
+
 def request_for(
-    job: Job, agent: Agent, texts: JobTexts, begun: Begun, recorder: Recorder, workshop: Workshop
+    job: Job,
+    agent: Agent,
+    texts: JobTexts,
+    begun: Begun,
+    counted: Counted,
+    recorder: Recorder,
+    workshop: Workshop,
 ) -> RuntimeRequest:
     """What the runtime is to do, as the record stands now."""
-    session = workshop.reader.find_session(job.session_id) if job.session_id is not None else None
-    record = recorder.tally
+    session, record = counted.session, recorder.tally
     settled = session.turn_count if session is not None else 0
-    counted = workshop.reader.find_job(job.id) or job
     known = record.runtime_session_id or job.runtime_session_id
     is_begun = known is not None or session is None
     return RuntimeRequest(
