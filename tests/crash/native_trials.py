@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from genai_prices.data_snapshot import get_snapshot
+
 from crash import whole_trials
 from nightherd.engine import watch
 from nightherd.model.agent import Agent
@@ -14,7 +16,9 @@ from nightherd.testing.fork_process import Say
 LOADED = (runtime, watch, Agent)
 """What commands import on first use, so that no trial has to."""
 
-load([])  # pydantic builds its validators on first use, which takes longer than a trial
+# What is built on first use takes longer than a trial.
+load([])
+get_snapshot()
 
 COMMAND = f"{__name__}:command"
 GO_ON = f"{__name__}:go_on"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -36,6 +37,11 @@ def wait_for_ever(order: Any, say: Say) -> None:
     """Never end by itself."""
     say("waiting")
     threading.Event().wait()
+
+
+def look_for(order: Any, say: Say) -> None:
+    """Say whether the module is there without an import."""
+    say(str(order in sys.modules))
 
 
 def fail(order: Any, say: Say) -> None:

@@ -100,15 +100,25 @@ def test_closing_leaves_no_trial_behind(left: str) -> None:
     assert not is_there(waiting.pid)
 
 
-def test_trial_that_takes_too_long_is_killed_and_the_server_goes_on() -> None:
-    with ForkServer(patience_s=2.0) as server:
-        (trial,) = server.begin(f"{HERE}:wait_for_ever", None)
+def test_trial_that_takes_too_long_is_killed_and_the_server_goes_on(server: ForkServer) -> None:
+    (trial,) = server.begin(f"{HERE}:wait_for_ever", None)
 
-        with pytest.raises(TimeoutError, match="within 2 s"):
-            trial.wait()
+    with pytest.raises(TimeoutError, match=r"within 0\.1 s"):
+        trial.wait(patience_s=0.1)
 
-        assert not is_there(trial.pid)
-        assert server.run(f"{HERE}:speak", ["still here"]).said == ["still here"]
+    assert not is_there(trial.pid)
+    assert server.run(f"{HERE}:speak", ["still here"]).said == ["still here"]
+
+
+def test_what_a_server_has_loaded_no_trial_has_to_import(server: ForkServer) -> None:
+    module = "colorsys"
+    before = server.run(f"{HERE}:look_for", module).said
+    server.load(module)
+
+    assert before == ["False"]
+    assert server.run(f"{HERE}:look_for", module).said == ["True"]
+    with pytest.raises(RuntimeError, match="ModuleNotFoundError"):
+        server.load("no_such_module")
 
 
 def test_trial_that_does_not_exist_is_an_error_for_its_test_alone(server: ForkServer) -> None:

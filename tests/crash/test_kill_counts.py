@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from crash import test_mirror_kills, test_native_kills, test_whole_path
+from crash import test_limit_kills, test_mirror_kills, test_native_kills, test_whole_path
 from journal import test_journal_crashes
+from soak import often
 from state import test_state_kills
 
-PROMISED = 400
+PROMISED = often(800, soak=10_000)
 
 KILLS = {
     "journal, at every named point, lines of several lengths": (
@@ -21,7 +22,8 @@ KILLS = {
     "mirror, before and after every system call": test_mirror_kills.KILLS,
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
-    "native jobs, spread over all points": test_native_kills.BATCHES * test_native_kills.TRIALS,
+    "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,
+    "limited jobs, at named points": len(test_limit_kills.AGENTS) * test_limit_kills.KILLS,
 }
 """Each suite asserts of every trial that it was killed; these are the numbers of trials."""
 

@@ -1,121 +1,71 @@
 """A native job killed at any point of any write: no call is made twice, no turn is lost, and money adds up.
 
-Each trial kills a run, kills the worker that goes on with it, and lets the next one finish. Unlike a script that
-is played by itself, a native agent is told of a call that was cut off: it is never made again.
+A first run counts the places that it passes, and that whoever goes on after a kill passes. Then there is one
+trial for each: the run is killed there, who goes on is killed four times, and the next one finishes. Unlike a
+script that is played by itself, a native agent is told of a call that was cut off: it is never made again.
 """
 
 from __future__ import annotations
 
-import signal
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 
-from crash.native_trials import COMMAND, GO_ON
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.job import Job, JobQuery, JobStatus
+from crash.ground import (
+    Ground,
+    Place,
+    check_calls,
+    check_doctor_leaves_nothing,
+    check_rows_are_as_journals_say,
+    is_killed,
+    places,
+    whole_answers,
+)
+from nightherd.model.event import AssistantEvent, Event
+from nightherd.model.job import Job, JobStatus
 from nightherd.model.secret import find_secrets
 from nightherd.runtimes.native.conversation import recall
-from nightherd.testing.fork_server import Ended, ForkServer
-from nightherd.wiring import open_journals, open_reader
+from soak import often
 
 SEED = 20_261_115
-BATCHES = 4
-TRIALS = 12
-"""Kills of a first run in each batch; most trials kill a second time."""
-SECOND = 30
-"""How far the worker that goes on gets before it is killed too, at most."""
+SHARES = 8
+BATCHES = often(SHARES, soak=20 * SHARES)
+"""Each kills a run at every eighth place; together, at every one, and in a long run again by another seed."""
+LATER = 4
+"""How many that go on are killed after each run."""
+KILLS = 40
+"""At least, per batch: those that go on have fewer places the later the run before was killed."""
+TURN_COST = 1_000
 
 FLEET = """\
+mirror: false
+limits: {per_day: 1000}
 agents:
   - name: herder
     runtime: native
-    allowed_tools: [Bash]
+    allowed_tools: [Edit]
     script:
       - say: mark one
-      - tool: Bash
-        input: {command: "echo ${inputs.tag}-one >> counter"}
+      - tool: Edit
+        input: {file_path: "counter-${inputs.tag}", old_string: ".", new_string: "one ."}
       - usage: {input_tokens: 10, output_tokens: 2, cost_usd: 0.001}
       - say: mark two
-      - tool: Bash
-        input: {command: "echo ${inputs.tag}-two >> counter"}
+      - tool: Edit
+        input: {file_path: "counter-${inputs.tag}", old_string: ".", new_string: "two ."}
       - usage: {input_tokens: 10, output_tokens: 2, cost_usd: 0.001}
       - say: mark three
       - usage: {input_tokens: 10, output_tokens: 2, cost_usd: 0.001}
 """
-TURN_COST = 1_000
+
+MakeGround = Callable[[str], Ground]
 
 
-@dataclass(frozen=True)
-class Pasture:
-    """A fleet, its state directory, and processes to run commands in."""
-
-    folder: Path
-    server: ForkServer
-
-    def run(self, tag: str, **order: Any) -> Ended:
-        arguments = ["run", "herder", "-p", "go", "--input", f"tag={tag}"]
-        shown = str(self.folder / "shown")
-        return self.server.run(
-            COMMAND, {"folder": str(self.folder), "shown": shown, "arguments": arguments, **order}
-        )
-
-    def go_on(self, **order: Any) -> Ended:
-        return self.server.run(GO_ON, {"folder": str(self.folder), **order})
-
-    def job(self, tag: str) -> Job | None:
-        reader = open_reader(self.folder / ".nightherd")
-        try:
-            for job in reader.list_jobs(JobQuery(limit=1_000)):
-                texts = reader.find_texts(job.id)
-                if texts is not None and texts.inputs["tag"] == tag:
-                    return job
-        finally:
-            reader.close()
-        return None
-
-    def journal(self, job: Job) -> list[Event]:
-        return list(open_journals(self.folder / ".nightherd").read(job.id))
-
-    def counted(self) -> Counter[str]:
-        counter = self.folder / "counter"
-        return Counter(counter.read_text().split()) if counter.exists() else Counter()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
-        yield server
-
-
-@pytest.fixture
-def pasture(tmp_path: Path, server: ForkServer) -> Pasture:
-    folder = tmp_path / "pasture"
-    folder.mkdir()
-    (folder / "nightherd.yaml").write_text(FLEET)
-    return Pasture(folder, server)
-
-
-def ended_answers(events: list[Event]) -> list[int]:
-    """The turns of the answers that are whole on record."""
-    return [
-        event.turn or 0
-        for event in events
-        if isinstance(event, AssistantEvent | ToolUseEvent) and event.end
-    ]
-
-
-def check_record(job: Job, events: list[Event]) -> None:
+def check_record(ground: Ground, tag: str, job: Job, events: list[Event]) -> None:
     """The record of a job that has come to its end, however often it was killed on the way."""
-    assert ended_answers(events) == [1, 2, 3], "every turn once, in order"
-    calls = [event.tool_use_id for event in events if isinstance(event, ToolUseEvent) and event.end]
-    results = [event.tool_use_id for event in events if isinstance(event, ToolResultEvent)]
-    assert set(results) == set(calls)
+    assert job.status is JobStatus.COMPLETED, job
+    assert whole_answers(events) == [1, 2, 3], "every turn once, in order"
+    check_calls(ground, tag, events)
     first_lines = [
         event for event in events if isinstance(event, AssistantEvent) and event.index == 0
     ]
@@ -126,42 +76,45 @@ def check_record(job: Job, events: list[Event]) -> None:
     assert [message.kind for message in conversation] == ["request", "response"] * 3
 
 
-def check_trial(pasture: Pasture, tag: str, where: tuple[int, int]) -> int:
+def kill_and_finish(ground: Ground, first: Place, later: list[Place]) -> int:
     """Kill a run, then who goes on with it, then let it finish; how many processes were killed."""
-    first, second = where
-    killed = [pasture.run(tag, nth=first), pasture.go_on(nth=second)]
-    assert all(one.status in (0, -signal.SIGKILL) for one in killed), killed
-    finished = pasture.go_on()
+    ended = [ground.run("herder", "b", first), *(ground.go_on(place) for place in later)]
+    assert all(one.status == 0 or is_killed(one) for one in ended), ended
+    finished = ground.go_on()
     assert finished.status == 0, finished.error
-    job = pasture.job(tag)
-    if job is not None:
-        assert job.status is JobStatus.COMPLETED, job
-        check_record(job, pasture.journal(job))
-    assert all(count == 1 for count in pasture.counted().values()), "no call is made twice"
-    return sum(one.status == -signal.SIGKILL for one in killed)
+    for tag, job in ground.jobs().items():
+        check_record(ground, tag, job, ground.journal(job))
+    check_rows_are_as_journals_say(ground)
+    return sum(map(is_killed, ended))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_killed_at_any_point_a_native_job_loses_and_doubles_nothing(
-    pasture: Pasture, batch: int
+    make_ground: MakeGround, batch: int
 ) -> None:
-    assert pasture.run("first").status == 0
-    whole = pasture.run("second")
-    assert (whole.status, whole.error) == (0, ""), whole
-    count = len(whole.said)
-    random = Random(SEED + batch)
+    ground = make_ground(FLEET)
+    for tag in ("a", "b"):
+        ground.lay_counter(tag)
+    assert ground.run("herder", "a").status == 0, ground.shown()
+    with ground.copied() as trial:
+        ways = places(trial.run("herder", "b").said)
+    with ground.copied() as trial:
+        assert is_killed(trial.run("herder", "b", Place("journal.after_write", 4)))
+        goings_on = places(trial.go_on().said)
 
-    # Spread over the whole run: each batch takes other points, and together they leave no stretch out.
-    step = count / (TRIALS * BATCHES)
-    places = [int(1 + step * (number * BATCHES + batch)) for number in range(TRIALS)]
+    random, share = Random(SEED + batch), batch % SHARES
     kills = 0
-    for number, place in enumerate(places):
-        where = (place, random.randint(1, SECOND))
-        print(f"seed {SEED + batch}, trial {number}, killed at points {where} of {count}")
-        kills += check_trial(pasture, f"t{number}", where)
+    for number, first in list(enumerate(ways))[share::SHARES]:
+        # The second kill is in all places too; the others are early, where something is left to be done.
+        early = goings_on[: len(goings_on) // 3]
+        later = [goings_on[number % len(goings_on)], *random.choices(early, k=LATER - 1)]
+        print(f"seed {SEED + batch}, trial {number} of {len(ways)}: {first}, then {later}")
+        with ground.copied() as trial:
+            kills += kill_and_finish(trial, first, later)
+            if number % 2 == 0:
+                check_doctor_leaves_nothing(trial)
 
-    # A slow run passes a point or two more than a fast one: the last place may lie behind its end.
     print(f"seed {SEED + batch}: {kills} kills")
-    assert kills >= TRIALS
+    assert kills >= KILLS

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ from typing import Any
 import anyio
 import pytest
 
+from crash.ground import check_doctor_leaves_nothing
 from crash.power_images import Image, Luck, images
 from crash.power_recording import Frame
-from crash.test_whole_path import FLEET, LONG_PROMPT, Pasture, check_doctor_leaves_nothing
+from crash.test_whole_path import FLEET, LONG_PROMPT, Pasture
 from crash.whole_trials import RECORDED
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied
@@ -44,12 +44,6 @@ SHARE = 4
 PARTS = 3
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
-        yield server
-
-
 def record(durability: str, folder: Path, server: ForkServer) -> list[Frame]:
     """A run with that durability, frame by frame."""
     folder.mkdir()
@@ -70,21 +64,21 @@ def check_image(image: Image, durability: str, events: list[Event], pasture: Pas
     """Everything that was promised is there, and the next command works."""
     is_settled = "SettleExecution" in image.frame.applied
     is_fully_synced = durability == "fsync"
-    jobs = pasture.jobs() if pasture.state.database.exists() else {}
+    jobs = pasture.jobs() if StateDirectory(root=pasture.state).database.exists() else {}
     for kind in image.frame.applied:
         if kind in ("SubmitJob", "SettleExecution") or (is_fully_synced and kind in REACHED):
             assert jobs["cut"].status in REACHED[kind], kind
     if "cut" in jobs:
-        found = list(open_journals(pasture.state.root).read(jobs["cut"].id))
+        found = list(open_journals(pasture.state).read(jobs["cut"].id))
         promised = len(events) if is_settled else image.frame.appended if is_fully_synced else 0
         assert found[:promised] == events[:promised]
         assert [event.seq for event in found] == list(range(1, len(found) + 1))
-    if pasture.state.root.exists():
+    if pasture.state.exists():
         check_doctor_leaves_nothing(pasture)
     if image.place % NEXT == 0:
         pasture.folder.joinpath("nightherd.yaml").write_text(FLEET)
-        assert pasture.run("next").status == 0, pasture.shown()
-    state = init_state_directory(pasture.state.root)
+        assert pasture.ask("next").status == 0, pasture.shown()
+    state = init_state_directory(pasture.state)
     anyio.run(write_one, state)
     assert replayed(state, pasture.folder / "replayed.db") == contents(state.database)
 
@@ -102,7 +96,7 @@ def check_images(
     """Look at this part of the images; how many that were."""
     original = Pasture(tmp_path / "original", server)
     (job,) = original.jobs().values()
-    events = list(open_journals(original.state.root).read(job.id))
+    events = list(open_journals(original.state).read(job.id))
     assert frames[-1].appended == len(events)
     assert "SettleExecution" in frames[-1].applied
     count = 0
@@ -124,14 +118,15 @@ def check_images(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("durability", ["fsync", "checkpoint"])
 @pytest.mark.parametrize("part", range(PARTS))
 def test_power_cut_loses_nothing_that_was_promised(
-    durability: str, part: int, server: ForkServer, tmp_path: Path
+    durability: str, part: int, command_server: ForkServer, quick_path: Path
 ) -> None:
-    frames = record(durability, tmp_path / "original", server)
+    frames = record(durability, quick_path / "original", command_server)
 
-    count = check_images(frames, durability, server, tmp_path, part=part)
+    count = check_images(frames, durability, command_server, quick_path, part=part)
 
     print(f"{durability}: {count} disks of {len(frames)} moments")
     assert count * PARTS > len(frames) / 2
@@ -139,10 +134,13 @@ def test_power_cut_loses_nothing_that_was_promised(
 
 @pytest.mark.parametrize("forgotten", ["synced_file", "synced_names", "commit"])
 def test_run_that_does_not_sync_would_be_noticed(
-    forgotten: str, server: ForkServer, tmp_path: Path
+    forgotten: str, command_server: ForkServer, quick_path: Path
 ) -> None:
     nothing: dict[str, Any] = {forgotten: None}
-    frames = [replace(frame, **nothing) for frame in record("fsync", tmp_path / "original", server)]
+    frames = [
+        replace(frame, **nothing)
+        for frame in record("fsync", quick_path / "original", command_server)
+    ]
 
     with pytest.raises(AssertionError, match="frame"):
-        check_images(frames, "fsync", server, tmp_path, part=PARTS)
+        check_images(frames, "fsync", command_server, quick_path, part=PARTS)

@@ -7,10 +7,8 @@ each failure names: every named point once, and as many points of the system's o
 
 from __future__ import annotations
 
-import json
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -18,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from crash.whole_trials import COMMAND, GO_ON
+from crash.ground import Ground, check_doctor_leaves_nothing, check_rows_are_as_journals_say
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.testing.fork_server import Ended, ForkServer
 from nightherd.wiring import open_journals, open_reader
@@ -68,74 +65,27 @@ agents:
         input: {command: "echo ${inputs.tag}-two >> counter"}
       - say: mark ${inputs.tag} three
 """
-NEVER_BEGUN = "ended before anything of it could be recorded"
-"""A remark about a job that was killed between its row and its first line; nothing is wrong with it."""
 LONG_PROMPT = "Herd them. " * 7_000
 
 
 @dataclass(frozen=True)
-class Pasture:
-    """A fleet, its state directory, and processes to run commands in."""
+class Pasture(Ground):
+    """A fleet that is asked for the same thing each time, with a prompt too long for its row."""
 
-    folder: Path
-    server: ForkServer
-
-    @property
-    def state(self) -> StateDirectory:
-        return StateDirectory(root=self.folder / ".nightherd")
-
-    def command(self, *arguments: str, **order: Any) -> Ended:
-        shown = str(self.folder / "shown")
-        return self.server.run(
-            COMMAND, {"folder": str(self.folder), "shown": shown, "arguments": arguments, **order}
-        )
-
-    def run(self, tag: str, **order: Any) -> Ended:
+    def ask(self, tag: str, **order: Any) -> Ended:
         return self.command("run", "herder", "-f", "prompt", "--input", f"tag={tag}", **order)
 
-    def go_on(self, **order: Any) -> Ended:
-        return self.server.run(GO_ON, {"folder": str(self.folder), **order})
-
-    def shown(self) -> str:
-        return (self.folder / "shown").read_text()
-
-    def jobs(self) -> dict[str, Job]:
-        """Every job but the measured ones, by its tag; none is there twice, and each has its prompt."""
-        reader = open_reader(self.state.root)
-        try:
-            jobs = reader.list_jobs(JobQuery(limit=1_000))
-            texts = [reader.find_texts(job.id) for job in jobs]
-        finally:
-            reader.close()
-        tagged = {}
-        for job, text in zip(jobs, texts, strict=True):
-            assert text is not None
-            assert text.prompt == LONG_PROMPT
-            assert text.inputs["tag"] not in tagged
-            tagged[text.inputs["tag"]] = job
-        return tagged
-
-    def journal(self, job_id: JobId) -> list[Event]:
-        return list(open_journals(self.state.root).read(job_id))
-
-    def counted(self) -> Counter[str]:
+    def calls(self) -> Counter[str]:
+        """How often each call was made."""
         counter = self.folder / "counter"
         return Counter(counter.read_text().split()) if counter.exists() else Counter()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
-        yield server
-
-
 @pytest.fixture
-def pasture(tmp_path: Path, server: ForkServer) -> Pasture:
-    folder = tmp_path / "pasture"
-    folder.mkdir()
-    (folder / "nightherd.yaml").write_text(FLEET)
-    (folder / "prompt").write_text(LONG_PROMPT)
-    return Pasture(folder, server)
+def pasture(command_server: ForkServer, quick_path: Path) -> Pasture:
+    (quick_path / "nightherd.yaml").write_text(FLEET)
+    (quick_path / "prompt").write_text(LONG_PROMPT)
+    return Pasture(quick_path, command_server)
 
 
 def points_of(ended: Ended) -> list[str]:
@@ -173,40 +123,29 @@ def check_shown_is_recorded(pasture: Pasture, tag: str) -> list[Event]:
         assert told == []
         return []
     assert told in ([], [job.id])
-    events = list(open_journals(pasture.state.root).read(job.id))
+    events = list(open_journals(pasture.state).read(job.id))
     said = {event.content for event in events if isinstance(event, AssistantEvent)}
     assert {line for line in shown.splitlines() if line.startswith("mark ")} <= said
-    counted = {name for name in pasture.counted() if name.startswith(f"{tag}-")}
+    counted = {name for name in pasture.calls() if name.startswith(f"{tag}-")}
     assert counted <= set(called(events).values())
     assert "completed" not in shown or job.status is JobStatus.COMPLETED
     return events
 
 
-def check_doctor_leaves_nothing(pasture: Pasture) -> None:
-    ended = pasture.command("doctor", "--fix", "--verify", "--json")
-    document = json.loads(pasture.shown())["data"]
-    left = [
-        finding
-        for check in document["checks"]
-        for finding in check["findings"]
-        if not finding["is_fixed"] and not finding["message"].endswith(NEVER_BEGUN)
-    ]
-    assert (ended.status, [finding["message"] for finding in left]) == (0, [])
-
-
-def check_everything_agrees(pasture: Pasture) -> None:
-    """No journal is damaged, every job is over or waits, and its row is as far as its journal."""
-    journals = open_journals(pasture.state.root)
-    for job in pasture.jobs().values():
-        findings = journals.examine(job.id)
-        assert job.status is not JobStatus.RUNNING
-        assert (findings.bad_lines, findings.missing) == ((), 0)
-        assert findings.last_seq == job.last_seq
+def check_prompts_are_whole(pasture: Pasture) -> None:
+    reader = open_reader(pasture.state)
+    try:
+        for job in reader.list_jobs(JobQuery(limit=1_000)):
+            texts = reader.find_texts(job.id)
+            assert texts is not None
+            assert texts.prompt == LONG_PROMPT
+    finally:
+        reader.close()
 
 
 def check_nothing_ran_twice(pasture: Pasture, tag: str, before: set[str], kills: int) -> None:
     """A call whose result was on record ran once; one whose outcome nobody knew, at most once per kill more."""
-    for name, count in pasture.counted().items():
+    for name, count in pasture.calls().items():
         if name.startswith(f"{tag}-"):
             assert count == 1 if name in before else count <= 1 + kills, name
 
@@ -214,7 +153,7 @@ def check_nothing_ran_twice(pasture: Pasture, tag: str, before: set[str], kills:
 def check_a_trial(pasture: Pasture, tag: str, kind: dict[str, Any], where: tuple[int, int]) -> int:
     """Kill a run, then what puts it right, then put it right; how many processes were killed."""
     first, second = where
-    assert pasture.run(tag, **kind, nth=first).status == -signal.SIGKILL, pasture.shown()
+    assert pasture.ask(tag, **kind, nth=first).status == -signal.SIGKILL, pasture.shown()
     before = answered(check_shown_is_recorded(pasture, tag))
     is_going_on = first % 2 == 0
     if is_going_on:
@@ -225,7 +164,7 @@ def check_a_trial(pasture: Pasture, tag: str, kind: dict[str, Any], where: tuple
     assert ended.status in (0, -signal.SIGKILL), ended
     check_doctor_leaves_nothing(pasture)
     check_nothing_ran_twice(pasture, tag, before, kills=2)
-    check_everything_agrees(pasture)
+    check_rows_are_as_journals_say(pasture)
     job = pasture.jobs().get(tag)
     assert job is None or not is_going_on or job.status is JobStatus.COMPLETED
     return 1 + (ended.status == -signal.SIGKILL)
@@ -240,20 +179,22 @@ def check_batch(
         where = (place, random.randint(1, SECOND))
         print(f"{seed}, trial {number}, killed at points {where}")
         kills += check_a_trial(pasture, f"t{number}", kind, where)
-    assert pasture.run("last").status == 0
+    assert pasture.ask("last").status == 0
     check_doctor_leaves_nothing(pasture)
-    state = pasture.state
+    check_prompts_are_whole(pasture)
+    state = StateDirectory(root=pasture.state)
     assert replayed(state, pasture.folder / "replayed.db") == contents(state.database)
     print(f"{seed}: {kills} kills")
     return kills
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_killed_at_any_named_point_a_run_loses_and_doubles_nothing(
     pasture: Pasture, batch: int
 ) -> None:
-    points = points_of(pasture.run("first"))
+    points = points_of(pasture.ask("first"))
     assert set(points) == POINTS
     assert len(points) <= BATCHES * TRIALS
 
@@ -265,10 +206,11 @@ def test_killed_at_any_named_point_a_run_loses_and_doubles_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_killed_at_any_system_call_a_run_loses_and_doubles_nothing(pasture: Pasture) -> None:
     kind = {"is_by_calls": True}
-    points_of(pasture.run("first", **kind))
-    count = len(points_of(pasture.run("second", **kind)))
+    points_of(pasture.ask("first", **kind))
+    count = len(points_of(pasture.ask("second", **kind)))
 
     # How often the mirror writes depends on how fast the others are; the last points may not be reached.
     random = Random(SEED)

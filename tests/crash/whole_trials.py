@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +52,20 @@ def command(order: dict[str, Any], say: Say) -> None:
     code = main(order["arguments"])
     sys.stdout.flush()
     sys.stderr.flush()
+    if "loaded" in order:
+        names = [name for name in sys.modules if name != "__main__"]
+        Path(order["loaded"]).write_text(json.dumps(names))
     os._exit(code)
 
 
 def go_on(order: dict[str, Any], say: Say) -> None:
-    """Give up every job that runs by its row, and run those that then wait, to their end."""
+    """Give up every job that runs by its row, and run those that then wait, to their end, maybe all at once."""
     os.chdir(order["folder"])
     set_probe(order, say)
-    anyio.run(_go_on, Path(order["folder"]))
+    anyio.run(_go_on, Path(order["folder"]), bool(order.get("is_together")))
 
 
-async def _go_on(folder: Path) -> None:
+async def _go_on(folder: Path, is_together: bool) -> None:
     fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
     state = folder / ".nightherd"
     async with open_record(state) as record:
@@ -68,8 +73,14 @@ async def _go_on(folder: Path) -> None:
             lost = ending(job, recollected(record, job.id), record, max_restarts=9)
             await apply_changes(record, [lost])
     async with open_workshop(state, fleet, os.environ) as workshop:
-        for job in list(list_jobs(workshop.reader, JobStatus.PENDING)):
-            await execute(job.id, fleet.agents[job.agent], workshop, on_event=_no_one)
+        waiting = list(list_jobs(workshop.reader, JobStatus.PENDING))
+        async with anyio.create_task_group() as tasks:
+            for job in waiting:
+                run = partial(execute, job.id, fleet.agents[job.agent], workshop, on_event=_no_one)
+                if is_together:
+                    tasks.start_soon(run)
+                else:
+                    await run()
 
 
 def _no_one(event: Event) -> None:
@@ -77,8 +88,9 @@ def _no_one(event: Event) -> None:
 
 
 def set_probe(order: dict[str, Any], say: Say) -> None:
-    """End this process at the `nth` point of its kind, or say every one it passes."""
-    probe: Probe = Ending(nth=order["nth"]) if order.get("nth") else _said(say)
+    """End this process when it comes to `point` (else to any) for the `nth` time, or say every one it passes."""
+    ending = Ending(order.get("point"), nth=order.get("nth", 0))
+    probe: Probe = ending if order.get("nth") else _said(say)
     if order.get("is_by_calls"):
         probe_system_calls(probe)
     else:

@@ -6,6 +6,7 @@ input is a request; its answer is a line of standard output, in whatever order t
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -13,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from types import FrameType
@@ -72,14 +74,19 @@ class _Server:
             _answer({"number": number})
             return
         try:
-            target: Target = resolve_name(request["begin"])
+            answer = self._begin(request) if "begin" in request else _load(request["load"])
         except Exception:  # noqa: BLE001 - the test that named it is told
-            _answer({"number": number, "failed": traceback.format_exc()})
-            return
+            answer = {"failed": traceback.format_exc()}
+        _answer({"number": number, **answer})
+
+    def _begin(self, request: dict[str, Any]) -> dict[str, Any]:
+        target: Target = resolve_name(request["begin"])
+        # What is there now stays for good: no trial has to look it through, and copy it by doing so.
+        gc.freeze()
         orders = zip(request["orders"], request["records"], strict=True)
         pids = [_fork(target, order, record) for order, record in orders]
         self._statuses.update(dict.fromkeys(pids))
-        _answer({"number": number, "pids": pids})
+        return {"pids": pids}
 
     def _look(self) -> None:
         """Find out what became of the trials, and tell whoever waits for one of them."""
@@ -114,6 +121,12 @@ class _Server:
 
 def _wake(number: int, frame: FrameType | None) -> None:
     """Only there so that the signal interrupts the waiting."""
+
+
+def _load(names: Sequence[str]) -> dict[str, Any]:
+    for name in names:
+        import_module(name)
+    return {}
 
 
 def _answer(answer: dict[str, object]) -> None:

@@ -64,9 +64,9 @@ class Trial:
         """What it has said so far; a line that is not whole yet is left out."""
         return self._record.read_text().split("\n")[:-1]
 
-    def wait(self) -> Ended:
-        """Wait for its end; `TimeoutError` when that takes too long."""
-        status = self._server.wait(self.pid, for_stop=False)
+    def wait(self, patience_s: float | None = None) -> Ended:
+        """Wait for its end; `TimeoutError` when that takes too long: longer than the server's patience, or this."""
+        status = self._server.wait(self.pid, for_stop=False, patience_s=patience_s)
         error = self._record.with_suffix(".error")
         return Ended(
             status=status, said=self.said(), error=error.read_text() if error.exists() else ""
@@ -102,6 +102,10 @@ class ForkServer:
         self._answers = selectors.DefaultSelector()
         self._answers.register(self._process.stdout, selectors.EVENT_READ)
 
+    def load(self, *modules: str) -> None:
+        """Import these once, so that no trial has to. They may do nothing that must not be in every trial."""
+        self._ask({"load": modules})
+
     def begin(self, target: str, *orders: object) -> list[Trial]:
         """Begin `target` (`module:function`) once per order, all at the same time.
 
@@ -126,10 +130,10 @@ class ForkServer:
         """Begin one per order, and wait for all."""
         return [trial.wait() for trial in self.begin(target, *orders)]
 
-    def wait(self, pid: int, *, for_stop: bool) -> int:
+    def wait(self, pid: int, *, for_stop: bool, patience_s: float | None = None) -> int:
         """The status a trial ended with, or `STOPPED`; `TimeoutError`, and its end, when it takes too long."""
         try:
-            answer = self._ask({"wait": pid, "for_stop": for_stop})
+            answer = self._ask({"wait": pid, "for_stop": for_stop}, patience_s)
         except TimeoutError:
             self._kill_all()
             raise
@@ -165,15 +169,19 @@ class ForkServer:
             self._ask({"kill": list(self._begun)})
             self._begun = {}
 
-    def _ask(self, request: dict[str, object]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, object], patience_s: float | None = None) -> dict[str, Any]:
         """The answer to this request; answers to earlier ones that nobody waited for are passed over."""
+        patience_s = self._patience_s if patience_s is None else patience_s
         self._number += 1
         line = json.dumps({**request, "number": self._number}).encode() + b"\n"
         assert self._process.stdin is not None
         self._process.stdin.write(line)
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + patience_s
         while True:
-            answer = json.loads(self._line(deadline))
+            try:
+                answer = json.loads(self._line(deadline))
+            except TimeoutError as error:
+                raise TimeoutError(f"nothing came of it within {patience_s:g} s") from error
             if answer["number"] == self._number:
                 if "failed" in answer:
                     raise RuntimeError(answer["failed"])
@@ -184,7 +192,7 @@ class ForkServer:
         while b"\n" not in self._unread:
             left = deadline - time.monotonic()
             if left <= 0 or not self._answers.select(left):
-                raise TimeoutError(f"nothing came of it within {self._patience_s:g} s")
+                raise TimeoutError
             data = os.read(self._process.stdout.fileno(), 1 << 16)
             if not data:
                 raise RuntimeError("the fork server is gone")
