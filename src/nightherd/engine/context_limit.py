@@ -196,7 +196,8 @@ async def _events_of_run(request: RuntimeRequest, workshop: Workshop) -> list[Ev
     """Everything a run has to say. One that breaks says so: the conversation just stays as large as it is."""
     found: list[Event] = []
     try:
-        async with aclosing(workshop.runtimes(request.agent.runtime).execute(request)) as events:
+        runtime = await workshop.runtime(request.agent.runtime)
+        async with aclosing(runtime.execute(request)) as events:
             async for event in events:
                 found.append(event)
                 if is_terminal(event):

@@ -130,7 +130,7 @@ class Running:
 
     async def _run(self, request: RuntimeRequest) -> Stop | None:
         """One run; why it was stopped from outside, or None when it came to its own end."""
-        runtime = self.workshop.runtimes(request.agent.runtime)
+        runtime = await self.workshop.runtime(request.agent.runtime)
         request = replace(
             request,
             at=self.watch.at,

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from anyio import to_thread
+
 from nightherd.engine.lease import Lease
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import Event
@@ -121,6 +123,14 @@ class Workshop:
     """Where jobs are written as one document each; None for nowhere."""
     retry: RetryPolicy = PATIENT
     """What is done about failures that may pass."""
+    is_loaded: Callable[[RuntimeName], bool] = lambda name: True
+    """Whether `runtimes` gives that runtime at once; else what it is made of may take seconds to import."""
     hooks: AfterJob = field(default_factory=NothingAfter)
     log: OperatorLog = field(default_factory=NoLog)
     """Where operators read what happened to whom."""
+
+    async def runtime(self, name: RuntimeName) -> Runtime:
+        """The runtime called `name`. In a thread where it has to be imported first: heartbeats must go on."""
+        if self.is_loaded(name):
+            return self.runtimes(name)
+        return await to_thread.run_sync(self.runtimes, name)

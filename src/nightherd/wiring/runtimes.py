@@ -65,6 +65,26 @@ def check_runtime(name: RuntimeName) -> None:
         )
 
 
+class Runtimes:
+    """The runtimes of one worker; everything they start is under one of `keepers`."""
+
+    def __init__(self, keepers: Keepers, state_dir: Path, grace: timedelta) -> None:
+        self._keepers = keepers
+        self._state_dir = state_dir
+        self._grace = grace
+        self._loaded: set[str] = set()
+
+    def __call__(self, name: RuntimeName) -> Runtime:
+        """The runtime called `name`; `RefusedError` when nothing here runs it."""
+        made = runtime_for(name, self._keepers, self._state_dir, self._grace)
+        self._loaded.add(name.value)
+        return made
+
+    def is_loaded(self, name: RuntimeName) -> bool:
+        """Whether it is had at once: the first of its kind may take seconds to import."""
+        return name.value in self._loaded
+
+
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)

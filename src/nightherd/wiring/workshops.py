@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from nightherd import __version__
@@ -20,7 +19,7 @@ from nightherd.wiring.memories import (
     system_clock,
 )
 from nightherd.wiring.mirrors import finished_journals, open_mirror, transcripts_of
-from nightherd.wiring.runtimes import can_run, runtime_for
+from nightherd.wiring.runtimes import Runtimes, can_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -85,14 +84,14 @@ async def open_workshop(
         secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
         log = open_log(state_dir, secrets)
         opened.callback(log.close)
+        runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             log=log,
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
-            runtimes=partial(
-                runtime_for, keepers=keepers, state_dir=state_dir, grace=fleet.cancel_grace
-            ),
+            runtimes=runtimes,
+            is_loaded=runtimes.is_loaded,
             can_run=can_run,
             clock=clock,
             random_text=random_text(),

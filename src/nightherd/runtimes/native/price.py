@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from genai_prices.data_snapshot import get_snapshot
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
@@ -20,6 +21,11 @@ BYTES_PER_TOKEN = 2
 """Of what has not been counted by a provider yet: few texts come to more tokens than that."""
 FRAME_TOKENS = 1_000
 """What a provider adds of its own to a request."""
+
+
+def know_prices() -> None:
+    """Have the table of prices at hand; the first time it takes a moment."""
+    get_snapshot()
 
 
 class CostSource(StrEnum):

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from datetime import timedelta
 
 import anyio
+from anyio import to_thread
 from pydantic_ai.models import Model
 
 from nightherd.host.clock import SystemClock
@@ -22,7 +23,9 @@ from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
+from nightherd.runtimes.native.decode import load
 from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
+from nightherd.runtimes.native.price import know_prices
 from nightherd.runtimes.native.processes import Processes
 from nightherd.runtimes.native.provider import model_of
 from nightherd.runtimes.native.run import Run
@@ -54,6 +57,9 @@ class NativeRuntime:
         grace: timedelta = GRACE,
         patience: timedelta = PATIENCE,
     ) -> None:
+        # Built on first use, which takes a while: here nobody waits for anything else.
+        load([])
+        know_prices()
         self._model = model
         self._tools = tuple(standard_tools() if tools is None else tools)
         self._keepers = keepers if keepers is not None else Keepers()
@@ -91,7 +97,7 @@ class NativeRuntime:
             yield ErrorEvent(message=message, code="working_directory", turn=turn)
             return
         try:
-            model = self._model_for(request)
+            model = await self._model_for(request)
         except MODEL_ERRORS as error:
             yield error_event(error, turn=turn)
             return
@@ -132,9 +138,10 @@ class NativeRuntime:
             ),
         )
 
-    def _model_for(self, request: RuntimeRequest) -> Model:
+    async def _model_for(self, request: RuntimeRequest) -> Model:
         if self._model is not None:
             return self._model
         if request.agent.script is not None:
             return ScriptModel(request.agent.script, request)
-        return model_of(request.agent, request.environment)
+        # In a thread: the first time its provider is imported.
+        return await to_thread.run_sync(model_of, request.agent, request.environment)

@@ -1,0 +1,45 @@
+"""A runtime that takes long to import: the worker's other work goes on meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import anyio
+from anyio import to_thread
+
+from engine.bench import Bench, no_one
+from limits.turns import END
+from nightherd.engine.execution import execute
+from nightherd.model.agent import RuntimeName
+from nightherd.model.job import JobStatus
+from nightherd.ports import Runtime
+from nightherd.testing.runtime import PlayedRuntime
+
+PATIENCE_S = 60
+
+
+def test_while_a_runtime_is_imported_the_worker_goes_on() -> None:
+    bench = Bench(PlayedRuntime(END))
+    begun, beaten = threading.Event(), threading.Event()
+
+    def imported(name: RuntimeName) -> Runtime:
+        begun.set()
+        assert beaten.wait(PATIENCE_S), "nothing else could be done meanwhile"
+        return bench.runtime
+
+    bench.workshop = replace(bench.workshop, runtimes=imported, is_loaded=lambda name: False)
+    job_id = bench.submit().job.id
+
+    async def beat() -> None:
+        await to_thread.run_sync(begun.wait, PATIENCE_S)
+        beaten.set()
+
+    async def work() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(beat)
+            await execute(job_id, bench.agent, bench.workshop, on_event=no_one)
+
+    anyio.run(work)
+
+    assert bench.job(job_id).status is JobStatus.COMPLETED
