@@ -1,7 +1,7 @@
 # The menu. Every target prepares its own environment first: Python 3.11 or newer is all it needs.
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test check bench format clean
+.PHONY: help environment demo test soak check bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +16,10 @@ test: environment ## every check and every test, in parallel
 	@scripts/test-packages
 	@scripts/check
 	@.venv/bin/python -m pytest -n auto --dist worksteal
+
+soak: environment ## the tests that kill and starve processes, with numbers that take an hour
+	@NIGHTHERD_SOAK=1 .venv/bin/python -m pytest -n auto --dist worksteal \
+	  $$(grep -rl --include='test_*.py' '^from soak import' tests)
 
 check: environment ## format, lint, types, rings and documents; seconds
 	@scripts/check
