@@ -11,7 +11,7 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,7 +21,8 @@ import anyio
 from nightherd.daemon.workers import is_at_work
 from nightherd.engine.scheduling import Scheduler, SchedulingReports
 from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.change import AdoptRows
+from nightherd.model.agent_state import AgentState, AgentStatus
+from nightherd.model.change import AdoptRows, Row
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.schedule_rule import Cron, Interval, Rule, Schedule
@@ -35,7 +36,7 @@ DUE = 200
 SECONDS = 5
 HISTORY, SHORT = 100_000, 100
 AT_ONCE = 1_000
-ROUNDS = 30
+ROUNDS = 200
 
 
 def make_fleet(agents: int, rules: list[Rule]) -> Fleet:
@@ -107,7 +108,7 @@ async def fire(folder: Path) -> list[float]:
 
 
 async def fill(folder: Path, count: int) -> None:
-    """A history of jobs that have ended."""
+    """A history of jobs that have ended, and every tenth agent at work on one more."""
     async with open_record(folder) as record:
         now = record.clock.now()
         job = Job(
@@ -127,6 +128,15 @@ async def fill(folder: Path, count: int) -> None:
                 for number in numbers
             )
             await record.state.apply([AdoptRows(rows=rows, source="bench")])
+        at_work: list[Row] = []
+        for place in range(0, 100, 10):
+            running = JobId(f"job-2026-01-02-{place:06d}")
+            agent = f"agent{place}"
+            at_work.append(AgentState(name=agent, status=AgentStatus.RUNNING, current_job=running))
+            at_work.append(
+                replace(job, id=running, agent=agent, status=JobStatus.RUNNING, exit_reason=None)
+            )
+        await record.state.apply([AdoptRows(rows=tuple(at_work), source="bench")])
 
 
 def ask(folder: Path, fleet: Fleet) -> Callable[[], object]:
@@ -135,13 +145,15 @@ def ask(folder: Path, fleet: Fleet) -> Callable[[], object]:
     return lambda: show_fleet(reader, fleet.agents, is_at_work(time.monotonic()))
 
 
-def best(question: Callable[[], object]) -> float:
-    times = []
+def best(questions: Mapping[int, Callable[[], object]]) -> dict[int, float]:
+    """The least time each took, asked in turn: whatever else the machine does then happens to all of them."""
+    least = dict.fromkeys(questions, float("inf"))
     for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        question()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+        for count, question in questions.items():
+            begin = time.perf_counter()
+            question()
+            least[count] = min(least[count], time.perf_counter() - begin)
+    return least
 
 
 def main() -> None:
@@ -165,18 +177,20 @@ def main() -> None:
         )
 
         fleet = make_fleet(100, [])
-        times = {}
+        questions = {}
         for count in (SHORT, HISTORY):
             state = folder / f"jobs{count}"
             state.mkdir()
             (state / "ledger").mkdir()
             anyio.run(fill, state, count)
-            times[count] = best(ask(state, fleet))
+            questions[count] = ask(state, fleet)
+        times = best(questions)
+        for count, seconds in times.items():
             print(
-                f"status of 100 agents with {count:,} jobs on record: {times[count] * 1e3:.2f} ms in the store"
+                f"status of 100 agents with {count:,} jobs on record: {seconds * 1e3:.2f} ms in the store"
             )
         print(
-            f"status, {HISTORY} jobs against {SHORT}: {times[HISTORY] / times[SHORT]:.2f}x (limit 1.5x)"
+            f"status, {HISTORY} jobs against {SHORT}: {times[HISTORY] / times[SHORT]:.2f}x (limit 1.1x)"
         )
 
 
