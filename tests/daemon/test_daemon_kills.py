@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from collections.abc import Callable
@@ -12,15 +11,16 @@ import pytest
 
 from daemon.pasture import Pasture, wait_for
 from nightherd.testing.fork_server import Trial
+from soak import often
 
-KILLS = int(os.environ.get("NIGHTHERD_DAEMON_KILLS", "10"))
-"""In each of two runs; a longer soak sets the variable."""
+KILLS = often(10, soak=50)
+"""In each of two runs."""
 
 MakePasture = Callable[..., Pasture]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(often(600, soak=3_600))
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_slot_has_one_outcome_however_often_the_daemon_is_killed(
     make_pasture: MakePasture, seed: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,8 +22,14 @@ from nightherd.model.signature import (
     standard_key,
 )
 from nightherd.state.store import SqliteStore
+from soak import often
 from web.web_world import SECRET, Answer, World, served
 
+DELIVERIES = often(1_000, soak=10_000)
+ENDLESS = often(20, soak=200)
+"""Clients that never finish what they say."""
+TOO_LARGE = often(1, soak=20)
+HUGE = 50 * 1024 * 1024
 ISSUE = {"action": "opened", "issue": {"number": 7, "title": "It rains"}}
 
 
@@ -232,9 +239,11 @@ def test_no_endpoint_no_secret_no_way_in(tmp_path: Path, monkeypatch: pytest.Mon
     anyio.run(main)
 
 
-def test_many_deliveries_with_repeats_and_forgeries_make_one_job_each(tmp_path: Path) -> None:
+def test_many_deliveries_among_forged_huge_and_endless_ones_make_one_job_each(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
-        async with served(tmp_path) as world:
+        async with served(tmp_path) as world, anyio.create_task_group() as tasks:
             outcomes: Counter[int] = Counter()
             limit = anyio.CapacityLimiter(24)
 
@@ -245,13 +254,29 @@ def test_many_deliveries_with_repeats_and_forgeries_make_one_job_each(tmp_path: 
                     answer = await github(world, f"d-{number % 400}", ISSUE, event="issues", **more)
                     outcomes[answer.status] += 1
 
-            async with anyio.create_task_group() as tasks:
-                for number in range(2_000):
-                    tasks.start_soon(send, number)
+            async def linger() -> None:
+                with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                    async with await anyio.connect_unix(str(world.socket_path)) as stream:
+                        await stream.send(b"POST /v1/hooks/issues HTTP/1.1\r\nHost: x\r\nX-A: 1")
+                        await stream.receive()
 
-            made = {f"d-{number % 400}" for number in range(2_000) if number % 5 != 4}
-            assert outcomes == {202: 1_600, 403: 400}
+            async def overdo() -> None:
+                async with limit:
+                    with suppress(BrokenPipeError, ConnectionResetError):
+                        assert (await github(world, "huge", b"x" * HUGE)).status == 413
+
+            for _ in range(ENDLESS):
+                tasks.start_soon(linger)
+            async with anyio.create_task_group() as senders:
+                for number in range(DELIVERIES):
+                    senders.start_soon(send, number)
+                for _ in range(TOO_LARGE):
+                    senders.start_soon(overdo)
+
+            made = {f"d-{number % 400}" for number in range(DELIVERIES) if number % 5 != 4}
+            assert outcomes == {202: DELIVERIES * 4 // 5, 403: DELIVERIES // 5}
             assert sorted(name or "" for _, name in jobs(world)) == sorted(made)
+            tasks.cancel_scope.cancel()
 
     anyio.run(main)
 
@@ -285,7 +310,7 @@ def test_a_full_disk_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.Mo
                 failed = await github(world, "d-1")
             later = await github(world, "d-1")
 
-            assert (failed.status, failed.document["code"]) == (500, "state_file")
+            assert (failed.status, failed.document["code"]) == (507, "state_file")
             assert (later.status, later.data["is_new"]) == (202, True)
 
     anyio.run(main)

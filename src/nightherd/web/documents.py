@@ -56,7 +56,7 @@ def answers(
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems a path may answer with, those of every path among them."""
     content = {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}
-    found = sorted({400, 401, 403, 422, 500, *statuses})
+    found = sorted({400, 401, 403, 422, 500, 503, 507, *statuses})
     return {status: {"description": "A problem", "content": content} for status in found}
 
 

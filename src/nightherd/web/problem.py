@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from nightherd.errors import ConfigInvalidError, NightherdError, code_of
+from nightherd.errors import ConfigInvalidError, NightherdError, StateFileError, code_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -22,6 +22,9 @@ WORDS = {
     413: "too_large",
 }
 """Codes of what is refused before anything of ours is asked."""
+
+DISKS = {"ENOSPC": 507, "EDQUOT": 507, "EIO": 503, "EROFS": 503}
+"""Statuses of what the system says about a disk that cannot be written."""
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -77,7 +80,14 @@ def problem_of(error: NightherdError) -> Response:
         more["problems"] = [
             {"message": one.message, "path": one.path, "hint": one.hint} for one in error.problems
         ]
-    return problem(type(error).http_status, code_of(error), error.message, hint=error.hint, **more)
+    return problem(status_of(error), code_of(error), error.message, hint=error.hint, **more)
+
+
+def status_of(error: NightherdError) -> int:
+    """What is answered to it: a disk that is full, or fails, is no mistake of whoever asks again later."""
+    if isinstance(error, StateFileError) and error.code is not None:
+        return DISKS.get(error.code, type(error).http_status)
+    return type(error).http_status
 
 
 async def _own(request: Request, error: Exception) -> Response:
