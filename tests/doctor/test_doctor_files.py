@@ -224,3 +224,25 @@ def test_temporary_files_are_as_old_as_the_time_given(used: Ward) -> None:
         ]
 
     assert (names(59), names(60)) == ([], [path.name])
+
+
+@pytest.mark.parametrize("arguments", [("--verify", "--fix"), ("--fix",)])
+def test_damaged_files_of_jobs_and_sessions_are_kept_aside_and_written_again(
+    arguments: tuple[str, ...], used: Ward
+) -> None:
+    files = [min(used.root.glob(each)) for each in ("jobs/job-*.yaml", "sessions/*.json")]
+    whole = [file.read_bytes() for file in files]
+    for file in files:
+        file.write_text("{ [")
+    if "--verify" not in arguments:
+        (used.root / "state.yaml").write_text("{ [")
+    else:
+        found = used.doctor("--verify")
+        assert [one["path"] for one in found.of("mirror-files")] == [str(file) for file in files]
+
+    used.doctor(*arguments)
+
+    used.clean("--verify")
+    assert [file.read_bytes() for file in files] == whole
+    kept = [next(file.parent.glob(f"{file.name}.corrupt-*")) for file in files]
+    assert [file.read_text() for file in kept] == ["{ [", "{ ["]

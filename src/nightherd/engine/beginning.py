@@ -71,7 +71,7 @@ def begin(
     last = recorder.last_seq
     is_first = last == 0
     if is_first:
-        recorder.record(describe(_header(job, texts, workshop.version)))
+        recorder.record(describe(header_of(job, texts, workshop.version)))
     recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=last)))
     follow_up = follow_up_of(texts.overrides)
     past = _Past(follow_up)
@@ -271,7 +271,8 @@ def _uuid_at_base(session: Session, workshop: Workshop) -> str | None:
     return found
 
 
-def _header(job: Job, texts: JobTexts, version: str) -> Header:
+def header_of(job: Job, texts: JobTexts, version: str) -> Header:
+    """What the first line of the job's journal says."""
     return Header(
         id=job.id,
         agent=job.agent,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from nightherd.engine.lost_journal import stand_in
 from nightherd.engine.record import Record, apply_changes, get_job, list_jobs, recollected
 from nightherd.engine.stuck import caught_up, ending
 from nightherd.errors import NightherdError
@@ -35,6 +36,9 @@ def disagreements(record: Record) -> Iterator[Finding]:
 async def correct(record: Record, finding: Finding) -> None:
     """Make the row agree with the journal."""
     job = get_job(record, JobId(finding.job_id or ""))
+    if _is_lost(job) and not record.journals.last(job.id, 1):
+        await stand_in(record, job)
+        return
     known = recollected(record, job.id)
     if job.status is JobStatus.PENDING and known.epoch > job.epoch:
         job = await caught_up(record, job, known)
@@ -78,7 +82,7 @@ def _compare(record: Record, job: Job) -> Finding | None:
     except NightherdError as error:
         return _unreadable("record", job.id, error)
     last_seq, epoch = (last[0].seq, last[0].epoch) if last else (0, 0)
-    if job.is_terminal and job.epoch > 0 and not last:
+    if _is_lost(job) and not last:
         return _missing_journal(job)
     if job.last_seq > last_seq:
         return Finding(
@@ -101,6 +105,11 @@ def _compare(record: Record, job: Job) -> Finding | None:
     return None
 
 
+def _is_lost(job: Job) -> bool:
+    """Whether a job that has no journal had one."""
+    return job.is_terminal and job.epoch > 0
+
+
 def _missing_journal(job: Job) -> Finding:
     if job.last_seq == 0:
         return Finding(
@@ -117,7 +126,8 @@ def _missing_journal(job: Job) -> Finding:
         message=f"job {job.id} ran and its journal is missing",
         job_id=job.id,
         path=job.output_file,
-        remedy="restore the file from a backup; the row still has the summary",
+        remedy="one is written that says so, with what the row knows; a backup of the file is better",
+        is_fixable=True,
     )
 
 

@@ -87,8 +87,9 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     quick, deep = load("nightherd.state.checks:state_checks")(state_dir, clock, now, on_step)
     kill_marked = load("nightherd.runtimes.marked:kill_marked")
     agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
-    mirror = load("nightherd.mirror.checkup:mirror_check")(state_dir, now, open_mirror(state_dir))
-    return [*quick, *agreeing, mirror, *deep, *reading]
+    mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
+    mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir))
+    return [*quick, *agreeing, mirror, *deep, *reading, each_file]
 
 
 def rebuild_database(state_dir: Path, on_change: Callable[[int], None]) -> Sequence[Path]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from nightherd.model.money import format_usd
 from nightherd.model.session import Session
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import DEEPEST, Segment, segments_of
 from nightherd.views.history import Spoken, all_messages
+from nightherd.views.jobs import timestamp
 from nightherd.views.sessions import up_to_now
 
 
@@ -38,6 +40,29 @@ class Exported:
     def messages(self) -> Iterator[Spoken]:
         """What was said, first to last."""
         return all_messages(self.journals, self.parts)
+
+
+def facts_of(exported: Exported) -> list[tuple[str, str]]:
+    """What is known about the session, for people: each fact by its name."""
+    session = exported.session
+    parent = session.parent_session_id
+    facts = {
+        "session": session.id,
+        "agent": session.agent,
+        "name": session.name,
+        "mode": session.mode.value,
+        "status": session.status.value,
+        "created": timestamp(session.created_at),
+        "last active": timestamp(session.last_active_at),
+        "messages": str(session.message_count),
+        "tokens (estimate)": str(session.token_estimate),
+        "cost": format_usd(session.cost_microusd),
+        "working directory": session.working_directory,
+        "forked from": parent and f"{parent} after message {session.base_messages}",
+        "jobs": ", ".join(part.job.id for part in exported.parts),
+        "exported": timestamp(exported.at),
+    }
+    return [(name, value) for name, value in facts.items() if value]
 
 
 Export = Callable[[Exported], Iterator[str]]

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 import msgspec
 
 from nightherd.model.message import Speaker
-from nightherd.model.money import format_usd
-from nightherd.views.export.exported import Exported
+from nightherd.views.export.exported import Exported, facts_of
 from nightherd.views.history import Spoken
-from nightherd.views.jobs import timestamp
 
 FENCE = re.compile(r"`{3,}")
 TITLE = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "Tool result"}
@@ -19,26 +17,9 @@ TITLE = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "To
 
 def as_markdown(exported: Exported) -> Iterator[str]:
     """The session's facts in a table, then every message under its number."""
-    session = exported.session
-    yield f"# Session {session.id}\n\n"
-    facts = {
-        "agent": session.agent,
-        "name": session.name,
-        "mode": session.mode.value,
-        "status": session.status.value,
-        "created": timestamp(session.created_at),
-        "last active": timestamp(session.last_active_at),
-        "messages": str(session.message_count),
-        "tokens (estimate)": str(session.token_estimate),
-        "cost": format_usd(session.cost_microusd),
-        "working directory": session.working_directory,
-        "forked from": session.parent_session_id
-        and f"{session.parent_session_id} after message {session.base_messages}",
-        "jobs": ", ".join(part.job.id for part in exported.parts),
-        "exported": timestamp(exported.at),
-    }
+    yield f"# Session {exported.session.id}\n\n"
     yield "| | |\n|---|---|\n"
-    yield "".join(f"| {name} | {_cell(value)} |\n" for name, value in facts.items() if value)
+    yield "".join(f"| {name} | {_cell(value)} |\n" for name, value in facts_of(exported))
     for spoken in exported.messages():
         yield from _message(spoken)
 

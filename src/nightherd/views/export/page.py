@@ -8,8 +8,7 @@ from html import escape
 import msgspec
 
 from nightherd.model.message import Speaker
-from nightherd.model.money import format_usd
-from nightherd.views.export.exported import Exported
+from nightherd.views.export.exported import Exported, facts_of
 from nightherd.views.history import Spoken
 from nightherd.views.jobs import timestamp
 
@@ -40,24 +39,8 @@ def as_page(exported: Exported) -> Iterator[str]:
         f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{title}</h1>\n<dl>\n"
     )
-    facts = {
-        "session": session.id,
-        "agent": session.agent,
-        "mode": session.mode.value,
-        "status": session.status.value,
-        "created": timestamp(session.created_at),
-        "last active": timestamp(session.last_active_at),
-        "messages": str(session.message_count),
-        "tokens (estimate)": str(session.token_estimate),
-        "cost": format_usd(session.cost_microusd),
-        "working directory": session.working_directory,
-        "forked from": session.parent_session_id,
-        "jobs": ", ".join(part.job.id for part in exported.parts),
-        "exported": timestamp(exported.at),
-    }
-    for name, value in facts.items():
-        if value:
-            yield f"<dt>{name}</dt><dd>{escape(value)}</dd>\n"
+    for name, value in facts_of(exported):
+        yield f"<dt>{name}</dt><dd>{escape(value)}</dd>\n"
     yield "</dl>\n<main>\n"
     for spoken in exported.messages():
         yield from _article(spoken)
