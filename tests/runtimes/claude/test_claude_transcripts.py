@@ -17,7 +17,7 @@ from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy
 from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, KeptTranscript
 from nightherd.runtimes.claude.transcripts.place import config_directory, slug_of, transcript_path
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
-from nightherd.runtimes.claude.transcripts.untold import untold
+from nightherd.runtimes.claude.untold import untold
 
 UUID = "6e964430-d2f6-475a-9e64-5130a5c62256"
 

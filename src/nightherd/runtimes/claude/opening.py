@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.transcripts.untold import untold
+from nightherd.runtimes.claude.untold import untold
 
 INTERRUPTED = (
     "The process you were running in was interrupted, and this is a new one in the same conversation. "

@@ -13,7 +13,7 @@ from nightherd.model.system import Warned
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
-from nightherd.runtimes.claude.transcripts.untold import untold
+from nightherd.runtimes.claude.untold import untold
 
 
 class Harvest:
