@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import CENT, FOUR_TURNS, used
+from nightherd.engine.recorder import OnEvent
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
@@ -24,6 +26,7 @@ from nightherd.model.system import Complete, SystemSubtype
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
+from nightherd.views.checkpoints import list_bookmarks
 
 ROOMY = Limits(turns=100)
 
@@ -53,7 +56,7 @@ def without(*points: TriggerPoint) -> Persistence:
 
 
 def bookmarks(bench: Bench, job: Job) -> list[Checkpoint]:
-    return list(bench.reader.list_checkpoints(job.id))
+    return list_bookmarks(bench.reader, bench.workshop.journals, job.id)
 
 
 def triggers(bench: Bench, job: Job) -> list[str]:
@@ -80,7 +83,34 @@ def test_a_run_has_a_bookmark_at_each_place_and_one_for_each_line(tmp_path: Path
         for one in bench.journal(job.id)
         if isinstance(one, SystemEvent) and one.subtype is SystemSubtype.CHECKPOINT
     ]
-    assert said == [{"number": one.number, "trigger": one.trigger} for one in found]
+    lines = [(one["number"], one["trigger"], one["seq"]) for one in said if one is not None]
+    assert lines == [(one.number, one.trigger, one.seq) for one in found]
+
+
+def test_only_the_first_bookmark_of_an_execution_and_the_last_of_a_stop_are_rows(
+    tmp_path: Path,
+) -> None:
+    completed = bench_of(agent_of(tmp_path))
+    waiting = bench_of(agent_of(tmp_path, Limits(turns=1)))
+
+    done, suspended = completed.run(), waiting.run()
+
+    assert [one.number for one in completed.reader.list_checkpoints(done.id)] == [1]
+    assert [one.number for one in waiting.reader.list_checkpoints(suspended.id)] == [1, 3]
+    assert {str(one.header) for one in bookmarks(completed, done)} == {
+        str({"limits": {"turns": 100}})
+    }
+
+
+def test_a_bookmark_that_must_be_saved_is_a_row_wherever_it_is(tmp_path: Path) -> None:
+    must = {**DEFAULT.triggers, TriggerPoint.POST_TOOLS: Trigger(priority=10)}
+    bench = bench_of(agent_of(tmp_path), replace(DEFAULT, triggers=must))
+
+    job = bench.run()
+
+    rows = bench.reader.list_checkpoints(job.id)
+    assert [one.trigger for one in rows] == ["pre_turn", "post_tools", "post_tools"]
+    assert triggers(bench, job) == TURNS
 
 
 def test_a_bookmark_names_the_line_it_stands_at(tmp_path: Path) -> None:
@@ -221,18 +251,25 @@ class Folder:
         self.written.append({**document, "job": job_id})
 
 
-@pytest.mark.parametrize("incremental", [True, False])
-def test_the_document_is_written_where_a_job_stops_or_at_every_bookmark(
-    tmp_path: Path, incremental: bool
+def at_every_event(bench: Bench, seconds: float) -> OnEvent:
+    """Lets time pass with each event."""
+    return lambda event: bench.clock.advance(timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("incremental", "seconds", "on_the_way"), [(True, 2, 0), (False, 2, 3), (False, 0, 1)]
+)
+def test_the_document_is_written_where_a_job_stops_and_if_wanted_on_the_way_once_a_second(
+    tmp_path: Path, incremental: bool, seconds: float, on_the_way: int
 ) -> None:
     persistence = replace(DEFAULT, performance=Performance(incremental=incremental))
     bench, folder = bench_of(agent_of(tmp_path, Limits(turns=1)), persistence), Folder()
     bench.workshop = replace(bench.workshop, threads=folder)
 
-    job = bench.run()
+    job = bench.run(on_event=at_every_event(bench, seconds))
 
     statuses = [one["status"] for one in folder.written]
-    assert statuses == (["suspended"] if incremental else [*["running"] * 3, "suspended"])
+    assert statuses == [*["running"] * on_the_way, "suspended"]
     assert folder.written[-1]["thread_id"] == job.id
     assert folder.written[-1]["suspend_metadata"]["limit_code"] == "turns_exceeded"
 

@@ -171,7 +171,7 @@ SHIPPED_KEYS = list(leaves(yaml.safe_load(SHIPPED.read_text())))
 OTHERS: dict[str, Any] = {
     "enabled": True,
     "priority": 4,
-    "incremental": False,
+    "incremental": True,
     "compress": True,
     "atomic": False,
     "max_attempts": 7,

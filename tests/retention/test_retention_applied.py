@@ -16,13 +16,14 @@ from nightherd.engine.retention import Storeroom, apply_plan, plans
 from nightherd.errors import RefusedError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
 from nightherd.model.change import Refused
-from nightherd.model.checkpoint import RemoveCheckpoints
+from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Limits
 from nightherd.model.persistence import OnCompletion, Persistence, Retention
 from nightherd.model.retention import JobPlan, Reason
 from nightherd.model.script import Say, compile_script
 from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.views.checkpoints import list_bookmarks
 
 
 def made(
@@ -44,6 +45,7 @@ def made(
     room = Storeroom(
         state=bench.store,
         reader=bench.reader,
+        journals=bench.workshop.journals,
         clock=bench.clock,
         persistence=persistence,
         archive=ThreadArchive(tmp_path / "state", files),
@@ -52,7 +54,11 @@ def made(
 
 
 def all_plans(room: Storeroom) -> list[JobPlan]:
-    return list(plans(room.reader, room.persistence, room.clock.now()))
+    return list(plans(room.reader, room.journals, room.persistence, room.clock.now()))
+
+
+def bookmarks(bench: Bench, job: Job) -> list[Checkpoint]:
+    return list_bookmarks(bench.reader, bench.workshop.journals, job.id)
 
 
 def carry_out(room: Storeroom) -> None:
@@ -67,7 +73,7 @@ def folder(tmp_path: Path, job: Job) -> Path:
 def test_a_job_that_is_over_is_archived_and_its_bookmarks_go(tmp_path: Path) -> None:
     bench, room = made(tmp_path)
     job = bench.run()
-    before = bench.reader.list_checkpoints(job.id)
+    before = bookmarks(bench, job)
     assert (folder(tmp_path, job) / "state.json").exists()
 
     carry_out(room)
@@ -77,7 +83,7 @@ def test_a_job_that_is_over_is_archived_and_its_bookmarks_go(tmp_path: Path) -> 
     assert [json.loads(line)["number"] for line in lines] == [one.number for one in before]
     assert json.loads((archive / "state.json").read_text())["status"] == "completed"
     assert not (folder(tmp_path, job) / "state.json").exists()
-    assert list(bench.reader.list_checkpoints(job.id)) == []
+    assert bookmarks(bench, job) == []
     assert all_plans(room) == []
     assert bench.journal(job.id), "the record itself stays"
 
@@ -98,7 +104,7 @@ def test_killed_between_archive_and_rows_it_is_done_again_and_nothing_is_doubled
 
     with pytest.raises(Gone):
         anyio.run(apply_plan, found, replace(room, state=Dying()))  # type: ignore[arg-type]  # only apply is asked for
-    assert bench.reader.list_checkpoints(job.id)
+    assert bookmarks(bench, job)
 
     carry_out(room)
 
@@ -114,26 +120,26 @@ def test_deleting_leaves_no_document_and_no_archive(tmp_path: Path) -> None:
     carry_out(room)
 
     assert list(folder(tmp_path, job).iterdir()) == []
-    assert list(bench.reader.list_checkpoints(job.id)) == []
+    assert bookmarks(bench, job) == []
 
 
 def test_numbers_are_not_given_again(tmp_path: Path) -> None:
     bench, room = made(tmp_path, turns=1, retention=Retention(max_checkpoints=1))
     job = bench.run()
-    last = bench.reader.list_checkpoints(job.id)[-1].number
+    last = bookmarks(bench, job)[-1].number
 
     carry_out(room)
     again = resume(bench, job, turns=9)
 
     assert again.status is JobStatus.COMPLETED
-    numbers = [one.number for one in bench.reader.list_checkpoints(job.id)]
+    numbers = [one.number for one in bookmarks(bench, job)]
     assert numbers == list(range(last, last + len(numbers)))
 
 
 def test_a_live_job_keeps_its_last_also_from_a_plan_made_before(tmp_path: Path) -> None:
     bench, room = made(tmp_path, turns=1)
     job = bench.run()
-    last = bench.reader.list_checkpoints(job.id)[-1].number
+    last = bookmarks(bench, job)[-1].number
     stale = JobPlan(job_id=job.id, going=((last, Reason.TOO_OLD),))
 
     with pytest.raises(RefusedError, match="may go on from its last checkpoint"):
@@ -142,4 +148,4 @@ def test_a_live_job_keeps_its_last_also_from_a_plan_made_before(tmp_path: Path) 
     (answer,) = anyio.run(bench.store.apply, [change])
 
     assert isinstance(answer, Refused)
-    assert bench.reader.list_checkpoints(job.id)[-1].number == last
+    assert bookmarks(bench, job)[-1].number == last

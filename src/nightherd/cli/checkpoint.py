@@ -20,7 +20,12 @@ from nightherd.model.persistence import Persistence
 from nightherd.model.state_schema import descriptions
 from nightherd.model.thread_state import check_state
 from nightherd.model.trigger_point import TriggerPoint
-from nightherd.views.checkpoints import checkpoint_row, find_checkpoint, thread_state
+from nightherd.views.checkpoints import (
+    checkpoint_row,
+    find_checkpoint,
+    list_bookmarks,
+    thread_state,
+)
 from nightherd.views.jobs import find_job_id
 from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
 
@@ -48,9 +53,10 @@ def checkpoint() -> None:
 def list_checkpoints(invocation: Invocation, job: str) -> None:
     """A job's checkpoints, first to last."""
     screen, now = invocation.screen, system_clock().now()
-    reader = open_reader(invocation.state_directory())
+    state = invocation.state_directory()
+    reader = open_reader(state)
     try:
-        found = reader.list_checkpoints(find_job_id(reader, job))
+        found = list_bookmarks(reader, open_journals(state), find_job_id(reader, job))
     finally:
         reader.close()
     if screen.is_json:
@@ -92,7 +98,7 @@ def show(invocation: Invocation, job: str, number: int | None, is_state: bool) -
             document = thread_state(reader, open_journals(state), job_id, number, now=now)
             show_state(document, persistence, screen, now)
             return
-        found = find_checkpoint(reader, job_id, number)
+        found = find_checkpoint(reader, open_journals(state), job_id, number)
     finally:
         reader.close()
     if screen.is_json:

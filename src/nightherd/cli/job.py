@@ -8,9 +8,10 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_card
 from nightherd.cli.options import job_argument, json_option
 from nightherd.model.limits import shown
+from nightherd.views.checkpoints import latest_bookmark
 from nightherd.views.jobs import find_job_id, job_document, show_job
 from nightherd.views.limits import limit_row, limits_of_job
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring import open_journals, open_reader, system_clock
 
 
 @click.command("show", epilog="Example: nightherd jobs show @last")
@@ -24,8 +25,8 @@ def show(invocation: Invocation, job: str) -> None:
     reader = open_reader(state)
     try:
         view = show_job(reader, find_job_id(reader, job))
-        known = list(reader.list_checkpoints(view.job.id))
-        limits = limits_of_job(view.job, known, reader.used_below(view.job.id), now=now)
+        last = latest_bookmark(reader, open_journals(state), view.job.id)
+        limits = limits_of_job(view.job, last, reader.used_below(view.job.id), now=now)
     finally:
         reader.close()
     if screen.is_json:

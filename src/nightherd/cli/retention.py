@@ -16,7 +16,13 @@ from nightherd.engine.retention import apply_plan, plans
 from nightherd.errors import NightherdError
 from nightherd.model.retention import JobPlan
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring import load_persistence, open_reader, open_storeroom, system_clock
+from nightherd.wiring import (
+    load_persistence,
+    open_journals,
+    open_reader,
+    open_storeroom,
+    system_clock,
+)
 
 HEADING = ("JOB", "GOING", "WHY", "NEEDED", "THEN")
 
@@ -102,7 +108,8 @@ def _planned(invocation: Invocation, job: str | None) -> list[JobPlan]:
     reader = open_reader(state)
     try:
         job_id = find_job_id(reader, job) if job is not None else None
-        return list(plans(reader, persistence, system_clock().now(), job_id))
+        now = system_clock().now()
+        return list(plans(reader, open_journals(state), persistence, now, job_id))
     finally:
         reader.close()
 

@@ -1,7 +1,8 @@
 """Checkpoints: bookmarks in a job's record, put at the places of a run that the project wants them at.
 
-A bookmark is a small row and one line of the journal, whatever the length of the conversation. Two that
-would fall on the same line are one, named by the higher priority.
+A bookmark is one line of the journal, whatever the length of the conversation. The first of an execution, and
+those that must be saved, are rows too: a row says what the job may use, for all lines that follow it. Two
+bookmarks that would fall on the same line are one, named by the higher priority.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from nightherd.engine.recorder import Recorder
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, NightherdError, StateError
 from nightherd.model.agent import Agent
+from nightherd.model.bookmark import last_number
 from nightherd.model.change import Applied, Refused, SaveCheckpoint, Why
 from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint, checkpoint_id
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent, describe
@@ -32,6 +34,9 @@ from nightherd.model.trigger_point import TriggerPoint
 from nightherd.views.checkpoints import Standing, documented, standing
 
 LONGEST_SYSTEM_PROMPT = 2_000
+DOCUMENT_EVERY_S = 1.0
+DOCUMENT_SHARE = 20
+"""How many times as long as a document took to write nothing is written after it."""
 
 
 class Bookmarks:
@@ -44,20 +49,23 @@ class Bookmarks:
         self._recorder = recorder
         self._workshop = workshop
         self._header = header_of(agent, limits)
-        self._number = 0
-        self._seq = 0
+        self._last: Checkpoint | None = None
+        """The last one of this execution."""
+        self._has_row = False
         self._behind = 0
         """The line after which nothing has been said since the last bookmark."""
         self._priority = 0
+        self._documents = Documents(workshop)
 
     async def at(self, point: TriggerPoint, running: timedelta) -> None:
         """Put one at `point`, unless it is switched off or the line has one that counts more."""
         if self._is_due(point):
             checkpoint = self._checkpoint(point, self._recorder.tally, running)
-            number = await self._save(checkpoint, point)
-            self._note(point, number, checkpoint.seq)
-            if not self._workshop.persistence.performance.incremental:
-                await write_state(self._job.id, self._workshop, number)
+            has_row = self._needs_row(point)
+            if has_row:
+                checkpoint = await self._save(checkpoint, point)
+            self._note(checkpoint, has_row=has_row)
+            await self._documents.after(checkpoint)
 
     async def close(
         self,
@@ -82,34 +90,66 @@ class Bookmarks:
             checkpoint = replace(checkpoint, status=end.status.value)
         await self._save(checkpoint, point)
 
-    async def _save(self, checkpoint: Checkpoint, point: TriggerPoint) -> int:
+    def _needs_row(self, point: TriggerPoint) -> bool:
+        """The first of an execution, one that must be saved, and one that takes the place of such a one."""
+        is_first = self._last is None
+        is_must = self._workshop.persistence.priority(point) >= MUST_SAVE
+        return is_first or is_must or (self._is_same_line and self._has_row)
+
+    async def _save(self, checkpoint: Checkpoint, point: TriggerPoint) -> Checkpoint:
+        """As a row; the checkpoint as it is there."""
+        if self._last is None and self._job.epoch > 1:
+            checkpoint = replace(checkpoint, number=await self._number_on_record() + 1)
         is_synced = self._workshop.persistence.priority(point) >= MUST_SAVE
         change = SaveCheckpoint(epoch=self._job.epoch, checkpoint=checkpoint, is_synced=is_synced)
         (answer,) = await self._workshop.state.apply([change])
-        return number_in(answer)
+        return saved_by(answer)
 
-    def _note(self, point: TriggerPoint, number: int, seq: int) -> None:
-        self._number, self._seq = number, seq
-        self._recorder.record(describe(CheckpointSaved(number=self._number, trigger=point.value)))
+    async def _number_on_record(self) -> int:
+        """The highest number that earlier executions have given. In a thread: the whole record is read."""
+        workshop, job_id = self._workshop, self._job.id
+        rows = workshop.reader.list_checkpoints(job_id)
+        return await to_thread.run_sync(
+            lambda: last_number(rows, workshop.journals.read(job_id, load_blobs=False))
+        )
+
+    def _note(self, checkpoint: Checkpoint, *, has_row: bool) -> None:
+        """The line of a bookmark, on which everything is that its row's header does not say."""
+        said = CheckpointSaved(
+            number=checkpoint.number,
+            trigger=checkpoint.trigger,
+            seq=checkpoint.seq,
+            turn=checkpoint.turn,
+            input_tokens=checkpoint.input_tokens,
+            output_tokens=checkpoint.output_tokens,
+            cost_microusd=checkpoint.cost_microusd,
+            duration_ms=checkpoint.duration_ms,
+        )
+        self._recorder.record(describe(said))
+        self._last, self._has_row = checkpoint, has_row
         self._behind = self._recorder.last_seq
-        self._priority = self._workshop.persistence.priority(point)
+        self._priority = self._workshop.persistence.priority(TriggerPoint(checkpoint.trigger))
+
+    @property
+    def _is_same_line(self) -> bool:
+        return self._last is not None and self._recorder.last_seq == self._behind
 
     def _is_due(self, point: TriggerPoint) -> bool:
         persistence = self._workshop.persistence
         if not persistence.is_enabled(point):
             return False
-        is_same_line = self._number > 0 and self._recorder.last_seq == self._behind
-        return not is_same_line or persistence.priority(point) > self._priority
+        return not self._is_same_line or persistence.priority(point) > self._priority
 
     def _checkpoint(self, point: TriggerPoint, tally: Tally, running: timedelta) -> Checkpoint:
-        is_same_line = self._number > 0 and self._recorder.last_seq == self._behind
-        usage = tally.usage
+        """The next one; it takes the number of the last one if it takes its place."""
+        last, usage = self._last, tally.usage
+        number = 0 if last is None else last.number + (0 if self._is_same_line else 1)
         return Checkpoint(
-            id=checkpoint_id(self._job.id, 0),
+            id=checkpoint_id(self._job.id, number),
             job_id=self._job.id,
-            number=0,
+            number=number,
             epoch=self._job.epoch,
-            seq=self._seq if is_same_line else self._recorder.last_seq,
+            seq=last.seq if last is not None and self._is_same_line else self._recorder.last_seq,
             trigger=point.value,
             status=JobStatus.RUNNING.value,
             created_at=self._workshop.clock.now(),
@@ -122,7 +162,29 @@ class Bookmarks:
         )
 
 
-async def write_state(job_id: JobId, workshop: Workshop, number: int | None = None) -> None:
+class Documents:
+    """Writes a job as one document after its checkpoints, where the project wants the whole file each time.
+
+    As the rest of the mirror it comes as fast as is useful: once a second, and never for more than a small
+    share of the time, so that a long conversation does not spend its time on being written again.
+    """
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._due = 0.0
+
+    async def after(self, checkpoint: Checkpoint) -> None:
+        """Write it as of this checkpoint, unless it was written just now."""
+        workshop = self._workshop
+        begun = workshop.clock.monotonic()
+        if workshop.persistence.performance.incremental or begun < self._due:
+            return
+        await write_state(checkpoint.job_id, workshop, checkpoint)
+        ended = workshop.clock.monotonic()
+        self._due = ended + max(DOCUMENT_EVERY_S, DOCUMENT_SHARE * (ended - begun))
+
+
+async def write_state(job_id: JobId, workshop: Workshop, place: Checkpoint | None = None) -> None:
     """Write the job as one document: at that checkpoint, else as it stands. Nothing it meets fails the job."""
     threads = workshop.threads
     if threads is None:
@@ -135,18 +197,18 @@ async def write_state(job_id: JobId, workshop: Workshop, number: int | None = No
 
     try:
         # In a thread: the whole conversation is read.
-        await to_thread.run_sync(write, standing(workshop.reader, job_id, number, now=now))
+        await to_thread.run_sync(write, standing(workshop.reader, job_id, place, now=now))
     except (NightherdError, OSError):
         pass  # it is derived: `checkpoint show --state` makes it again, and says what is wrong
 
 
-def number_in(answer: Applied | Refused) -> int:
-    """The number a bookmark was given, or what its refusal means as an error."""
+def saved_by(answer: Applied | Refused) -> Checkpoint:
+    """The bookmark as it was saved, or what its refusal means as an error."""
     if isinstance(answer, Refused):
         if answer.why in (Why.FENCED, Why.STATUS):
             raise FencedError(answer.message)
         raise StateError(answer.message)
-    return next(row.number for row in answer.rows if isinstance(row, Checkpoint))
+    return next(row for row in answer.rows if isinstance(row, Checkpoint))
 
 
 def end_point(end: Suspension | Outcome) -> TriggerPoint | None:

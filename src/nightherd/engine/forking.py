@@ -17,6 +17,7 @@ from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_i
 from nightherd.model.session import Session, SessionStatus
 from nightherd.model.usage import tokens_in
 from nightherd.ports import Clock, Journals, StateReader, StateWriter
+from nightherd.views.checkpoints import list_bookmarks
 from nightherd.views.conversation import (
     Place,
     Segment,
@@ -115,7 +116,7 @@ def _number(
             return message_at(journals, parts, part.job.id, seq)
         case AtCheckpoint(number=number, job_id=job_id):
             part = _part(parts, job_id)
-            found = reader.list_checkpoints(part.job.id)
+            found = list_bookmarks(reader, journals, part.job.id)
             for checkpoint in found:
                 if checkpoint.number == number and checkpoint.seq <= _last_seq(journals, part):
                     return message_at(journals, parts, part.job.id, checkpoint.seq)

@@ -9,6 +9,7 @@ from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
+from nightherd.views.checkpoints import list_bookmarks
 
 
 async def resume_at(
@@ -22,7 +23,7 @@ async def resume_at(
     job = workshop.reader.find_job(job_id)
     if job is None:
         raise JobNotFoundError(f"there is no job {job_id}")
-    found = workshop.reader.list_checkpoints(job_id)
+    found = list_bookmarks(workshop.reader, workshop.journals, job_id)
     if not any(one.number == number for one in found):
         there = ", ".join(str(one.number) for one in found) or "none"
         raise InvalidValueError(

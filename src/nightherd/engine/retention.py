@@ -14,8 +14,8 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.model.persistence import Persistence
 from nightherd.model.retention import JobPlan, plan
-from nightherd.ports import Clock, StateReader, StateWriter
-from nightherd.views.checkpoints import checkpoint_row
+from nightherd.ports import Clock, Journals, StateReader, StateWriter
+from nightherd.views.checkpoints import checkpoint_row, list_bookmarks
 
 
 class Archive(Protocol):
@@ -34,13 +34,18 @@ class Storeroom:
 
     state: StateWriter
     reader: StateReader
+    journals: Journals
     clock: Clock
     persistence: Persistence
     archive: Archive
 
 
 def plans(
-    reader: StateReader, persistence: Persistence, now: datetime, job_id: JobId | None = None
+    reader: StateReader,
+    journals: Journals,
+    persistence: Persistence,
+    now: datetime,
+    job_id: JobId | None = None,
 ) -> Iterator[JobPlan]:
     """What there is to do now, job by job; only for `job_id` when one is named."""
     for one in reader.jobs_with_checkpoints() if job_id is None else (job_id,):
@@ -49,7 +54,7 @@ def plans(
             continue
         found = plan(
             job,
-            reader.list_checkpoints(one),
+            list_bookmarks(reader, journals, one),
             persistence.retention,
             now=now,
             forked_at=forked_at(reader, job),
@@ -70,13 +75,18 @@ def forked_at(reader: StateReader, job: Job) -> list[int]:
 
 async def apply_plan(found: JobPlan, room: Storeroom) -> Sequence[Checkpoint]:
     """Do it; the checkpoints that went. Killed in the middle it is done again, and nothing is lost."""
-    going = [
-        one for one in room.reader.list_checkpoints(found.job_id) if one.number in found.numbers
-    ]
+    known = list_bookmarks(room.reader, room.journals, found.job_id)
+    numbers = frozenset(found.numbers)
+    going = [one for one in known if one.number in numbers]
     if found.is_archived:
         rows = [{**checkpoint_row(one), "header": dict(one.header)} for one in going]
         room.archive.archive(found.job_id, rows, room.persistence.retention.archive_path)
-    change = RemoveCheckpoints(job_id=found.job_id, numbers=found.numbers, at=room.clock.now())
+    change = RemoveCheckpoints(
+        job_id=found.job_id,
+        numbers=found.numbers,
+        at=room.clock.now(),
+        kept=tuple(one.number for one in known if one.number not in numbers),
+    )
     (answer,) = await room.state.apply([change])
     if isinstance(answer, Refused):
         raise RefusedError(answer.message)

@@ -10,13 +10,19 @@ from typing import Any
 from nightherd.model.ids import JobId
 from nightherd.model.money import FREE, MicroUsd
 
+REMOVED = "removed"
+"""Where a header says which checkpoints that have only a line were taken away: ranges of numbers."""
+
 HEADER_LIMIT = 8 * 1024
 """Bytes of JSON a checkpoint's header may take: a bookmark costs the same at any length of conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint's row: where in the record, at which trigger point, what had been used by then."""
+    """Where in the record, at which trigger point, what had been used by then.
+
+    The first of each execution and those at which a job stops are rows; the others are lines of the journal.
+    """
 
     id: str
     job_id: JobId
@@ -40,11 +46,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveCheckpoints:
-    """Take bookmarks of a job away. Their rows stay; the last one of a job that can go on is refused."""
+    """Take bookmarks of a job away. Rows and lines stay; the last one of a job that can go on is refused."""
 
     job_id: JobId
     numbers: tuple[int, ...]
     at: datetime
+    kept: tuple[int, ...] = ()
+    """The job's other bookmarks: a row that speaks for one of them is still needed."""
 
 
 def checkpoint_id(job_id: JobId, number: int) -> str:

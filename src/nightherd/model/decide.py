@@ -15,6 +15,7 @@ from nightherd.model import schedule_change
 from nightherd.model.change import Answer, Change
 from nightherd.model.checkpoint import RemoveCheckpoints
 from nightherd.model.decisions import (
+    bookmarks,
     claims,
     deliveries,
     jobs,
@@ -53,8 +54,8 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.RecordDelivery: deliveries.record,
     schedule_change.PlanSchedule: schedules.plan,
     schedule_change.OverrideSchedule: schedules.override,
-    changes.SaveCheckpoint: records.save_checkpoint,
-    RemoveCheckpoints: records.remove_checkpoints,
+    changes.SaveCheckpoint: bookmarks.save_checkpoint,
+    RemoveCheckpoints: bookmarks.remove_checkpoints,
     CountUsage: spending.count_usage,
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,

@@ -64,8 +64,8 @@ FIRST_PAUSE_MS = 50
 class Performance:
     """How `state.json` is written."""
 
-    incremental: bool = True
-    """False writes the whole file at every checkpoint, true only when the job stops."""
+    incremental: bool = False
+    """False writes the whole file at checkpoints too, as fast as is useful; true only where the job stops."""
     compress: bool = False
     atomic: bool = True
     retry: WriteRetry = field(default_factory=WriteRetry)

@@ -148,11 +148,18 @@ class Warned(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CheckpointSaved(Payload, frozen=True, kw_only=True, omit_defaults=True):
-    """A checkpoint points here."""
+    """A checkpoint: where in the record, and what had been used by then. What it may use is in its row's header."""
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.CHECKPOINT
     number: int
     trigger: str
+    seq: int = 0
+    """The line it points at; 0 in a line of an older nightherd, which said the rest in a row."""
+    turn: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_microusd: int = 0
+    duration_ms: int = 0
 
 
 class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from nightherd.db.connection import Database
 from nightherd.db.queries import Queries
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.limits import Used
@@ -82,6 +83,10 @@ class DecidingRows(SqliteRows):
 
     def next_checkpoint_number(self, job_id: JobId) -> int:
         return self.number("last_checkpoint_number", job_id) + 1
+
+    def checkpoints_of(self, job_id: JobId) -> Sequence[Checkpoint]:
+        found = self.list(Checkpoint, "checkpoints_of_job", (job_id,))
+        return [one for one in found if one.removed_at is None]
 
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         return spent(self, day, agent, schedule)

@@ -144,6 +144,11 @@ class MemoryRows:
         mine = [row.number for row in self.all(Checkpoint) if row.job_id == job_id]
         return max(mine, default=0) + 1
 
+    def checkpoints_of(self, job_id: JobId) -> Sequence[Checkpoint]:
+        mine = [row for row in self.all(Checkpoint) if row.job_id == job_id]
+        kept = [row for row in mine if row.removed_at is None]
+        return sorted(kept, key=lambda checkpoint: checkpoint.number)
+
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         found = Used()
         for row in self.all(Spending):
@@ -207,9 +212,7 @@ class MemoryReader:
         return sorted(mine, key=lambda execution: execution.epoch)
 
     def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
-        mine = [row for row in self._rows.all(Checkpoint) if row.job_id == job_id]
-        kept = [row for row in mine if row.removed_at is None]
-        return sorted(kept, key=lambda checkpoint: checkpoint.number)
+        return self._rows.checkpoints_of(job_id)
 
     def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
         return self._rows.children(job_id)

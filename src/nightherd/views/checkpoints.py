@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from nightherd.errors import JobNotFoundError, NotFoundError
+from nightherd.model.bookmark import bookmarks
 from nightherd.model.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
@@ -14,6 +15,9 @@ from nightherd.model.money import to_usd
 from nightherd.model.thread_state import state_document
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import timestamp
+
+RECENT = 64
+"""How many lines at a journal's end are looked at for its last checkpoint: far more than a turn has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +29,24 @@ class Standing:
     place: Checkpoint
 
 
-def find_checkpoint(reader: StateReader, job_id: JobId, number: int | None) -> Checkpoint:
+def list_bookmarks(reader: StateReader, journals: Journals, job_id: JobId) -> list[Checkpoint]:
+    """All checkpoints of the job, first to last. Reads its journal, if it has any."""
+    rows = reader.list_checkpoints(job_id)
+    return bookmarks(rows, journals.read(job_id, load_blobs=False)) if rows else []
+
+
+def latest_bookmark(reader: StateReader, journals: Journals, job_id: JobId) -> Checkpoint | None:
+    """The job's last checkpoint, as far as its rows and the end of its journal tell."""
+    rows = reader.list_checkpoints(job_id)
+    found = bookmarks(rows, journals.last(job_id, RECENT)) if rows else []
+    return found[-1] if found else None
+
+
+def find_checkpoint(
+    reader: StateReader, journals: Journals, job_id: JobId, number: int | None
+) -> Checkpoint:
     """The job's checkpoint of that number, else its last; `NotFoundError` when there is none."""
-    found = reader.list_checkpoints(job_id)
+    found = list_bookmarks(reader, journals, job_id)
     for one in reversed(found):
         if number is None or one.number == number:
             return one
@@ -46,19 +65,19 @@ def thread_state(
     now: datetime,
 ) -> dict[str, Any]:
     """The job at that checkpoint as `state.json` has it; without a number, as the job stands now."""
-    return documented(standing(reader, job_id, number, now=now), journals, now=now)
+    place = find_checkpoint(reader, journals, job_id, number) if number is not None else None
+    return documented(standing(reader, job_id, place, now=now), journals, now=now)
 
 
 def standing(
-    reader: StateReader, job_id: JobId, number: int | None = None, *, now: datetime
+    reader: StateReader, job_id: JobId, place: Checkpoint | None = None, *, now: datetime
 ) -> Standing:
     """What rows say about the job at that checkpoint, else as it stands now."""
     job = reader.find_job(job_id)
     if job is None:
         raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
-    is_now = number is None
-    place = present(reader, job, now) if is_now else find_checkpoint(reader, job_id, number)
-    return Standing(job=job, texts=reader.find_texts(job_id), place=place)
+    found = place if place is not None else present(reader, job, now)
+    return Standing(job=job, texts=reader.find_texts(job_id), place=found)
 
 
 def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict[str, Any]:
@@ -69,7 +88,7 @@ def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict
 
 
 def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
-    """A bookmark where the job stands now: what its row says, with what its last one knew besides."""
+    """A bookmark where the job stands now: what its row says, with what its last with a row knew besides."""
     known = reader.list_checkpoints(job.id)
     last = known[-1] if known else None
     is_waiting = job.status is JobStatus.SUSPENDED

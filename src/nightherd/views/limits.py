@@ -34,14 +34,12 @@ class LimitView:
 
 
 def limits_of_job(
-    job: Job, checkpoints: list[Checkpoint], below: Used, *, now: datetime
+    job: Job, last: Checkpoint | None, below: Used, *, now: datetime
 ) -> list[LimitView]:
     """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made."""
-    kept: Mapping[str, Any] = {}
-    if checkpoints:
-        kept = checkpoints[-1].header.get("limits") or {}
+    kept: Mapping[str, Any] = (last.header.get("limits") or {}) if last is not None else {}
     took = job.duration(now)
-    ran = checkpoints[-1].duration_ms if checkpoints and took is not None else 0
+    ran = last.duration_ms if last is not None and took is not None else 0
     used = used_of(job) + below + Used(duration=ran)
     return [
         LimitView(

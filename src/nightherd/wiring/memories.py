@@ -81,6 +81,7 @@ async def open_storeroom(state_dir: Path) -> AsyncIterator[Storeroom]:
         yield load("nightherd.engine.retention:Storeroom")(
             state=record.state,
             reader=record.reader,
+            journals=record.journals,
             clock=record.clock,
             persistence=persistence,
             archive=load("nightherd.mirror.threads:ThreadArchive")(state_dir, files),

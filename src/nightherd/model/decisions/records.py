@@ -1,8 +1,7 @@
-"""Checkpoints and adopted rows."""
+"""Rows that the journal knows better, and adopted rows."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from nightherd.model.change import (
@@ -15,52 +14,12 @@ from nightherd.model.change import (
     RefreshAdopted,
     Refused,
     Row,
-    SaveCheckpoint,
     Why,
 )
-from nightherd.model.checkpoint import (
-    HEADER_LIMIT,
-    Checkpoint,
-    RemoveCheckpoints,
-    checkpoint_id,
-)
-from nightherd.model.decisions.around import owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.sessions import fork
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
-
-
-def save_checkpoint(change: SaveCheckpoint, rows: Rows) -> Answer:
-    """The job's next bookmark, if this execution still owns the job and the header is bounded."""
-    checkpoint = change.checkpoint
-    job = owned(checkpoint.job_id, change.epoch, rows)
-    if isinstance(job, Refused):
-        return job
-    size = len(json.dumps(checkpoint.header).encode())
-    if size > HEADER_LIMIT:
-        found = f"a checkpoint header of {size} bytes; at most {HEADER_LIMIT} are allowed"
-        return Refused(why=Why.TOO_LARGE, message=found, job=job)
-    number = rows.next_checkpoint_number(job.id)
-    last = rows.get(Checkpoint, checkpoint_id(job.id, number - 1))
-    if last is not None and (last.seq, last.epoch) == (checkpoint.seq, job.epoch):
-        number = last.number  # the same line: the later word counts
-    saved = replace(checkpoint, id=checkpoint_id(job.id, number), number=number, epoch=job.epoch)
-    return Applied(rows=(saved,), job=job)
-
-
-def remove_checkpoints(change: RemoveCheckpoints, rows: Rows) -> Answer:
-    """The bookmarks, taken away; those that are gone already are left as they are."""
-    job = rows.get(Job, change.job_id)
-    if job is None:
-        return Refused(why=Why.MISSING, message=f"there is no job {change.job_id}")
-    last = rows.next_checkpoint_number(job.id) - 1
-    if last in change.numbers and not job.is_terminal:
-        refusal = f"job {job.id} may go on from its last checkpoint"
-        return Refused(why=Why.STATUS, message=refusal, job=job)
-    found = [rows.get(Checkpoint, checkpoint_id(job.id, number)) for number in change.numbers]
-    there = [one for one in found if one is not None and one.removed_at is None]
-    return Applied(rows=tuple(replace(one, removed_at=change.at) for one in there), job=job)
 
 
 def correct(change: CorrectJob, rows: Rows) -> Answer:

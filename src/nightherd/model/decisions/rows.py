@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.limits import Used
@@ -51,7 +52,11 @@ class Rows(Protocol):
 
     def next_job_number(self) -> int: ...
     def next_session_number(self) -> int: ...
-    def next_checkpoint_number(self, job_id: JobId) -> int: ...
+    def next_checkpoint_number(self, job_id: JobId) -> int:
+        """One more than the highest number that a checkpoint's row of the job has."""
+
+    def checkpoints_of(self, job_id: JobId) -> Sequence[Checkpoint]:
+        """The job's checkpoints that have rows and are not taken away, first to last."""
 
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         """What was used on a day, or ever: by an agent and for a schedule, where they are named."""
