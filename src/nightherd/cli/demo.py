@@ -1,6 +1,6 @@
 """`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown.
 
-The last of them loses its worker to SIGKILL.
+The last of them loses its worker to SIGKILL, waits at its limit, and is killed once more on its way to the end.
 """
 
 from __future__ import annotations
@@ -45,17 +45,21 @@ from nightherd.cli.text import neutralise
 from nightherd.config.load import load_fleet
 from nightherd.engine.submit import SubmitRequest
 from nightherd.errors import NightherdError, RefusedError
-from nightherd.model.agent import Fleet
+from nightherd.model.agent import Fleet, RuntimeName
 from nightherd.model.event import ToolResultEvent
+from nightherd.model.ids import JobId
 from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.limits import LimitName
 from nightherd.model.money import format_usd, to_usd
 from nightherd.views.results import result_document
-from nightherd.wiring import open_journals, open_reader, system_clock
+from nightherd.wiring import can_run, open_journals, open_reader, system_clock
 
 PLOT = ("fixer", "reviewer")
 """Who is given a job, one after the other."""
 INSPECTOR = "inspector"
 """Whose worker is killed."""
+RAISED = "2.00"
+"""The new maximum of what it may spend."""
 JOURNAL_LINES = 3
 JOURNAL_WIDTH = 260
 
@@ -105,7 +109,8 @@ class Demo:
         environ = self._environment()
         git = find_git(environ)
         lay_out(self.place, git, environ)
-        fleet_file = write_fleet(self.place, fleet_text(has_git=git is not None))[0]
+        text = fleet_text(has_git=git is not None, has_native=can_run(RuntimeName.NATIVE))
+        fleet_file = write_fleet(self.place, text)[0]
         fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
         self._head("A shop whose discounts make things dearer, and three scripted agents")
         self._tell(f"{self.place}    (no key, no network; the tools and the files are real)")
@@ -123,7 +128,7 @@ class Demo:
             if agent == "fixer":
                 self._show_record(finished)
                 self._show_diff(changes(self.place, git, environ), has_git=git is not None)
-        played.append(self._survive_kill(fleet, environ))
+        played.append(self._survive_kills(fleet, environ))
         diff = changes(self.place, git, environ)
         self._show_jobs(played, diff, has_git=git is not None, is_kept=is_kept)
         return 0
@@ -149,32 +154,50 @@ class Demo:
             make_job=submitting(SubmitRequest(agent=found)),
         )
 
-    def _survive_kill(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
-        """A job nobody watches, its worker killed with SIGKILL, and the next worker going on with it."""
+    def _survive_kills(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
+        """A job nobody watches: killed, at its limit, raised, killed again, and done without a check too many."""
         self._head(f"nightherd run {INSPECTOR} --detach")
         job_id = launch(self._errand(fleet, INSPECTOR, environ)).id
         self._tell(job_id)
         workers = Workers(self.place, environ)
-        self._head("nightherd worker & kill -9 $!")
-        workers.kill_one()
-        self._tell(
-            f"killed in the middle of check {KILLED_AT} of {CHECK_COUNT}; nobody told the job"
-        )
-        self._head("nightherd worker --until-idle")
-        self._tell("\n".join(workers.go_on()))
+        self._kill(workers, KILLED_AT[0], "nightherd worker")
+        self._go_on(workers)
+        waiting = self._find(job_id).job
+        if (waiting.status, waiting.error_code) != (JobStatus.SUSPENDED, LimitName.SPEND.code):
+            raise NightherdError(f"the demo's job {job_id} does not wait at its limit")
+        self._tell(result_line(waiting, self.screen.out, system_clock().now()))
+        self._tell(f"  {waiting.error}")
+        command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
+        self._kill(workers, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
+        self._go_on(workers)
         self._head(f"cat {REPOSITORY}/{CHECKS}: every check was made, none of them twice")
         counted = workers.checks()
         self._tell("\n".join(counted))
         if counted != [f"check {number}" for number in range(1, CHECK_COUNT + 1)]:
             raise NightherdError(f"the checks are not as they should be: {counted}")
+        finished = self._find(job_id)
+        if finished.job.status is not JobStatus.COMPLETED:
+            raise NightherdError(f"the demo's job {job_id} did not go on")
+        self._tell(result_line(finished.job, self.screen.out, system_clock().now()))
+        return finished
+
+    def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
+        self._head(f"{shown} & kill -9 $!")
+        workers.kill_one(check, *command)
+        self._tell(f"killed in the middle of check {check} of {CHECK_COUNT}; nobody told the job")
+
+    def _go_on(self, workers: Workers) -> None:
+        self._head("nightherd worker --until-idle")
+        self._tell("\n".join(workers.go_on()))
+
+    def _find(self, job_id: JobId) -> Finished:
         reader = open_reader(self.place / STATE_DIRECTORY)
         try:
             job, texts = reader.find_job(job_id), reader.find_texts(job_id)
         finally:
             reader.close()
-        if job is None or job.status is not JobStatus.COMPLETED:
-            raise NightherdError(f"the demo's job {job_id} did not go on")
-        self._tell(result_line(job, self.screen.out, system_clock().now()))
+        if job is None:
+            raise NightherdError(f"the demo's job {job_id} is gone")
         return Finished(job=job, texts=texts)
 
     def _show_record(self, finished: Finished) -> None:

@@ -1,4 +1,4 @@
-"""The demo's last act: a worker is killed in the middle of a tool, and another one goes on with its job."""
+"""The demo's last act: whoever runs a job is killed in the middle of a tool, and another one goes on with it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from nightherd.cli.demo_stage import CHECKS, REPOSITORY
 from nightherd.errors import NightherdError
 
-KILLED_AT = 3
-"""The check during which the worker is killed."""
+KILLED_AT = (1, 4)
+"""The checks during which somebody is killed: before the job meets its limit, and after that was raised."""
 PATIENCE_S = 60.0
 LOOK_S = 0.02
 
@@ -25,10 +25,10 @@ class Workers:
     place: Path
     environ: Mapping[str, str]
 
-    def kill_one(self) -> None:
-        """Start a worker and kill it, as the kernel would, while the agent makes its third check."""
+    def kill_one(self, check: int, *command: str) -> None:
+        """Start a worker, or `command`, and kill it, as the kernel would, while the agent makes that check."""
         worker = subprocess.Popen(
-            self._command(),
+            self._command(*command),
             cwd=self.place,
             env=dict(self.environ),
             stdin=subprocess.DEVNULL,
@@ -37,7 +37,7 @@ class Workers:
         )
         try:
             until = time.monotonic() + PATIENCE_S
-            while len(self.checks()) < KILLED_AT:
+            while len(self.checks()) < check:
                 if worker.poll() is not None or time.monotonic() > until:
                     raise NightherdError("the demo's worker did not get to work")
                 time.sleep(LOOK_S)
@@ -57,7 +57,7 @@ class Workers:
             check=False,
         )
         if done.returncode != 0:
-            raise NightherdError(f"the demo's second worker failed: {done.stderr.strip()}")
+            raise NightherdError(f"the demo's next worker failed: {done.stderr.strip()}")
         return done.stdout.splitlines()
 
     def checks(self) -> list[str]:
@@ -67,7 +67,8 @@ class Workers:
         except FileNotFoundError:
             return []
 
-    def _command(self) -> list[str]:
+    def _command(self, *command: str) -> list[str]:
         fleet, state = self.place / "nightherd.yaml", self.place / ".nightherd"
         options = ["--config", str(fleet), "--state-dir", str(state), "--color", "never"]
-        return [sys.executable, "-m", "nightherd", *options, "worker", "--until-idle"]
+        words = command or ("worker", "--until-idle")
+        return [sys.executable, "-m", "nightherd", *options, *words]

@@ -49,23 +49,23 @@ FIXER = """\
     working_directory: shop
     default_prompt: The tests fail. Mend the program, not the tests.
     script:
-      - sleep: 300ms
+      - sleep: 200ms
       - think: First see it fail.
       - say: I will run the tests.
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - usage: {input_tokens: 1210, output_tokens: 64, cost_usd: 0.0046}
-      - sleep: 300ms
+      - sleep: 200ms
       - say: A discount of 20 % makes it dearer. I will look at the program.
       - tool: Read
         input: {file_path: pricing.py}
       - usage: {input_tokens: 1480, output_tokens: 71, cost_usd: 0.0055}
-      - sleep: 300ms
+      - sleep: 200ms
       - say: The discount is added where it should be taken off.
       - tool: Edit
         input: {file_path: pricing.py, old_string: (100 + discount), new_string: (100 - discount)}
       - usage: {input_tokens: 1630, output_tokens: 98, cost_usd: 0.0064}
-      - sleep: 300ms
+      - sleep: 200ms
       - tool: Bash
         input: {command: python3 -B -m unittest -q}
       - usage: {input_tokens: 1770, output_tokens: 40, cost_usd: 0.0059}
@@ -98,8 +98,9 @@ REVIEWER = """\
 
 INSPECTOR = f"""\
   - name: inspector
-    description: Runs the tests again and again, and notes down each time.
-    runtime: scripted
+    description: Runs the tests again and again, and notes down each time, as long as there is money.
+    runtime: RUNTIME
+    limits: {{spend: 0.50}}
     allowed_tools: [Bash]
     working_directory: shop
     default_prompt: Make sure that it stays mended.
@@ -107,8 +108,8 @@ INSPECTOR = f"""\
       - repeat: {CHECK_COUNT}
         steps:
           - tool: Bash
-            input: {{command: "echo check ${{turn}} >> {CHECKS}; sleep 0.3; python3 -B -m unittest -q"}}
-          - usage: {{input_tokens: 310, output_tokens: 12, cost_usd: 0.0010}}
+            input: {{command: "echo check ${{turn}} >> {CHECKS}; sleep 0.2; python3 -B -m unittest -q"}}
+          - usage: {{input_tokens: 310, output_tokens: 12, cost_usd: 0.20}}
       - say: Five checks are noted down.
 """
 
@@ -130,12 +131,11 @@ def stage_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **GIT_SETTINGS}
 
 
-def fleet_text(*, has_git: bool) -> str:
-    """The fleet file."""
-    look = LOOK_WITH_GIT if has_git else LOOK_WITHOUT
-    return (
-        f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{REVIEWER.replace('LOOK', look)}\n{INSPECTOR}"
-    )
+def fleet_text(*, has_git: bool, has_native: bool) -> str:
+    """The fleet file. The agent with a limit is native where that is installed; its script is the same."""
+    reviewer = REVIEWER.replace("LOOK", LOOK_WITH_GIT if has_git else LOOK_WITHOUT)
+    inspector = INSPECTOR.replace("RUNTIME", "native" if has_native else "scripted")
+    return f"fleet:\n  name: demo\n\nagents:\n{FIXER}\n{reviewer}\n{inspector}"
 
 
 def lay_out(directory: Path, git: str | None, environ: Mapping[str, str]) -> None:
