@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from components import Components
+from docs.page_trials import COMMAND
 from document_blocks import Block, Command, blocks, commands, matches
+from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import make_stage
@@ -28,6 +32,25 @@ SAID = (
 )
 
 
+PLAIN = re.compile(r"""nightherd(?: (?:[\w@./:=,+-]+|'[^']*'|"[^"$`\\]*"))+""")
+"""A command that the shell adds nothing to."""
+WHOLE = {"README.md", "daemon.md"}
+"""Pages whose every command is a process of its own, as for a person. Elsewhere plain ones are forked: a third of the time."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Has imported what commands import on their way."""
+    folder = tmp_path_factory.mktemp("first")
+    with ForkServer(patience_s=120) as server:
+        for arguments in (["init"], ["run", "hello"], ["jobs"], ["session", "list"], ["doctor"]):
+            order = {"arguments": arguments, "folder": str(folder), "shown": str(folder / "shown")}
+            loaded = folder / "loaded"
+            server.run(COMMAND, {**order, "environment": {}, "loaded": str(loaded)})
+            server.load(*(name for name in loaded.read_text().split() if name != "__main__"))
+        yield server
+
+
 def environment(home: Path) -> dict[str, str]:
     """What a person's shell would have, with the installed `nightherd` on PATH and nothing of ours set."""
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
@@ -39,7 +62,9 @@ def environment(home: Path) -> dict[str, str]:
 class Reader:
     """Someone who follows a page literally: writes the files it shows and types the commands it shows."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, server: ForkServer) -> None:
+        self.server = server
+        self.shown = directory / "shown"
         self.directory = directory / "work"
         self.directory.mkdir()
         self.environment = environment(directory)
@@ -65,10 +90,22 @@ class Reader:
         elif command.text.startswith("cd "):
             self.directory = (self.directory / command.text.removeprefix("cd ")).resolve()
             assert self.directory.is_dir(), f"{page.name}:{command.line}: {command.text}"
+        elif PLAIN.fullmatch(command.text) and page.name not in WHOLE:
+            self.fork(command, page)
         else:
             # A line someone types ends as its last command does; a script stops where one fails.
             shell = ["sh", "-e", "-c"] if command.is_script else ["sh", "-c"]
             self.check(command, page, [*shell, command.text], self.directory)
+
+    def fork(self, command: Command, page: Path) -> None:
+        order = {
+            "arguments": shlex.split(command.text)[1:],
+            "folder": str(self.directory),
+            "environment": self.environment,
+            "shown": str(self.shown),
+        }
+        ended = self.server.run(COMMAND, order)
+        self.compare(command, page, ended.status, self.shown.read_text() + ended.error)
 
     def check(self, command: Command, page: Path, arguments: list[str], directory: Path) -> None:
         done = subprocess.run(
@@ -80,18 +117,23 @@ class Reader:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        self.compare(command, page, done.returncode, done.stdout)
+
+    def compare(self, command: Command, page: Path, code: int, printed: str) -> None:
         where = f"{page.name}:{command.line}: $ {command.text}"
-        assert done.returncode == 0, f"{where}\nended with {done.returncode}:\n{done.stdout}"
-        if command.expected and arguments[0] != "make":
-            assert matches(command.expected, done.stdout), (
-                f"{where}\nshould print:\n{command.expected}\nbut printed:\n{done.stdout}"
+        assert code == 0, f"{where}\nended with {code}:\n{printed}"
+        if command.expected and not command.text.startswith("make "):
+            assert matches(command.expected, printed), (
+                f"{where}\nshould print:\n{command.expected}\nbut printed:\n{printed}"
             )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_page_does_what_it_says(page: Path, components: Components, tmp_path: Path) -> None:
+def test_page_does_what_it_says(
+    page: Path, components: Components, server: ForkServer, tmp_path: Path
+) -> None:
     components.program("git")
-    reader = Reader(tmp_path)
+    reader = Reader(tmp_path, server)
     if page.name != WITH_CLAUDE:
         reader.follow(page)
         return
