@@ -23,7 +23,7 @@ def test_check_of_a_good_file_says_so(cli: Cli, fleet: Path) -> None:
     result = cli("config", "check")
 
     assert result.code == 0
-    assert result.out == "✔ ok nightherd.yaml: 11 agents\n"
+    assert result.out == "✔ ok nightherd.yaml: 12 agents\n"
     assert "'operation' is not active yet" in result.err
 
 

@@ -129,4 +129,4 @@ def test_follower_stops_on_ctrl_c_with_130(shell: Shell, fleet: Path) -> None:
 
     _, err = follower.communicate()
     assert follower.returncode == 130
-    assert err == b"nightherd: interrupted\n"
+    assert err == b"nightherd: Interrupted.\n"
