@@ -24,7 +24,7 @@ def test_status_works_without_a_daemon_and_before_anything_happened(fleet: Path,
 
     assert asked.document["schema"] == "nightherd/v1/status"
     assert asked.data["daemon"] is None
-    assert asked.data["jobs"] == {"waiting": 0, "running": 0, "suspended": 0}
+    assert asked.data["jobs"] == {"waiting": 0, "running": 0, "suspended": 0, "lost": 0}
     assert {one["status"] for one in asked.data["agents"]} == {"idle"}
     assert "not running" in cli("status").out
     assert not (fleet / ".nightherd").exists()
@@ -83,6 +83,7 @@ def test_an_agent_whose_worker_is_gone_is_not_running(fleet: Path, cli: Cli) -> 
     data = cli("status", "--json").data
     (hello,) = [one for one in data["agents"] if one["name"] == "hello"]
     assert (hello["status"], hello["current_job"], hello["lost_job"]) == ("idle", None, job_id)
+    assert (hello["running"], hello["lost"]) == (0, 1)
     assert data["workers"] == []
     assert f"{job_id} lost its worker" in cli("status").out
 

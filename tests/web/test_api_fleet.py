@@ -23,7 +23,7 @@ def test_status_says_what_the_fleet_is_doing(tmp_path: Path) -> None:
 
             assert answer.document["schema"] == "nightherd/v1/status"
             data = answer.data
-            assert data["jobs"] == {"waiting": 1, "running": 0, "suspended": 0}
+            assert data["jobs"] == {"waiting": 1, "running": 0, "suspended": 0, "lost": 0}
             assert [one["id"] for one in data["workers"]] == [world.site.workshop.worker]
             agents = {one["name"]: one for one in data["agents"]}
             assert (agents["hello"]["status"], agents["hello"]["last_job"]) == ("idle", done)

@@ -53,6 +53,8 @@ def status(invocation: Invocation) -> None:
         place = problem.place
         screen.show(neutralise(f"  {place.file}:{place.line}:{place.column}: {problem.message}"))
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
+    if view.lost:
+        counts += f", {view.lost} without a worker"
     workers = len(view.workers)
     screen.show(f"jobs: {counts}; {workers} worker{'' if workers == 1 else 's'}")
     if view.agents:

@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nightherd.model.agent_state import AgentState, with_status
-from nightherd.model.job import JobStatus
+from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.schedule import ScheduleState, ScheduleStatus
 from nightherd.views.jobs import timestamp
 
 if TYPE_CHECKING:
     from nightherd.model.agent import Agent
+    from nightherd.model.ids import JobId, WorkerId
+    from nightherd.model.job import Job
     from nightherd.model.worker import Worker
     from nightherd.ports import StateReader
+
+PAGE = 1_000
+"""Running jobs that are read at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +30,12 @@ class AgentView:
     declared: Agent | None
     waiting: int
     running: int
+    """Jobs that a worker has who is really there."""
     suspended: int
+    lost: int = 0
+    """Jobs that run by their rows, but whose workers are gone: they go on with the next one."""
     lost_job: str | None = None
-    """A job that runs by its row, but whose worker is gone: it goes on with the next worker."""
+    """The oldest of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +48,7 @@ class FleetView:
     waiting: int
     running: int
     suspended: int
+    lost: int
 
 
 def show_fleet(
@@ -53,20 +62,23 @@ def show_fleet(
     schedules: dict[str, list[ScheduleState]] = {}
     for schedule in reader.list_schedules():
         schedules.setdefault(schedule.agent, []).append(schedule)
+    jobs = _running(reader, alive)
     names = [*declared, *(name for name in states if name not in declared)]
     agents = []
     for name in names:
         state = states.get(name) or AgentState(name=name)
-        seen, lost = _as_it_is(reader, state, alive)
+        runs, lost = jobs.get((name, True), ()), jobs.get((name, False), ())
+        seen = with_status(replace(state, current_job=runs[0] if runs else None))
         seen = with_next(seen, schedules.get(name, ()))
         agents.append(
             AgentView(
                 state=seen,
                 declared=declared.get(name),
                 waiting=counts.get((name, JobStatus.PENDING), 0),
-                running=counts.get((name, JobStatus.RUNNING), 0),
+                running=len(runs),
                 suspended=counts.get((name, JobStatus.SUSPENDED), 0),
-                lost_job=lost,
+                lost=len(lost),
+                lost_job=lost[0] if lost else None,
             )
         )
     return FleetView(
@@ -75,6 +87,7 @@ def show_fleet(
         waiting=sum(agent.waiting for agent in agents),
         running=sum(agent.running for agent in agents),
         suspended=sum(agent.suspended for agent in agents),
+        lost=sum(agent.lost for agent in agents),
     )
 
 
@@ -91,16 +104,18 @@ def with_next(state: AgentState, schedules: Sequence[ScheduleState]) -> AgentSta
     return replace(state, next_schedule=name, next_trigger_at=at)
 
 
-def _as_it_is(
-    reader: StateReader, state: AgentState, alive: set[Any]
-) -> tuple[AgentState, str | None]:
-    """The agent's state, `running` only while a live worker has its job; and the job that has none."""
-    if state.current_job is None:
-        return state, None
-    job = reader.find_job(state.current_job)
-    if job is not None and job.status is JobStatus.RUNNING and job.worker in alive:
-        return state, None
-    return with_status(replace(state, current_job=None)), state.current_job
+def _running(reader: StateReader, alive: set[WorkerId]) -> dict[tuple[str, bool], list[JobId]]:
+    """Jobs that run by their rows, the oldest first, by agent and by whether their worker is there."""
+    found: dict[tuple[str, bool], list[JobId]] = {}
+    query: JobQuery | None = JobQuery(status=JobStatus.RUNNING, limit=PAGE)
+    newest: list[Job] = []
+    while query is not None:
+        page = reader.list_jobs(query)
+        newest += page
+        query = replace(query, before=page[-1].number) if len(page) == PAGE else None
+    for job in reversed(newest):
+        found.setdefault((job.agent, job.worker in alive), []).append(job.id)
+    return found
 
 
 def agent_row(view: AgentView) -> dict[str, Any]:
@@ -118,6 +133,7 @@ def agent_row(view: AgentView) -> dict[str, Any]:
         "waiting": view.waiting,
         "running": view.running,
         "suspended": view.suspended,
+        "lost": view.lost,
         "lost_job": view.lost_job,
         "is_declared": declared is not None,
         "runtime": declared.runtime.value if declared is not None else None,
@@ -145,5 +161,6 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
             "waiting": view.waiting,
             "running": view.running,
             "suspended": view.suspended,
+            "lost": view.lost,
         },
     }
