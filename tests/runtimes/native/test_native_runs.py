@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import anyio
@@ -46,6 +47,8 @@ from runtimes.native.native_stage import (
     subtypes,
 )
 from runtimes.stage import is_running, is_written, until
+
+KIB = 1024
 
 
 def payload(events: list[Event], kind: type[Any]) -> Any:
@@ -223,10 +226,14 @@ def test_a_tool_that_hangs_is_stopped_and_the_run_goes_on(stage: NativeStage) ->
 
 
 def test_of_a_flood_of_output_the_ends_are_kept(stage: NativeStage) -> None:
-    flood = "echo first; yes | head -c 50000000; echo last"
+    """A gigabyte: seconds, and no more memory or journal than for a page."""
+    size = 1024 * 1024 * 1024
+    flood = f"echo first; yes | head -c {size}; echo last"
+    before = getrusage(RUSAGE_SELF).ru_maxrss
 
     (result,) = results(stage.run(Replies(bash(flood, timeout=100_000), says("wet"))))
 
+    assert (getrusage(RUSAGE_SELF).ru_maxrss - before) * KIB < size // 8
     text = str(result.result)
     assert text.startswith("first\n")
     assert text.endswith("last\n")
@@ -392,9 +399,20 @@ def test_cancelling_ends_what_the_tools_have_started(stage: NativeStage) -> None
     assert not is_running(int((stage.directory / "pid").read_text()))
 
 
-def test_what_is_left_in_the_background_has_ended_before_the_last_event(stage: NativeStage) -> None:
-    command = "sleep 600 > /dev/null 2>&1 & echo $! > pid"
-
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("sleep 600 > /dev/null 2>&1 & echo $! > pid", id="a child"),
+        pytest.param(
+            "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 1; done' >/dev/null 2>&1 & "
+            "while [ ! -s pid ]; do sleep 0.01; done",
+            id="a daemon that is deaf to SIGTERM",
+        ),
+    ],
+)
+def test_what_is_left_in_the_background_has_ended_before_the_last_event(
+    stage: NativeStage, command: str
+) -> None:
     async def read() -> list[bool]:
         runtime = NativeRuntime(model=Replies(bash(command), says("done")), grace=QUICK)
         return [

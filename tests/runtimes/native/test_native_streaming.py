@@ -73,10 +73,13 @@ def test_what_had_arrived_when_the_model_fell_silent_is_told_to_the_next_turn(
     stage: NativeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer, "PIECE_S", 0.0)
-    record = Record()
-    silent = streaming("The answer ", "is forty", hangs=True)
-
-    events = stage.run(silent, stage.request(record), patience=timedelta(seconds=4))
+    # As patient as it takes for both pieces to arrive, however busy the machine is.
+    for seconds in (1, 10, 60):
+        record = Record()
+        silent = streaming("The answer ", "is forty", hangs=True)
+        events = stage.run(silent, stage.request(record), patience=timedelta(seconds=seconds))
+        if "".join(piece or "" for piece in pieces(events)) == "The answer is forty":
+            break
     record.add(*events)
     model = Replies(says("Forty-two."))
     stage.run(model, stage.request(record, is_continued=True))
