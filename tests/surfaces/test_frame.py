@@ -52,6 +52,14 @@ def test_every_command_is_described_in_its_group(words: tuple[str, ...], cli: Cl
     assert any(line.split()[:1] == [words[-1]] for line in result.out.splitlines())
 
 
+@pytest.mark.parametrize("group", ["import", "service"])
+def test_group_that_lists_nothing_says_what_it_has(group: str, cli: Cli) -> None:
+    told = cli(group)
+
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith(f"Usage: nightherd {group} ")
+
+
 def test_no_command_at_all_shows_help(cli: Cli) -> None:
     result = cli()
 

@@ -77,6 +77,7 @@ def test_a_raised_job_says_what_it_has_used_and_has_left(cli: Cli, dug: str) -> 
 
 def test_a_job_goes_on_from_an_earlier_place_in_a_branch(cli: Cli, dug: str) -> None:
     listed = cli("checkpoint", "list", dug, "--json").data
+    assert cli("checkpoint", "--json").data == listed
     early = next(one["number"] for one in listed if one["turn"] == 1)
 
     branched = cli(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from nightherd.cli.complete import complete_jobs
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import job_argument, json_option
@@ -26,7 +27,7 @@ from nightherd.views.checkpoints import (
     list_bookmarks,
     thread_state,
 )
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs import LAST, find_job_id
 from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
 
 HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
@@ -36,10 +37,14 @@ HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
     "checkpoint",
     cls=LazyGroup,
     entries={
-        "list": Entry("nightherd.cli.checkpoint:list_checkpoints", "A job's checkpoints."),
+        "list": Entry(
+            "nightherd.cli.checkpoint:list_checkpoints",
+            "A job's checkpoints; also just `checkpoint`.",
+        ),
         "show": Entry("nightherd.cli.checkpoint:show", "One of them; --state for the document."),
         "fields": Entry("nightherd.cli.checkpoint:fields", "What a state.json says, and when."),
     },
+    default="list",
     epilog="Example: nightherd checkpoint list @last",
 )
 def checkpoint() -> None:
@@ -47,11 +52,11 @@ def checkpoint() -> None:
 
 
 @click.command("list", epilog="Example: nightherd checkpoint list @last")
-@job_argument
+@click.argument("job", metavar="[JOB]", default=LAST, shell_complete=complete_jobs)
 @json_option
 @click.pass_obj
 def list_checkpoints(invocation: Invocation, job: str) -> None:
-    """A job's checkpoints, first to last."""
+    """A job's checkpoints, first to last; without a job, those of the last one."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     reader = open_reader(state)

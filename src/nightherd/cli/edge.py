@@ -43,6 +43,9 @@ def guarded(
         screen.flush()
     except click.exceptions.Exit as error:
         return _leave(screen, error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        screen.say(error.format_message())
+        return USAGE
     except click.UsageError as error:
         screen.is_json = screen.is_json or _asks_for_json(arguments)
         path = error.ctx.command_path if error.ctx is not None else "nightherd"
