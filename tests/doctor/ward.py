@@ -141,7 +141,7 @@ class Examination:
         return one
 
 
-def wait_until(is_so: Callable[[], bool], what: str, limit_s: float = 30) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, limit_s: float = 90) -> None:
     """Look until it is so."""
     deadline = time.monotonic() + limit_s
     while not is_so():

@@ -23,7 +23,7 @@ from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import Process
 
 BOOT = "this boot"
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -397,12 +397,12 @@ def test_the_thread_follows_until_it_is_stopped(world: World) -> None:
     world.apply(submit(1))
     follower.start()
     follower.start()
-    assert rounds.acquire(timeout=30)
+    assert rounds.acquire(timeout=90)
     assert world.job(1)["status"] == "pending"
 
     world.apply(start(1))
     told_to_go_on.release()
-    assert rounds.acquire(timeout=30)
+    assert rounds.acquire(timeout=90)
     assert world.job(1)["status"] == "running"
     assert not world.follower().catch_up().is_ours
 
@@ -428,13 +428,13 @@ def test_the_thread_outlives_what_it_meets(world: World) -> None:
     world.feed.damage = ZeroDivisionError("oops")
     follower = world.follower(wait=wait)
     follower.start()
-    assert rounds.acquire(timeout=30)
+    assert rounds.acquire(timeout=90)
     assert follower.unwritten
 
     world.feed.damage = None
     world.apply(submit(1))
     go_on.release()
-    assert rounds.acquire(timeout=30)
+    assert rounds.acquire(timeout=90)
     assert not follower.unwritten
     assert world.job(1)["status"] == "pending"
     is_over = True

@@ -59,7 +59,7 @@ class Fleet:
     def run(self, agent: str, prompt: str) -> str:
         """Run a job to its end; its id."""
         command = [sys.executable, "-m", "nightherd", "run", agent, "-p", prompt, "--json"]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
         return str(json.loads(done.stdout.splitlines()[-1])["data"]["job_id"])
 
     def follower(self) -> MirrorFollower:
@@ -70,7 +70,7 @@ class Fleet:
     def sh(self, script: str) -> str:
         """What /bin/sh prints for `script`."""
         done = subprocess.run(
-            ["/bin/sh", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=60
+            ["/bin/sh", "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=120
         )
         assert done.stderr == ""
         return done.stdout
@@ -253,7 +253,7 @@ def test_a_follower_killed_at_any_file_leaves_whole_files_and_the_next_goes_on(
     again = Fleet(tmp_path)
 
     command = [sys.executable, "-c", KILLED_FOLLOWER, str(state), str(renames), *AGENTS]
-    killed = subprocess.run(command, capture_output=True, timeout=60)
+    killed = subprocess.run(command, capture_output=True, timeout=120)
     left = contents(state)
 
     assert killed.returncode == -9

@@ -344,7 +344,7 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_nothing_of_itself(tmp_path:
     path.write_bytes(b'{"seq":1}\n')
 
     command = [sys.executable, "-c", FULL_DISK, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     assert done.stdout == "EFBIG\n"
     assert path.read_bytes() == b'{"seq":1}\n'

@@ -14,7 +14,7 @@ import pytest
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Cut, Garble, Refuse, Say, Tokens
 
-PATIENCE_S = 30
+PATIENCE_S = 90
 
 
 def post(api: MessagesApi, path: str = "/v1/messages?beta=true", **body: Any) -> bytes:
