@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         safe_read_jsonl,
         safe_read_yaml,
     )
+    from nightherd.library.directory import init_state_directory
     from nightherd.library.fleet import Cancel, OpenFleet, Order, open_fleet
     from nightherd.library.messages import is_terminal_message
     from nightherd.library.output import read_job_output
@@ -44,11 +45,7 @@ if TYPE_CHECKING:
     from nightherd.model.job import JobQuery
     from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
     from nightherd.model.session import SessionQuery
-    from nightherd.state.directory import (
-        StateDirectory,
-        init_state_directory,
-        validate_state_directory,
-    )
+    from nightherd.state.directory import StateDirectory, validate_state_directory
 
 __version__ = "0.1.0"
 
@@ -131,7 +128,7 @@ _HOMES = {
     "classify_error": "nightherd.model.failure",
     "generate_job_id": "nightherd.model.ids",
     "generate_session_id": "nightherd.model.ids",
-    "init_state_directory": "nightherd.state.directory",
+    "init_state_directory": "nightherd.library.directory",
     "is_terminal_message": "nightherd.library.messages",
     "open_fleet": "nightherd.library.fleet",
     "permission_error_message": "nightherd.files.permission",

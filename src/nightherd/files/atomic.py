@@ -111,7 +111,8 @@ def _discard(temp: str) -> None:
 
 def _failure(error: OSError, path: str, temp: str) -> AtomicWriteError:
     code = error_code(error)
-    message = permission_error_message(code, path)
+    # Of a file that is to be written, only the directory can be missing.
+    message = permission_error_message(code, Path(path).parent if code == "ENOENT" else path)
     return AtomicWriteError(message, path=path, temp_path=temp, code=code)
 
 
