@@ -75,7 +75,7 @@ class Purse:
     @property
     def is_shared(self) -> bool:
         """Whether there is anything to be counted."""
-        return bool(self._lasting) or any(one.limits != NO_DAY_LIMITS for one in self._days)
+        return bool(self._lasting or self._days)
 
     async def count(self, asked: Used) -> Hit | None:
         """Count what the job has used so far and set aside what it asks for; the budget that says no."""
@@ -110,11 +110,13 @@ class Purse:
 def daily_limits(job: Job, agent: Agent, fleet: Limits) -> Iterator[Daily]:
     """The limits of a day that the job falls under."""
     schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
-    if schedule is not None:
+    if schedule is not None and schedule.limits.per_day != NO_DAY_LIMITS:
         limits = schedule.limits.per_day
         yield Daily(scope=Scope.SCHEDULE, limits=limits, agent=job.agent, schedule=job.schedule)
-    yield Daily(scope=Scope.AGENT, limits=agent.limits.per_day, agent=job.agent)
-    yield Daily(scope=Scope.FLEET, limits=fleet.per_day)
+    if agent.limits.per_day != NO_DAY_LIMITS:
+        yield Daily(scope=Scope.AGENT, limits=agent.limits.per_day, agent=job.agent)
+    if fleet.per_day != NO_DAY_LIMITS:
+        yield Daily(scope=Scope.FLEET, limits=fleet.per_day)
 
 
 def fleet_budgets(limits: Limits) -> Iterator[Budget]:

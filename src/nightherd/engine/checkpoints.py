@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from anyio import to_thread
@@ -48,7 +49,8 @@ class Bookmarks:
         self._job = job
         self._recorder = recorder
         self._workshop = workshop
-        self._header = header_of(agent, limits)
+        self._agent = agent
+        self._limits = limits
         self._last: Checkpoint | None = None
         """The last one of this execution."""
         self._has_row = False
@@ -56,6 +58,11 @@ class Bookmarks:
         """The line after which nothing has been said since the last bookmark."""
         self._priority = 0
         self._documents = Documents(workshop)
+
+    @cached_property
+    def _header(self) -> dict[str, Any]:
+        """What all of them say; most runs put none."""
+        return header_of(self._agent, self._limits)
 
     async def at(self, point: TriggerPoint, running: timedelta) -> None:
         """Put one at `point`, unless it is switched off or the line has one that counts more."""

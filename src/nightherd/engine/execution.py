@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from anyio import to_thread
+from anyio import CancelScope
 
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
@@ -163,8 +163,9 @@ class _Execution:
                 if stop is None:
                     return await _hand_over(job, self.before, self.recorder, workshop)
                 stop = await self._end(stop)
-                # In a thread: the disk takes its time, and serves many jobs that end together at once.
-                await to_thread.run_sync(journal.sync)
+                # The journal stays open until that is done, whoever wants the job to end.
+                with CancelScope(shield=True):
+                    await workshop.sync(journal)
         except StateError as error:
             # The record cannot be continued (a full disk, say); what it holds so far is what counts.
             failure = error

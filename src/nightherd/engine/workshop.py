@@ -23,6 +23,7 @@ from nightherd.model.secret import Secrets
 from nightherd.ports import (
     Clock,
     FinishedJournals,
+    Journal,
     Journals,
     NoTranscripts,
     OperatorLog,
@@ -77,6 +78,11 @@ class NoLog:
         """Nothing to give back."""
 
 
+async def sync_in_thread(journal: Journal) -> None:
+    """The disk takes its time, and serves many jobs that end together at once."""
+    await to_thread.run_sync(journal.sync)
+
+
 class ThreadFiles(Protocol):
     """Where a job is written as one document, for people and other tools."""
 
@@ -125,6 +131,8 @@ class Workshop:
     """What is done about failures that may pass."""
     is_loaded: Callable[[RuntimeName], bool] = lambda name: True
     """Whether `runtimes` gives that runtime at once; else what it is made of may take seconds to import."""
+    sync: Callable[[Journal], Awaitable[None]] = sync_in_thread
+    """Brings a journal to the disk without holding anybody up."""
     hooks: AfterJob = field(default_factory=NothingAfter)
     log: OperatorLog = field(default_factory=NoLog)
     """Where operators read what happened to whom."""

@@ -124,6 +124,8 @@ class JournalFile:
         """Find where the journal stands, and mend its end if a killed writer left half a line there."""
         try:
             size = os.lseek(self._fd, 0, os.SEEK_END)
+            if size == 0:
+                return  # a new journal: there is nothing to find
             fence, _ = tail(self._fd, size, 1)
             self._end = complete_until(self._fd, size)
         except OSError as error:

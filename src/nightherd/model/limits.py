@@ -106,9 +106,8 @@ class Limits:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is limited, for one job and for one day."""
-        return self.per_day == NO_DAY_LIMITS and not any(
-            self.maximum(name) is not None for name in LimitName
-        )
+        limits = (self.spend, self.turns, self.tokens, self.spawns, self.depth, self.duration)
+        return limits.count(None) == len(limits) and self.per_day == NO_DAY_LIMITS
 
     def over(self, below: Limits) -> Limits:
         """These limits where they say something, those `below` where they do not. Days are not handed on."""

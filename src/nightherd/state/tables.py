@@ -167,8 +167,13 @@ def _decoder(kind: Any) -> Convert | None:
     if kind is bool:
         return bool
     if kind is Mapping:
-        return json.loads
+        return _mapping
     return {word.value: word for word in kind}.__getitem__ if issubclass(kind, StrEnum) else None
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = {} if text == "{}" else json.loads(text)
+    return found
 
 
 def _json_text(value: Mapping[str, Any]) -> str:

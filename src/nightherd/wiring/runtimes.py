@@ -72,17 +72,19 @@ class Runtimes:
         self._keepers = keepers
         self._state_dir = state_dir
         self._grace = grace
-        self._loaded: set[str] = set()
+        self._made: dict[str, Runtime] = {}
 
     def __call__(self, name: RuntimeName) -> Runtime:
         """The runtime called `name`; `RefusedError` when nothing here runs it."""
-        made = runtime_for(name, self._keepers, self._state_dir, self._grace)
-        self._loaded.add(name.value)
+        made = self._made.get(name.value)
+        if made is None:
+            made = runtime_for(name, self._keepers, self._state_dir, self._grace)
+            self._made[name.value] = made
         return made
 
     def is_loaded(self, name: RuntimeName) -> bool:
         """Whether it is had at once: the first of its kind may take seconds to import."""
-        return name.value in self._loaded
+        return name.value in self._made
 
 
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:

@@ -84,12 +84,15 @@ async def open_workshop(
         secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
         log = open_log(state_dir, secrets)
         opened.callback(log.close)
+        syncs = load("nightherd.journal.syncing:SyncThreads")()
+        opened.callback(syncs.close)
         runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             log=log,
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
+            sync=syncs.sync,
             runtimes=runtimes,
             is_loaded=runtimes.is_loaded,
             can_run=can_run,
