@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from components import ABSENT, Components
+
+# A slow machine is no failure: no example has a deadline, whatever else a test sets.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 OURS = ("NIGHTHERD_CONFIG", "NIGHTHERD_STATE_DIR", "NIGHTHERD_EXECUTION")
 TERMINAL = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
