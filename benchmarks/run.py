@@ -2,7 +2,7 @@
 
 A benchmark is a script of this folder. It measures both sides of its comparison in the same run, and ends
 by printing one line per finding: `what: 3.2x (limit 8x)`, or `(at least 5x)` where more is better, or a
-time, `what: 0.8 s (limit 1.5 s)`. Everything else it prints is detail. Ends with 1 when a limit is broken.
+time or size, `what: 0.8 s (limit 1.5 s)`. Everything else it prints is detail. Ends with 1 when a limit is broken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 
 FINDING = re.compile(
-    r"(?P<what>[^:]+): (?P<value>\d[\d.,]*) ?(?P<unit>x|s|ms|us)"
+    r"(?P<what>[^:]+): (?P<value>\d[\d.,]*) ?(?P<unit>x|s|ms|us|MB)"
     r"(?: \((?P<bound>limit|at least) (?P<limit>\d[\d.,]*) ?(?P=unit)\))?"
 )
 

@@ -22,6 +22,7 @@ from nightherd.cli.text import length, neutralise
 from nightherd.daemon.control import wait_until
 from nightherd.daemon.describe import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.daemon.output import OUTPUT
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.stint import Post
@@ -37,7 +38,6 @@ from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
 from nightherd.wiring import system_clock
 
-OUTPUT = "daemon.out"
 PATIENCE_S = 60.0
 
 

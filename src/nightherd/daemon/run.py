@@ -19,6 +19,7 @@ from nightherd import __version__
 from nightherd.daemon.fleet_files import Loading, stamp_of
 from nightherd.daemon.log import DaemonLog, telling
 from nightherd.daemon.notify import Notifier
+from nightherd.daemon.output import OUTPUT, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.stint import Post, Stint, groundwork
 from nightherd.errors import NightherdError, StateFileError
@@ -147,6 +148,7 @@ class Daemon:
         while True:
             with anyio.move_on_after(LOOK_S):
                 await self._hangup.wait()
+            trim_output(self._post.state_dir / "logs" / OUTPUT)
             is_asked, self._hangup = self._hangup.is_set(), anyio.Event()
             now = await to_thread.run_sync(stamp_of, self._loading.files)
             if is_asked or now != self._loading.stamp:
