@@ -1,0 +1,44 @@
+"""A directory of the state that somebody deletes while a job runs: what the job comes to, and that it can be mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from surfaces.drivers import Cli
+
+FLEET = """\
+agents:
+  - name: vandal
+    runtime: scripted
+    permission_mode: bypassPermissions
+    script:
+      - say: I begin.
+      - tool: Bash
+        input: {command: "rm -r .nightherd/${prompt}"}
+      - say: I am done.
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "status"),
+    [
+        ("sessions", 0, "completed"),
+        ("logs", 0, "completed"),
+        ("blobs", 0, "completed"),
+        ("ledger", 0, "completed"),
+        ("jobs", 1, "failed"),
+    ],
+)
+def test_job_ends_as_far_as_its_record_can_be_kept(
+    name: str, code: int, status: str, cli: Cli, nowhere: Path
+) -> None:
+    (nowhere / "nightherd.yaml").write_text(FLEET)
+
+    assert cli("run", "vandal", "-p", name).code == code
+
+    assert cli("jobs", "show", "@last", "--json").data["status"] == status
+    assert cli("doctor", "--fix").code == 0
+    assert cli("doctor", "--verify", "--json").data["level"] == "ok"
+    assert cli("run", "vandal", "-p", "nothing").code == 0
