@@ -209,6 +209,9 @@ def read_state(
         raise InvalidValueError(f"not JSON: {error}") from None
     if not isinstance(found, dict):
         raise InvalidValueError("not a state.json: expected a mapping")
+    known = persistence.schema.get("properties") or {}
+    if "version" not in found and "default" in known.get("version", {}):
+        found["version"] = known["version"]["default"]
     document = with_defaults(migrated(found), persistence.schema)
     check_state(document, persistence)
     if job_id is not None and document["thread_id"] != job_id:
