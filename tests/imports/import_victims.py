@@ -56,6 +56,7 @@ class ProbedShelf:
     def __init__(self, shelf: TranscriptFiles, reach: Probe) -> None:
         self._shelf, self._reach = shelf, reach
         self.is_current = shelf.is_current
+        self.has = shelf.has
 
     @contextmanager
     def draft(self, name: str) -> Iterator[ProbedDraft]:

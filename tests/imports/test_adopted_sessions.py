@@ -13,9 +13,19 @@ import pytest
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, uuid
 from nightherd.engine.adopt import hashed_text
-from nightherd.model.change import AdoptRows, Answer, Applied, RefreshAdopted, Refused, Why
-from nightherd.model.ids import SESSION_ID, SessionId, generate_session_id
+from nightherd.model.change import (
+    AdoptRows,
+    AdoptTurns,
+    Answer,
+    Applied,
+    RefreshAdopted,
+    Refused,
+    Why,
+)
+from nightherd.model.ids import SESSION_ID, JobId, SessionId, generate_session_id
+from nightherd.model.job import Job, JobStatus
 from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.trigger import TriggerType
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
@@ -35,6 +45,17 @@ ADOPTED = Session(
     runtime_session_id=uuid(1),
     imported_from="/elsewhere",
     number=1,
+)
+TOLD = Job(
+    id=JobId("job-2026-01-02-told01"),
+    agent="claude",
+    trigger_type=TriggerType.MANUAL,
+    status=JobStatus.COMPLETED,
+    created_at=AT,
+    started_at=AT,
+    session_id=ADOPTED.id,
+    epoch=1,
+    messages=2,
 )
 
 
@@ -101,6 +122,73 @@ def test_session_that_is_not_there_cannot_be_refreshed(make: StateFactory, tmp_p
 
     assert isinstance(answer, Refused)
     assert answer.why is Why.MISSING
+
+
+def adopt_turns(make: StateFactory, folder: Path, here: Session, change: AdoptTurns) -> Answer:
+    """What adopting turns answers where session `here` is; all of it is there then, or nothing."""
+
+    async def work() -> Answer:
+        async with make(folder) as state:
+            await state.writer.apply([AdoptRows(rows=(here,), source="test")])
+            (answer,) = await state.writer.apply([change])
+            found = state.reader.find_session(change.session.id)
+            jobs = state.reader.jobs_of_session(change.session.id)
+            is_told = isinstance(answer, Applied)
+            assert [job.id for job in jobs] == ([TOLD.id] if is_told else [])
+            assert is_told == (found is not None and found.message_count == 2)
+            return answer
+
+    return anyio.run(work)
+
+
+def test_turns_that_are_adopted_come_with_their_session_in_one_change(
+    make: StateFactory, tmp_path: Path
+) -> None:
+    after = replace(ADOPTED, job_count=1, message_count=2)
+
+    answer = adopt_turns(
+        make, tmp_path, ADOPTED, AdoptTurns(expected=ADOPTED, session=after, rows=(TOLD,))
+    )
+
+    assert isinstance(answer, Applied)
+    assert answer.job is not None
+    assert answer.job.number == 1
+
+
+def test_turns_of_a_session_that_is_over_are_adopted_in_a_branch(
+    make: StateFactory, tmp_path: Path
+) -> None:
+    over = replace(ADOPTED, status=SessionStatus.COMPLETED)
+    branch = replace(
+        over, id=SessionId("sess-branch01"), parent_session_id=over.id, message_count=2
+    )
+    told = replace(TOLD, session_id=branch.id)
+
+    answer = adopt_turns(
+        make, tmp_path, over, AdoptTurns(expected=None, session=branch, rows=(told,))
+    )
+
+    assert isinstance(answer, Applied)
+
+
+@pytest.mark.parametrize(
+    ("here", "why"),
+    [
+        (replace(ADOPTED, status=SessionStatus.ACTIVE), Why.SESSION_BUSY),
+        (replace(ADOPTED, name="moved on"), Why.STALE),
+        (replace(ADOPTED, id=SessionId("sess-another1")), Why.MISSING),
+    ],
+)
+def test_turns_of_a_session_that_has_moved_on_are_not_adopted(
+    here: Session, why: Why, make: StateFactory, tmp_path: Path
+) -> None:
+    after = replace(ADOPTED, job_count=1, message_count=2)
+    change = AdoptTurns(expected=ADOPTED, session=after, rows=(TOLD,))
+
+    answer = adopt_turns(make, tmp_path, here, change)
+
+    assert isinstance(answer, Refused)
+    assert answer.why is why
 
 
 def put(state: Path, session: Session) -> None:

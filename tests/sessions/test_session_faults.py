@@ -24,6 +24,7 @@ STATE_POINTS = [
 ]
 JOURNAL_POINTS = ["finished.before_rename", "finished.after_rename"]
 WORK = "sessions.session_victims:command"
+UUID = "11111111-2222-4333-8444-555555555555"
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,28 @@ def test_killed_import_is_completed_by_the_next(
     assert shown["history"] == before
     assert len(ranch.data(*config, "jobs", "list")) == 2
     assert ranch.cli(*config, "doctor").code == 0
+
+
+@pytest.mark.parametrize("point", [*JOURNAL_POINTS, *STATE_POINTS])
+def test_killed_telling_of_an_imported_session_is_done_by_the_next(
+    fork_server: ForkServer, ranch: Ranch, point: str
+) -> None:
+    transcript = ranch.root / "theirs" / "projects" / "-srv" / f"{UUID}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    said = [
+        {"type": kind, "cwd": "/srv", "uuid": kind, "message": {"content": kind}}
+        for kind in ("user", "assistant")
+    ]
+    transcript.write_text("".join(json.dumps(line) + "\n" for line in said))
+    ranch.data("import", "claude", "theirs")
+
+    ended = kill(fork_server, ranch.root, "session", "show", UUID, "--history", point=point)
+
+    assert ended.status == -signal.SIGKILL
+    assert len(ranch.data("jobs", "list")) <= 1
+    assert ranch.texts(UUID) == ["user", "assistant"]
+    assert len(ranch.data("jobs", "list")) == 1
+    check_whole(ranch)
 
 
 def test_killed_export_leaves_the_old_file_or_none(fork_server: ForkServer, ranch: Ranch) -> None:

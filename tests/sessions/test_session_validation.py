@@ -6,6 +6,14 @@ from typing import Any
 
 import pytest
 
+from engine.bench import Bench, persistent
+from nightherd.library.result import result_of
+from nightherd.model.event import AssistantEvent, Event, describe
+from nightherd.model.job import JobTexts
+from nightherd.model.recollection import rebuilt_rows, recollect
+from nightherd.model.system import Complete, Init, Warned
+from nightherd.testing.runtime import PlayedRuntime
+from nightherd.views.results import result_document
 from sessions.ranch import Ranch
 
 AGENT = """\
@@ -104,3 +112,31 @@ def test_jobs_of_one_session_take_their_turns(ranch: Ranch) -> None:
     (session,) = {job["session_id"] for job in ranch.data("jobs", "list")}
     asked = [text for text in ranch.texts(session) if text.startswith("number")]
     assert asked == ["number 0", "number 1", "number 2"]
+
+
+def test_session_that_the_runtime_has_lost_begins_anew_and_says_so() -> None:
+    lost = "claude has no session gone any more; a new one begins"
+    answered = AssistantEvent(content="a", turn=1, index=0, end=True)
+    first, second = (
+        describe(Init(runtime="cli", runtime_session_id=name)) for name in ("gone", "new")
+    )
+    bench = Bench(
+        agent=persistent(), runtime=PlayedRuntime([first, answered, describe(Complete())])
+    )
+    bench.run("one")
+    warned = describe(Warned(code="session_not_found"), lost)
+    bench.runtime = PlayedRuntime([warned, second, answered, describe(Complete())])
+
+    job = bench.run("two")
+
+    texts = bench.reader.find_texts(job.id)
+    assert texts is not None
+    assert result_document(job, texts, job.created_at)["session_note"] == lost
+    assert result_of(job, bench.reader, bench.workshop.journals).session_note == lost
+    assert rebuilt(bench.journal(job.id)).session_note == lost
+
+
+def rebuilt(journal: list[Event]) -> JobTexts:
+    rows = rebuilt_rows(recollect(journal))
+    assert rows is not None
+    return rows.texts

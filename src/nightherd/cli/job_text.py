@@ -82,7 +82,11 @@ def _session(view: JobView) -> str:
 def _texts(view: JobView, screen: Screen) -> list[str]:
     texts = view.texts
     summary = (texts.summary if texts else None) or view.job.summary
-    parts = [("prompt", texts.prompt if texts else None), ("summary", summary)]
+    parts = [
+        ("a new session", texts.session_note if texts else None),
+        ("prompt", texts.prompt if texts else None),
+        ("summary", summary),
+    ]
     lines: list[str] = []
     for label, text in parts:
         if text:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nightherd.engine.adopt import Desk
+from nightherd.engine.hand_turns import CLAUDE
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.change import AdoptRows, Applied, Row
 from nightherd.model.event import Event
@@ -22,6 +23,8 @@ from nightherd.model.session import (
     SessionStatus,
     status_between_jobs,
 )
+from nightherd.views.export.claude import as_transcript
+from nightherd.views.export.exported import to_export
 
 SOURCE = "session import"
 
@@ -74,7 +77,26 @@ async def adopt_session(file: SessionFile, desk: Desk) -> AdoptedSession:
         (answer,) = await desk.pens.state.apply([AdoptRows(rows=tuple(rows), source=SOURCE)])
         if not isinstance(answer, Applied):
             raise RefusedError(answer.message)
+    for session in (*file.ancestors, file.session):
+        _shelve(session, desk)
     return AdoptedSession(session=known or file.session, jobs=jobs, is_new=known is None)
+
+
+def _shelve(session: Session, desk: Desk) -> None:
+    """What Claude goes on from, made from the record; a copy of its own transcript that is here stays."""
+    here = desk.reader.find_session(session.id)
+    uuid = session.runtime_session_id
+    if here is None or uuid is None or session.runtime_type not in CLAUDE or desk.pens is None:
+        return
+    exported = to_export(
+        desk.reader, desk.journals, here, at=here.last_active_at, version=desk.version
+    )
+    if not desk.shelf.has(f"{uuid}.jsonl"):
+        with desk.shelf.draft(f"{uuid}.jsonl") as draft:
+            for piece in as_transcript(exported):
+                draft.write(piece.encode())
+            draft.keep()
+        desk.shelf.sync()
 
 
 def _rebuilt(job_id: JobId, events: Sequence[Event]) -> RebuiltRows:

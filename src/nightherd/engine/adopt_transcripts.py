@@ -134,7 +134,7 @@ def _take(transcript: ForeignTranscript, desk: Desk, report: Report, batch: Batc
 
 def _is_adopted(session: Session) -> bool:
     """Whether the session was made from a transcript; others may know the same one by a pointer to it."""
-    return session.agent == AGENT and session.mode is SessionMode.FRESH_PER_JOB
+    return session.imported_from is not None and session.mode is SessionMode.FRESH_PER_JOB
 
 
 def _retold(session: Session | None, desk: Desk) -> int:

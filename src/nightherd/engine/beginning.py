@@ -202,13 +202,14 @@ def request_for(
     settled = session.turn_count if session is not None else 0
     known = record.runtime_session_id or job.runtime_session_id
     is_begun = known is not None or session is None
+    fork = _fork_of(session, workshop) if known is None and session is not None else None
     return RuntimeRequest(
         job_id=job.id,
         execution=generate_execution_id(job.id, job.epoch),
         agent=agent,
         prompt=texts.prompt
         if is_begun or session is None
-        else with_notice(texts.prompt, agent, session, workshop),
+        else with_notice(texts.prompt, agent, session, fork, workshop),
         # The session's row counts what has been settled; turns of this job's lost executions are on
         # record in its journal only.
         session_turns=settled - counted.turns + record.turns,
@@ -216,7 +217,7 @@ def request_for(
         runtime_session_id=known,
         values=values_of(agent, texts.inputs),
         environment=workshop.environment,
-        fork=_fork_of(session, workshop) if known is None and session is not None else None,
+        fork=fork,
         is_continued=job.epoch > 1,
         follow_up=begun.follow_up,
         repeat=record.open_calls,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
+
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.message import Speaker, open_calls
+from nightherd.model.message import Message, Speaker, open_calls
 from nightherd.model.session import Session
+from nightherd.ports import RuntimeFork
 from nightherd.views.conversation import count_messages, segments_of
 from nightherd.views.history import messages_between
 
@@ -16,8 +20,11 @@ TOLD = frozenset({RuntimeName.CLI, RuntimeName.SDK})
 """Runtimes whose own memory says nothing true about such a call; the others read it off the record."""
 
 
-def with_notice(prompt: str, agent: Agent, session: Session, workshop: Workshop) -> str:
-    """The prompt, and after it what became of the calls before the cut: nobody knows, and none is made again."""
+def with_notice(
+    prompt: str, agent: Agent, session: Session, fork: RuntimeFork | None, workshop: Workshop
+) -> str:
+    """The prompt, and what the runtime that begins with `fork` would not know: before it what was asked right before
+    the cut, after it what became of calls that were cut off. Nobody knows, and none is made again."""
     if agent.runtime not in TOLD or session.base_messages == 0:
         return prompt
     parts = segments_of(workshop.reader, workshop.journals, session)
@@ -27,10 +34,11 @@ def with_notice(prompt: str, agent: Agent, session: Session, workshop: Workshop)
         one.message
         for one in messages_between(workshop.journals, parts, first, last, load_blobs=False)
     ]
-    if first == 1 and all(message.speaker is Speaker.USER for message in spoken):
-        # There is no answer that the runtime could begin after: it would not know what was asked.
-        asked = "\n\n".join(message.text for message in spoken)
-        return f"(You were asked before, and had not answered yet:)\n\n{asked}\n\n{prompt}"
+    is_whole = fork is not None and fork.at_uuid is None
+    asked = [] if is_whole else _asked_last(spoken)
+    if asked:
+        text = "\n\n".join(message.text for message in asked)
+        return f"(You were asked before, and had not answered yet:)\n\n{text}\n\n{prompt}"
     calls = open_calls(spoken).values()
     if not calls:
         return prompt
@@ -39,3 +47,12 @@ def with_notice(prompt: str, agent: Agent, session: Session, workshop: Workshop)
         f"{prompt}\n\n(The conversation was cut right after you had called: {names}. The outcome is unknown: "
         "look before you do it again.)"
     )
+
+
+def _asked_last(spoken: Sequence[Message]) -> list[Message]:
+    """The questions at the end that have no name of the runtime's own: it cannot begin after them."""
+    nameless = takewhile(
+        lambda message: message.speaker is Speaker.USER and message.last.uuid is None,
+        reversed(spoken),
+    )
+    return list(nameless)[::-1]

@@ -66,6 +66,11 @@ class TranscriptFiles:
             return False
         return (found.st_size, found.st_mtime_ns) == (size, modified_ns)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a copy by that name, as it is or packed (`.gz`)."""
+        path = self._path(name)
+        return path.exists() or path.with_name(f"{path.name}.gz").exists()
+
     @contextmanager
     def draft(self, name: str) -> Iterator[Draft]:
         """A new copy to be written from the beginning; dropped unless `keep` is called on it."""

@@ -27,6 +27,8 @@ class RunnerResult:
     job: Job
     session_id: SessionId | None = None
     runtime_session_id: str | None = None
+    session_note: str | None = None
+    """Why it did not go on in the session it would have had; None when it did, or there was none."""
     summary: str | None = None
     error: RunnerError | None = None
     """What a caller may raise."""
@@ -48,6 +50,7 @@ def result_of(job: Job, reader: StateReader, journals: Journals) -> RunnerResult
         job=job,
         session_id=job.session_id,
         runtime_session_id=job.runtime_session_id,
+        session_note=texts.session_note if texts is not None else None,
         summary=(texts.summary if texts is not None else None) or job.summary,
         error=error_of(job, _unread(last)),
         error_details=details_of(job, _stack(last)),

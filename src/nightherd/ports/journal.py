@@ -192,6 +192,9 @@ class TranscriptShelf(Protocol):
     def is_current(self, name: str, *, size: int, modified_ns: int) -> bool:
         """Whether the copy was marked for a source of this size and time."""
 
+    def has(self, name: str) -> bool:
+        """Whether there is a copy by that name, packed or not."""
+
     def draft(self, name: str) -> AbstractContextManager[TranscriptDraft]:
         """A new copy to be written; dropped at the end of the block unless it was kept."""
 

@@ -148,6 +148,7 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     document["prompt"] = texts.prompt if texts else None
     document["inputs"] = dict(texts.inputs) if texts else {}
     document["summary"] = (texts.summary if texts else None) or view.job.summary
+    document["session_note"] = texts.session_note if texts else None
     document["executions"] = [_execution_row(execution) for execution in view.executions]
     return document
 

@@ -53,6 +53,7 @@ class _Writer:
         self._count = 0
         self._at = exported.session.created_at
         self._open: dict[str, None] = {}
+        self._names: set[str] = set()
 
     def take(self, message: Message) -> Iterator[Line]:
         """The lines of a message; a call that was left open is answered before anything else is said."""
@@ -61,12 +62,13 @@ class _Writer:
             yield from self.close()
         match message.speaker:
             case Speaker.USER:
-                yield self._line("user", {"role": "user", "content": message.text or NO_TEXT})
+                content = message.text or NO_TEXT
+                yield self._line("user", {"role": "user", "content": content}, message.last.uuid)
             case Speaker.TOOL:
                 blocks = [self._result(one) for one in message.results]
-                yield self._line("user", {"role": "user", "content": blocks})
+                yield self._line("user", {"role": "user", "content": blocks}, message.last.uuid)
             case Speaker.ASSISTANT:
-                yield self._line("assistant", self._answer(message))
+                yield self._line("assistant", self._answer(message), message.last.uuid)
 
     def close(self) -> Iterator[Line]:
         """Say of every open call that its outcome is unknown."""
@@ -107,8 +109,11 @@ class _Writer:
     def _uuid(self) -> str:
         return uuid5(self._seed, str(self._count)).hex
 
-    def _line(self, kind: str, message: Line) -> Line:
-        uuid = str(uuid5(self._seed, f"line {self._count}"))
+    def _line(self, kind: str, message: Line, name: str | None = None) -> Line:
+        """`name` is what Claude called it, if it did: forks at a message go by it. A line has its own."""
+        is_free = name is not None and name not in self._names
+        uuid = str(name) if is_free else str(uuid5(self._seed, f"line {self._count}"))
+        self._names.add(uuid)
         self._count += 1
         line = {
             "parentUuid": self._parent,
