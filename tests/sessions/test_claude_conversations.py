@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm_command
 from components import Components
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
@@ -64,14 +65,7 @@ class Herd:
 
     def __call__(self, *words: str) -> Any:
         """What a command that succeeds says to programs."""
-        done = subprocess.run(
-            [sys.executable, "-m", "nightherd", *words, "--json"],
-            cwd=self.stage.root,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        done = warm_command.run((*words, "--json"), self.stage.root, self.environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)["data"]
 
@@ -150,14 +144,23 @@ def test_fork_at_a_call_tells_that_its_outcome_is_unknown(stage: ClaudeStage) ->
 
 
 def test_fork_at_a_question_still_knows_what_was_asked(stage: ClaudeStage) -> None:
-    with MessagesApi(Say(text="blue"), Say(text="red")) as api:
+    with MessagesApi(
+        Say(text="blue"), Say(text="seven"), Say(text="red"), Say(text="eight")
+    ) as api:
         herd = Herd(stage, api)
         session = herd("run", "keeper", "-p", "pick a colour")["session_id"]
-        fork = herd("session", "fork", session, "--at-message", "1", "--run", "-p", "a warm one")
+        herd("run", "keeper", "-p", "and a number")
+        first = herd("session", "fork", session, "--at-message", "1", "--run", "-p", "a warm one")
+        second = herd("session", "fork", session, "--at-message", "3", "--run", "-p", "an even one")
 
-    assert [text for text in api.asked[1].texts if "pick a colour" in text and "a warm one" in text]
-    assert "blue" not in api.asked[1].texts
-    assert herd.texts(fork["session_id"]) == ["pick a colour", "a warm one", "red"]
+    assert [text for text in api.asked[2].texts if "pick a colour" in text and "a warm one" in text]
+    assert "blue" not in api.asked[2].texts
+    assert herd.texts(first["session_id"]) == ["pick a colour", "a warm one", "red"]
+    told = [text for text in api.asked[3].texts if "and a number" in text]
+    assert ["an even one" in text for text in told] == [True]
+    assert sent(api, 3, "pick a colour", "blue", "seven") == ["pick a colour", "blue"]
+    texts = ["pick a colour", "blue", "and a number", "an even one", "eight"]
+    assert herd.texts(second["session_id"]) == texts
 
 
 def test_conversation_that_is_too_long_is_compacted_first(stage: ClaudeStage) -> None:
@@ -179,26 +182,75 @@ def test_conversation_that_is_too_long_is_compacted_first(stage: ClaudeStage) ->
 
 
 def test_what_is_said_by_hand_is_seen_by_the_fleet(stage: ClaudeStage) -> None:
-    with MessagesApi(Say(text="blue"), Say(text="by hand: red"), Say(text="blue, then red")) as api:
+    said = ("pick a colour", "blue", "another", "by hand: red", "which?", "blue, then red")
+    more = ("and a number", "by hand: seven")
+    with MessagesApi(*(Say(text=text) for text in (*said[1::2], more[1]))) as api:
         herd = Herd(stage, api)
-        session = herd("run", "keeper", "-p", "pick a colour")["session_id"]
+        session = herd("run", "keeper", "-p", said[0])["session_id"]
         taken = herd("session", "takeover", session)
         assert taken["recorded_job_id"] is None
         assert taken["directory"] == str(stage.work)
 
-        assert herd.claude(*taken["command"][1:], "-p", "another") == "by hand: red"
+        assert herd.claude(*taken["command"][1:], "-p", said[2]) == said[3]
+        herd("run", "keeper", "-p", said[4])
+        assert herd.texts(session) == list(said)
+        assert herd("session", "show", session)["message_count"] == 6
+
+        assert herd.claude(*taken["command"][1:], "-p", more[0]) == more[1]
         recorded = herd("session", "takeover", session)["recorded_job_id"]
         again = herd("session", "takeover", session)["recorded_job_id"]
-        herd("session", "resume", session, "-p", "which?")
 
     assert recorded is not None
     assert again is None
-    said = ["pick a colour", "blue", "another", "by hand: red", "which?"]
-    assert sent(api, 2, *said) == said
-    assert herd.texts(session) == [*said, "blue, then red"]
-    assert herd("session", "show", session)["message_count"] == 6
+    assert sent(api, 2, *said) == list(said[:5])
+    assert herd.texts(session) == [*said, *more]
+    assert herd("session", "show", session)["message_count"] == 8
     job = herd("jobs", "show", recorded)
     assert (job["status"], job["trigger_id"], job["cost_usd"]) == ("completed", "takeover", 0.0)
+
+
+def test_imported_session_is_forked_at_a_message_and_gone_on_with(stage: ClaudeStage) -> None:
+    uuid = "11111111-2222-4333-8444-555555555555"
+    said = ("pick a colour", "blue", "and a number", "seven")
+    with MessagesApi(*(Say(text=text) for text in (said[1], said[3], "red", "done"))) as api:
+        herd = Herd(stage, api)
+        assert herd.claude("--session-id", uuid, "-p", said[0]) == said[1]
+        assert herd.claude("--resume", uuid, "-p", said[2]) == said[3]
+        herd("import", "claude")
+        copy = stage.root / ".nightherd" / "transcripts" / f"{uuid}.jsonl"
+        before = copy.read_bytes()
+        whom = ("--agent", "keeper")
+
+        words = ("session", "fork", uuid, "--at-message", "2", "--run", *whom, "-p", "a warm one")
+        fork = herd(*words)
+        assert copy.read_bytes() == before
+        resumed = herd("session", "resume", uuid, *whom, "-p", "go on")
+
+    assert sent(api, 2, *said, "a warm one") == [*said[:2], "a warm one"]
+    assert herd.texts(fork["session_id"]) == [*said[:2], "a warm one", "red"]
+    assert sent(api, 3, *said, "go on") == [*said, "go on"]
+    assert herd.texts(resumed["session_id"]) == [*said, "go on", "done"]
+    assert copy.read_bytes().startswith(before)
+
+
+def test_exported_session_goes_on_where_claude_has_never_heard_of_it(stage: ClaudeStage) -> None:
+    said = ("pick a colour", "blue", "and a number", "seven")
+    with MessagesApi(*(Say(text=text) for text in (said[1], said[3], "red", "done"))) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", said[0])["session_id"]
+        herd("run", "keeper", "-p", said[2])
+        herd("session", "export", session, "-o", "session.json")
+        for gone in (stage.root / ".nightherd", stage.claude_home):
+            shutil.rmtree(gone)
+
+        herd("session", "import", "session.json")
+        fork = herd("session", "fork", session, "--at-message", "2", "--run", "-p", "a warm one")
+        resumed = herd("session", "resume", session, "-p", "go on")
+
+    assert sent(api, 2, *said, "a warm one") == [*said[:2], "a warm one"]
+    assert herd.texts(fork["session_id"]) == [*said[:2], "a warm one", "red"]
+    assert sent(api, 3, *said, "go on") == [*said, "go on"]
+    assert (resumed["session_id"], resumed["session_note"]) == (session, None)
 
 
 def test_exported_transcript_is_gone_on_with_by_claude_itself(stage: ClaudeStage) -> None:
