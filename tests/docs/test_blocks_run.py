@@ -7,15 +7,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import warm_command
 from components import Components
-from docs.page_trials import COMMAND
 from document_blocks import Block, Command, blocks, commands, matches
-from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import make_stage
@@ -38,19 +36,6 @@ WHOLE = {"README.md", "daemon.md"}
 """Pages whose every command is a process of its own, as for a person. Elsewhere plain ones are forked: a third of the time."""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    """Has imported what commands import on their way."""
-    folder = tmp_path_factory.mktemp("first")
-    with ForkServer(patience_s=120) as server:
-        for arguments in (["init"], ["run", "hello"], ["jobs"], ["session", "list"], ["doctor"]):
-            order = {"arguments": arguments, "folder": str(folder), "shown": str(folder / "shown")}
-            loaded = folder / "loaded"
-            server.run(COMMAND, {**order, "environment": {}, "loaded": str(loaded)})
-            server.load(*(name for name in loaded.read_text().split() if name != "__main__"))
-        yield server
-
-
 def environment(home: Path) -> dict[str, str]:
     """What a person's shell would have, with the installed `nightherd` on PATH and nothing of ours set."""
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
@@ -62,9 +47,7 @@ def environment(home: Path) -> dict[str, str]:
 class Reader:
     """Someone who follows a page literally: writes the files it shows and types the commands it shows."""
 
-    def __init__(self, directory: Path, server: ForkServer) -> None:
-        self.server = server
-        self.shown = directory / "shown"
+    def __init__(self, directory: Path) -> None:
         self.directory = directory / "work"
         self.directory.mkdir()
         self.environment = environment(directory)
@@ -98,14 +81,9 @@ class Reader:
             self.check(command, page, [*shell, command.text], self.directory)
 
     def fork(self, command: Command, page: Path) -> None:
-        order = {
-            "arguments": shlex.split(command.text)[1:],
-            "folder": str(self.directory),
-            "environment": self.environment,
-            "shown": str(self.shown),
-        }
-        ended = self.server.run(COMMAND, order)
-        self.compare(command, page, ended.status, self.shown.read_text() + ended.error)
+        words = shlex.split(command.text)[1:]
+        done = warm_command.run(words, self.directory, self.environment, is_mixed=True)
+        self.compare(command, page, done.returncode, done.stdout + done.stderr)
 
     def check(self, command: Command, page: Path, arguments: list[str], directory: Path) -> None:
         done = subprocess.run(
@@ -129,11 +107,9 @@ class Reader:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_page_does_what_it_says(
-    page: Path, components: Components, server: ForkServer, tmp_path: Path
-) -> None:
+def test_page_does_what_it_says(page: Path, components: Components, tmp_path: Path) -> None:
     components.program("git")
-    reader = Reader(tmp_path, server)
+    reader = Reader(tmp_path)
     if page.name != WITH_CLAUDE:
         reader.follow(page)
         return

@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import pytest
 
+import warm_command
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
@@ -57,14 +58,7 @@ class Herd:
         (stage.root / "nightherd.yaml").write_text(FLEET.format(runtime=stage.runtime))
 
     def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "nightherd", *words],
-            cwd=self.stage.root,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        return warm_command.run(words, self.stage.root, self._environment)
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:

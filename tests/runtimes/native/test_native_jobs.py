@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+import warm_command
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.native.native_stage import SECRET, NativeStage
@@ -44,14 +45,7 @@ class Herd:
         self._environment = {**NativeStage(self.work).environment(api), "HOME": str(root)}
 
     def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "nightherd", *words],
-            cwd=self.root,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        return warm_command.run(words, self.root, self._environment)
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
