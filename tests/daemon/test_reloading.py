@@ -63,20 +63,24 @@ def test_secrets_webhooks_and_limits_are_the_new_ones(make_pasture: MakePasture)
     before = workers(pasture)
 
     (pasture.folder / ".env").write_text("HOOK_SECRET=first-secret\nA_TOKEN=hidden-value\n")
-    rewrite(pasture, trial, HOOKS + QUIET.replace("default_prompt", "limits: {turns: 7}\n    default_prompt"))  # fmt: skip
+    pasture.wait_until_said(trial, "told reloaded")
+    rewrite(pasture, trial, HOOKS + QUIET.replace("default_prompt", "limits: {turns: 1}\n    default_prompt"))  # fmt: skip
+    (pasture.folder / "go").touch()
     body = json.dumps({"text": "say hidden-value"}).encode()
     signed = {"x_github_delivery": "1", "x_hub_signature_256": sign_github("first-secret", body)}
     taken = ask(pasture, "POST", "/v1/hooks/in", body, **signed)
-    shown = ask(pasture, "GET", f"/v1/jobs/{taken['data']['job_id']}")
+    job_id = taken["data"]["job_id"]
+    pasture.wait_until_said(trial, f"ended {job_id} suspended")
+    shown = ask(pasture, "GET", f"/v1/jobs/{job_id}")
     (pasture.folder / ".env").write_text("HOOK_SECRET=other-secret\n")
-    pasture.wait_until_said(trial, "told reloaded", 2)
+    pasture.wait_until_said(trial, "told reloaded", 3)
     refused = ask(pasture, "POST", "/v1/hooks/in", body, **{**signed, "x_github_delivery": "2"})
     after = workers(pasture)
-    (pasture.folder / "go").touch()
     trial.send(signal.SIGTERM)
     trial.wait()
 
     assert shown["data"]["prompt"] == "say [secret:A_TOKEN]"
+    assert shown["data"]["suspend_reason"] == "limit"
     assert refused["code"] == "forbidden"
     assert before == after, "nothing in this needs another worker"
 

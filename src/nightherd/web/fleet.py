@@ -20,7 +20,6 @@ from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
 from nightherd.model.worker import Worker, is_lease_over
-from nightherd.ports import StateReader
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
 from nightherd.views.jobs import job_row
 from nightherd.views.schedules import list_views, schedule_row, view_of
@@ -43,14 +42,14 @@ OnSite = Annotated[Site, Depends(site_of)]
 async def status(site: OnSite) -> Response:
     """What the fleet is doing: agents, workers, what waits, and the process that serves this."""
     now = site.workshop.clock.now()
-    view = await _look(site)
+    view = await look(site)
     return document("status", {"daemon": site.daemon(now), **fleet_document(view)}, now)
 
 
 @router.get("/agents", responses=answers("agents", list_of(AGENT)))
 async def list_agents(site: OnSite) -> Response:
     """Every agent that is declared or ever worked."""
-    view = await _look(site)
+    view = await look(site)
     return document("agents", [agent_row(one) for one in view.agents], site.workshop.clock.now())
 
 
@@ -151,7 +150,7 @@ async def _override(site: Site, agent: str, name: str, body: Word | None, **said
 
 
 async def _agent(site: Site, name: str) -> Response:
-    view = await _look(site)
+    view = await look(site)
     found = next((one for one in view.agents if one.state.name == name), None)
     if found is None:
         raise NotFoundError(f"there is no agent {name!r}")
@@ -162,17 +161,15 @@ async def _agent(site: Site, name: str) -> Response:
     return document("agent", data, now)
 
 
-async def _look(site: Site) -> FleetView:
+async def look(site: Site) -> FleetView:
+    """The fleet as it is right now."""
     monotonic, boot = site.workshop.clock.monotonic(), boot_id()
 
     def is_there(worker: Worker) -> bool:
         alive = is_alive(process_of(worker))
         return not is_lease_over(worker, boot_id=boot, monotonic=monotonic, is_process_alive=alive)
 
-    def look(reader: StateReader) -> FleetView:
-        return show_fleet(reader, site.fleet().agents, is_there)
-
-    return await site.ask(look)
+    return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_there))
 
 
 def _find(site: Site, agent: str, name: str) -> tuple[Agent, Schedule]:

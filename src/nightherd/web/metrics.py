@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.job import JobQuery
 from nightherd.ports import StateReader
+from nightherd.views.fleet import FleetView
 from nightherd.web.documents import refusals
+from nightherd.web.fleet import look
 from nightherd.web.site import Site, site_of
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.SUSPENDED)
 
 Sample = tuple[Mapping[str, str], float]
 
@@ -32,28 +34,31 @@ async def health(site: OnSite) -> dict[str, str]:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **refusals()})  # fmt: skip
 async def metrics(site: OnSite) -> Response:
     """What the fleet and this server are doing, in the text format of Prometheus."""
-    lines = await site.ask(lambda reader: list(_of_state(reader)))
-    text = "\n".join([*lines, *_of_server(site)]) + "\n"
+    view, total = await look(site), await site.ask(_newest)
+    text = "\n".join([*_of_fleet(view, total), *_of_server(site)]) + "\n"
     return Response(text, media_type=TEXT)
 
 
-def _of_state(reader: StateReader) -> Iterable[str]:
-    counts = reader.count_open_jobs()
-    jobs: list[Sample] = [
-        ({"status": status.value}, sum(n for (_, one), n in counts.items() if one is status))
-        for status in OPEN
-    ]
+def _of_fleet(view: FleetView, total: int) -> Iterable[str]:
+    counts = {
+        "pending": view.waiting,
+        "running": view.running,
+        "suspended": view.suspended,
+        "lost": view.lost,
+    }
+    jobs: list[Sample] = [({"status": status}, count) for status, count in counts.items()]
     yield from written("nightherd_jobs", "gauge", "Jobs that have not ended.", jobs)
-    newest = reader.list_jobs(JobQuery(limit=1))
-    total = newest[0].number if newest else 0
     yield from written("nightherd_jobs_total", "counter", "Jobs ever submitted.", [({}, total)])
-    agents: dict[str, int] = {}
-    for state in reader.list_agents():
-        agents[state.status.value] = agents.get(state.status.value, 0) + 1
+    agents = Counter(agent.state.status.value for agent in view.agents)
     by_status: list[Sample] = [({"status": name}, count) for name, count in sorted(agents.items())]
-    yield from written("nightherd_agents", "gauge", "Agents that had a job.", by_status)
-    workers = len(reader.live_workers())
+    yield from written("nightherd_agents", "gauge", "Agents by where they stand.", by_status)
+    workers = len(view.workers)
     yield from written("nightherd_workers", "gauge", "Workers at work.", [({}, workers)])
+
+
+def _newest(reader: StateReader) -> int:
+    newest = reader.list_jobs(JobQuery(limit=1))
+    return newest[0].number if newest else 0
 
 
 def _of_server(site: Site) -> Iterable[str]:
