@@ -12,13 +12,17 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import uvicorn
 from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 desk = MCPServer("desk")
+AT_THE_DESK: list[str] = []
+"""Who has come to a meeting."""
 
 
 @desk.tool()
@@ -45,6 +49,21 @@ def doze(seconds: float) -> str:
     """Take a while."""
     time.sleep(seconds)
     return "awake"
+
+
+@desk.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def meet(name: str, wanted: int) -> str:
+    """Wait until so many are there at the same time."""
+    AT_THE_DESK.append(name)
+    while len(AT_THE_DESK) < wanted:  # noqa: ASYNC110 (each comes by a request of its own)
+        await anyio.sleep(0.01)
+    return f"{name} met {wanted - 1} others"
+
+
+@desk.tool(annotations=ToolAnnotations(idempotent_hint=True))
+def tidy() -> str:
+    """Tidy the desk; doing it again changes nothing."""
+    return "tidy"
 
 
 class Doorman:

@@ -116,7 +116,7 @@ def test_every_server_says_what_it_offers(stage: Stage) -> None:
     with desk_over(McpTransport.HTTP, "web") as web, desk_over(McpTransport.SSE, "old") as old:
         names = anyio.run(tools, stdio_desk("here"), web, old)
 
-    offered = ("doze", "fall", "look", "note")
+    offered = ("doze", "fall", "look", "meet", "note", "tidy")
     assert names == sorted(
         [f"mcp__{server}__{tool}" for server in ("here", "web", "old") for tool in offered]
         + [f"mcp__post__{tool.name}" for tool in POST.tools]

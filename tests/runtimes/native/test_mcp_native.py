@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, payload_of
+from nightherd.model.event import Event, SystemEvent, ToolUseEvent, payload_of
 from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, McpServer, McpTransport
+from nightherd.model.repeat import is_marked
 from nightherd.model.system import Context, Init, Warned
-from runtimes.native.native_stage import NativeStage, Replies, calls, results, says
+from runtimes.native.native_stage import NativeStage, Replies, calls, of_type, results, says
 
 DESK = Path(__file__).parents[1] / "mcp_desk.py"
 SERVER = McpServer(
@@ -126,3 +130,51 @@ def test_a_long_answer_of_a_server_is_shortened(stage: NativeStage) -> None:
     assert len(text) < 64 * 1024
     assert text.startswith("first ")
     assert text.endswith(" last")
+
+
+def test_tools_say_by_their_annotations_what_may_be_made_again(stage: NativeStage) -> None:
+    model = Replies(
+        calls(
+            ("mcp__desk__meet", {"name": "ann", "wanted": 1}),
+            ("mcp__desk__tidy", {}),
+            ("mcp__desk__look", {"name": "pen"}),
+        ),
+        says("ok"),
+    )
+
+    events = stage.run(model, stage.request(agent={"mcp_servers": (SERVER,)}))
+
+    assert [is_marked(call) for call in of_type(events, ToolUseEvent)] == [True, True, False]
+
+
+@pytest.mark.parametrize("transport", [McpTransport.STDIO, McpTransport.HTTP])
+def test_calls_that_only_look_are_open_at_the_same_server_at_the_same_time(
+    stage: NativeStage, transport: McpTransport
+) -> None:
+    """None is answered before the last has come."""
+    wanted = [("mcp__desk__meet", {"name": f"n{n}", "wanted": 4}) for n in range(4)]
+    model = Replies(calls(*wanted), says("ok"))
+
+    with served(transport) as server:
+        events = stage.run(model, stage.request(agent={"mcp_servers": (server,)}))
+
+    said = {one.tool_use_id: one.result for one in results(events)}
+    assert said == {f"call-{n}": f"n{n} met 3 others" for n in range(4)}
+
+
+@contextmanager
+def served(transport: McpTransport) -> Iterator[McpServer]:
+    """The desk, reached so; calls that wait for each other in vain fail."""
+    patient = replace(SERVER, timeout=timedelta(seconds=60))
+    if transport is McpTransport.STDIO:
+        yield patient
+        return
+    with subprocess.Popen(
+        [sys.executable, str(DESK), "http"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().strip()
+            yield replace(patient, transport=transport, command=None, args=(), url=url)
+        finally:
+            process.kill()

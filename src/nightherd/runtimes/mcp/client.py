@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -147,7 +148,7 @@ class _Connection:
         self._where = where
         self._link: Link | None = None
         self._numbers = itertools.count(1)
-        self._asking = anyio.Lock()
+        self._opening, self._asking = anyio.Lock(), anyio.Lock()
         self.patience = server.timeout or CALL
 
     async def list_tools(self) -> list[Mapping[str, Any]]:
@@ -163,8 +164,8 @@ class _Connection:
                     params = {"cursor": result["nextCursor"]}
 
     async def call(self, tool: str, input: Mapping[str, Any]) -> Message:
-        async with self._asking:
-            await self._open()
+        link = await self._open()
+        async with nullcontext() if link.is_concurrent else self._asking:
             with anyio.fail_after(self.patience.total_seconds()):
                 return await self._ask("tools/call", {"name": tool, "arguments": dict(input)})
 
@@ -180,25 +181,34 @@ class _Connection:
         try:
             answer = await link.ask(request)
         except (LinkError, OSError) as error:
-            await self.close()
+            if self._link is link:  # else somebody who asked at the same time has closed it
+                await self.close()
             raise error if isinstance(error, LinkError) else LinkError(str(error)) from error
         return result_in(answer)
 
     async def _open(self) -> Link:
-        if self._link is None:
-            try:
-                with anyio.fail_after(OPENING.total_seconds()):
-                    self._link = await self._linked()
-                    await self._introduce(self._link)
-            except BaseException as error:
+        async with self._opening:
+            if self._link is None:
+                self._link = await self._opened()
+            return self._link
+
+    async def _opened(self) -> Link:
+        """A link to a server that has been greeted."""
+        link: Link | None = None
+        try:
+            with anyio.fail_after(OPENING.total_seconds()):
+                link = await self._linked()
+                await self._introduce(link)
+                return link
+        except BaseException as error:
+            if link is not None:
                 with anyio.CancelScope(shield=True):
-                    await self.close()
-                if isinstance(error, TimeoutError):
-                    raise LinkError("it did not answer in time") from error
-                if isinstance(error, OSError):
-                    raise LinkError(str(error)) from error
-                raise
-        return self._link
+                    await link.close()
+            if isinstance(error, TimeoutError):
+                raise LinkError("it did not answer in time") from error
+            if isinstance(error, OSError):
+                raise LinkError(str(error)) from error
+            raise
 
     async def _linked(self) -> Link:
         match self._server.transport:

@@ -31,6 +31,8 @@ T = TypeVar("T")
 class HttpLink:
     """A server that answers every request by itself, with one message or a stream of events."""
 
+    is_concurrent = True
+
     def __init__(self, server: McpServer) -> None:
         self._server = server
         self._named: dict[str, str] = {}
@@ -83,6 +85,8 @@ class HttpLink:
 
 class SseLink:
     """A server that says everything on one stream, and is told where to post."""
+
+    is_concurrent = False
 
     def __init__(self, server: McpServer, stream: http.client.HTTPConnection) -> None:
         self._server = server

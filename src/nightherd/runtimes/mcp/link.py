@@ -1,7 +1,8 @@
-"""Link: how the messages of the Model Context Protocol reach one server. One question at a time.
+"""Link: how the messages of the Model Context Protocol reach one server.
 
-Questions wait for their answers where they are asked; nothing runs beside them. What a server says in between
-is heard, and a request of its own is answered that it cannot be served here.
+Questions wait for their answers where they are asked; nothing runs beside them. Of several that wait, one at a time
+listens for all. What a server says in between is heard, and a request of its own is answered that it cannot be
+served here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
+
+import anyio
 
 from nightherd.model.mcp import McpServer
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -29,6 +32,10 @@ class LinkError(Exception):
 
 class Link(Protocol):
     """One server that can be talked to. `LinkError` and `OSError` mean that it cannot, any more."""
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether several questions may be open at the same time."""
 
     async def ask(self, message: Message) -> Message:
         """The answer to a request. May be cancelled: an answer that comes later is for nobody."""
@@ -55,29 +62,48 @@ class Surroundings:
 class StdioLink:
     """A server that is a process of ours, under a keeper."""
 
+    is_concurrent = True
+
     def __init__(self, process: KeptProcess, opened: AsyncExitStack) -> None:
         self._process = process
         self._opened = opened
         self._lines = _Lines(process.stdout)
+        self._telling, self._listening = anyio.Lock(), anyio.Lock()
+        self._answers: dict[Any, Message | None] = {}
+        """For each open question its answer, once somebody has heard it."""
 
     async def ask(self, message: Message) -> Message:
-        await self.tell(message)
-        while True:
-            line = await self._lines.next()
-            if line is None:
-                ending = await self._process.wait()
-                raise LinkError(f"it ended with exit code {ending.returncode}")
-            for heard in heard_in(line):
-                answer = answer_to(message["id"], heard)
-                if answer is not None:
-                    return answer
-                reply = reply_to(heard)
-                if reply is not None:
-                    await self.tell(reply)
+        number = message["id"]
+        self._answers[number] = None
+        try:
+            await self.tell(message)
+            while (answer := self._answers[number]) is None:
+                async with self._listening:
+                    if self._answers[number] is None:
+                        await self._hear()
+            return answer
+        finally:
+            del self._answers[number]
+
+    async def _hear(self) -> None:
+        """The next line, for whomever it is."""
+        line = await self._lines.next()
+        if line is None:
+            ending = await self._process.wait()
+            raise LinkError(f"it ended with exit code {ending.returncode}")
+        for heard in heard_in(line):
+            number = heard.get("id")
+            answer = answer_to(number, heard)
+            if answer is not None and isinstance(number, int | str) and number in self._answers:
+                self._answers[number] = answer
+            reply = reply_to(heard)
+            if reply is not None:
+                await self.tell(reply)
 
     async def tell(self, message: Message) -> None:
-        if self._process.stdin is not None:
-            await self._process.stdin.send(json.dumps(message).encode() + b"\n")
+        async with self._telling:
+            if self._process.stdin is not None:
+                await self._process.stdin.send(json.dumps(message).encode() + b"\n")
 
     async def close(self) -> None:
         if self._process.stdin is not None:
