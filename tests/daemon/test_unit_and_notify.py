@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.daemon.notify import Notifier
-from nightherd.daemon.unit import Service, unit_name, unit_text
+from nightherd.daemon.unit import Service, unit_name, unit_path, unit_text
 from nightherd.errors import InvalidValueError
 
 
@@ -45,6 +45,19 @@ def test_names_that_systemd_would_take_apart_are_kept_whole() -> None:
 def test_each_directory_has_a_unit_of_its_own() -> None:
     assert unit_name(Path("/srv/my fleet/nightherd.yaml")) == "nightherd-my-fleet.service"
     assert unit_name(Path("/nightherd.yaml")) == "nightherd-fleet.service"
+
+
+def test_directories_of_one_name_do_not_take_each_others_unit(tmp_path: Path) -> None:
+    mine, other = Path("/srv/mine/fleet/nightherd.yaml"), Path("/srv/other/fleet/nightherd.yaml")
+    first = unit_path(tmp_path, mine)
+    first.write_text(unit_text(service("/srv/mine/fleet")))
+
+    second = unit_path(tmp_path, other)
+
+    assert first.name == "nightherd-fleet.service"
+    assert unit_path(tmp_path, mine) == first
+    assert second != first
+    assert second.name.startswith("nightherd-fleet-")
 
 
 def test_without_a_service_manager_nothing_is_said_and_nothing_fails(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
-from nightherd.daemon.unit import Service, unit_name, unit_text
+from nightherd.daemon.unit import Service, unit_path, unit_text
 from nightherd.errors import NightherdError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.wiring import system_clock
@@ -53,8 +53,8 @@ def install(invocation: Invocation, user: bool, dry_run: bool) -> None:
         state_dir=invocation.state_directory().resolve(),
         is_user=user,
     )
-    text, name = unit_text(made), unit_name(file)
-    path = _directory(invocation, user) / name
+    text, path = unit_text(made), unit_path(_directory(invocation, user), file)
+    name = path.name
     is_checked = _verify(text, name)
     if not dry_run:
         path.parent.mkdir(parents=True, exist_ok=True)

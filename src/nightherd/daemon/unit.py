@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +49,21 @@ class Service:
     stop_s: int = 600
 
 
+def unit_path(directory: Path, fleet_file: Path) -> Path:
+    """Where the unit of a fleet belongs: beside that of another directory of the same name, not in its place."""
+    path = directory / unit_name(fleet_file)
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return path
+    if f"WorkingDirectory={_plain(fleet_file.parent)}" in lines:
+        return path
+    mark = hashlib.sha256(os.fsencode(fleet_file.parent)).hexdigest()[:8]
+    return directory / f"{path.stem}-{mark}.service"
+
+
 def unit_name(fleet_file: Path) -> str:
-    """The unit's name: one for each directory that a fleet stands in."""
+    """What the unit is called, after the directory that the fleet stands in."""
     name = "".join(
         letter if letter.isascii() and letter.isalnum() else "-"
         for letter in fleet_file.parent.name
