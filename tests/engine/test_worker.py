@@ -266,14 +266,16 @@ def test_job_that_cannot_be_run_at_all_takes_no_other_with_it(
     yard = Yard(max_restarts=0)
     yard.register(yard.bench.workshop.worker)
     bad, good = submit_for(yard, AGENT), submit_for(yard, AGENT)
-    find = yard.bench.reader.find_texts
+    journals = yard.bench.workshop.journals
+    open_journal, failed = journals.open, list[JobId]()
 
-    def forgetful(job_id: JobId):  # type: ignore[no-untyped-def]
-        if job_id == bad:
+    def failing(job_id: JobId, **options):  # type: ignore[no-untyped-def]
+        if job_id == bad and not failed:
+            failed.append(job_id)
             raise RuntimeError("out of the blue")
-        return find(job_id)
+        return open_journal(job_id, **options)
 
-    monkeypatch.setattr(yard.bench.reader, "find_texts", forgetful)
+    monkeypatch.setattr(journals, "open", failing)
 
     async def go() -> None:
         shift = yard.shift(leaves_when_idle=False)

@@ -86,7 +86,7 @@ async def execute(
         on_event=on_event,
         stopper=stopper,
         injected=injected,
-        session=session_in(answer),
+        taken=answer,
     )
 
 
@@ -98,14 +98,15 @@ async def carry_on(
     on_event: OnEvent,
     stopper: Stopper | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
-    session: Session | None = None,
+    taken: Answer | None = None,
 ) -> Job:
     """Run a job that this worker has taken, and settle or suspend it; the job as it is then.
 
-    `session` is its session as it was when the job was taken (`session_in`); it is looked up when not given.
+    `taken` is the answer that made it this worker's: what it tells is not looked up again.
     """
     log_start(job, workshop)
-    texts = workshop.reader.find_texts(job.id)
+    session, texts = _told_by(taken)
+    texts = texts or workshop.reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"job {job.id} has no prompt on record")
     agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
@@ -333,10 +334,11 @@ async def _settle(
     return job_of(answer)
 
 
-def session_in(answer: Answer) -> Session | None:
-    """The session of a job that was just taken, as it is now."""
-    rows = answer.rows if isinstance(answer, Applied) else ()
-    return next((row for row in rows if isinstance(row, Session)), None)
+def _told_by(taken: Answer | None) -> tuple[Session | None, JobTexts | None]:
+    """The session of a job that was just taken, and its texts, as far as the answer has them."""
+    if not isinstance(taken, Applied):
+        return None, None
+    return next((row for row in taken.rows if isinstance(row, Session)), None), taken.texts
 
 
 def job_of(answer: Answer) -> Job:

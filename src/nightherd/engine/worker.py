@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from nightherd.engine.changed_fleet import for_fleet
-from nightherd.engine.execution import carry_on, session_in
+from nightherd.engine.execution import carry_on
 from nightherd.engine.given_up import GivenUp
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
@@ -29,7 +29,6 @@ from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.scheduled import for_schedule
-from nightherd.model.session import Session
 
 IDLE_S = 0.25
 WAKE_S = 1.0
@@ -146,8 +145,8 @@ class Shift:
     async def _claim_on(self, jobs: TaskGroup) -> None:
         while not self._is_draining:
             claimed = await self._claim()
-            for job, session in claimed:
-                jobs.start_soon(self._run, job, session, self._running[job.id])
+            for job, taken in claimed:
+                jobs.start_soon(self._run, job, taken, self._running[job.id])
             if claimed:
                 continue
             if self._leaves_when_idle and await self._is_idle():
@@ -175,8 +174,8 @@ class Shift:
             self._tell_trouble(error.message)
             return True
 
-    async def _claim(self) -> list[tuple[Job, Session | None]]:
-        """The jobs that are ours from now on and their sessions; more at once while there are plenty."""
+    async def _claim(self) -> list[tuple[Job, Applied]]:
+        """The jobs that are ours from now on, with what taking them told; more at once while there are plenty."""
         if not self._has_work():
             return []
         change = ClaimJob(
@@ -190,7 +189,7 @@ class Shift:
         try:
             answers = await self._workshop.state.apply([change] * self._at_once)
             found = [
-                (one.job, session_in(one))
+                (one.job, one)
                 for one in answers
                 if isinstance(one, Applied) and one.job is not None
             ]
@@ -214,7 +213,7 @@ class Shift:
             stopper.abandon()
         return stopper
 
-    async def _run(self, job: Job, session: Session | None, stopper: Stopper) -> None:
+    async def _run(self, job: Job, taken: Applied, stopper: Stopper) -> None:
         self._reports.on_start(job)
         agent = for_schedule(self._agents[job.agent], job.schedule)
         try:
@@ -224,7 +223,7 @@ class Shift:
                 self._workshop,
                 on_event=lambda event: self._reports.on_event(job, event),
                 stopper=stopper,
-                session=session,
+                taken=taken,
             )
         except NightherdError as error:
             # Fenced: another worker has it by now. Anything else: it is an orphan, to be rescued.

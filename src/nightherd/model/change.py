@@ -401,6 +401,8 @@ class Applied:
 
     rows: tuple[Row, ...]
     job: Job | None = None
+    texts: JobTexts | None = None
+    """The job's texts, where it was taken: whoever runs it needs them next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,7 +167,7 @@ def start(change: StartExecution, rows: Rows) -> Answer:
                 job_count=session.job_count + (1 if first else 0),
             )
         )
-    return Applied(rows=tuple(written), job=started)
+    return Applied(rows=tuple(written), job=started, texts=rows.get(JobTexts, job.id))
 
 
 def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
