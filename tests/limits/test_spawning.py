@@ -19,7 +19,7 @@ from nightherd.engine.spawning import cancel_below
 from nightherd.engine.stopper import Stopper
 from nightherd.model.agent import Agent
 from nightherd.model.change import LoseExecution, StartExecution
-from nightherd.model.event import ToolResultEvent, ToolUseEvent
+from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.money import MicroUsd
@@ -205,6 +205,35 @@ def test_a_restart_in_the_middle_of_a_join_waits_for_the_same_child(tmp_path: Pa
     assert done.turns == 2
 
 
+def test_a_worker_that_dies_before_the_child_is_on_record_leaves_it_to_the_next(
+    tmp_path: Path,
+) -> None:
+    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], HELPING)
+    job = bench.submit().job
+
+    class Dead(BaseException):
+        """Killed."""
+
+    def die(event: Event) -> None:
+        if isinstance(event, ToolUseEvent):
+            raise Dead
+
+    with pytest.raises(BaseException, match="|".join(("Dead", "unhandled errors", ""))):
+        bench.execute(job.id, on_event=die)
+    assert children(bench, job) == []
+    lose(bench, job)
+
+    done = bench.execute(job.id)
+
+    (child,) = children(bench, job)
+    assert (done.status, child.status, done.turns) == (
+        JobStatus.COMPLETED,
+        JobStatus.COMPLETED,
+        2,
+    )
+    assert result(bench, job).result == "I helped: Help."
+
+
 def cut_off_in_the_call(bench: Bench, job: Job) -> None:
     """The worker dies when the child is on record and has not begun."""
 
@@ -223,6 +252,11 @@ def cut_off_in_the_call(bench: Bench, job: Job) -> None:
     assert [one.dedupe_key for one in children(bench, job)] == [
         spawn_key(job.id, calls[0].tool_use_id or "")
     ]
+    lose(bench, job)
+
+
+def lose(bench: Bench, job: Job) -> None:
+    """Somebody has seen that the worker is gone."""
     lost = LoseExecution(
         job_id=job.id,
         epoch=1,

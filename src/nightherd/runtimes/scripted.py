@@ -211,7 +211,8 @@ class _Run:
 
     def _is_repeatable(self, call: ToolUseEvent) -> bool:
         tool = self._tools.get(call.tool_name)
-        if tool is not None and tool.is_read_only:
+        # A call has one child, however often it is made.
+        if tool is not None and (tool.is_read_only or tool.name == TOOL):
             return True
         is_given = self._servers.is_repeatable(call.tool_name)
         return is_given or self._declared.covers(call.tool_name, call.input)

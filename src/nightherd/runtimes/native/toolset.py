@@ -13,6 +13,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from nightherd.model.permission import Denied, Permissions, decide, is_offered, permissions_of
 from nightherd.model.repeat import Declared
+from nightherd.model.spawn import TOOL as SPAWN
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.tools.described import STANDARD
@@ -54,6 +55,8 @@ def offer(tools: Iterable[Tool]) -> list[OfferedTool]:
             work=tool.run,
             starts_processes=tool.starts_processes,
             is_read_only=tool.is_read_only,
+            # A call has one child, however often it is made.
+            is_idempotent=tool.name == SPAWN,
         )
         for tool in tools
         if tool.name in STANDARD
