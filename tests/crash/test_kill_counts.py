@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from crash import test_limit_kills, test_mirror_kills, test_native_kills, test_whole_path
 from journal import test_journal_crashes
 from soak import often
 from state import test_state_kills
 
+POINT = re.compile(r"""(?:probe|_reach)\(f?"([a-z]+\.[a-z_]+)""")
 PROMISED = often(800, soak=10_000)
 
 KILLS = {
@@ -23,6 +27,7 @@ KILLS = {
     "whole path, at every named point": test_whole_path.BATCHES * test_whole_path.KILLS,
     "whole path, at system calls": test_whole_path.CALLS,
     "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,
+    "native jobs, several at once": 2 * test_native_kills.TRIALS,
     "limited jobs, at named points": len(test_limit_kills.AGENTS) * test_limit_kills.KILLS,
 }
 """Each suite asserts of every trial that it was killed; these are the numbers of trials."""
@@ -32,6 +37,15 @@ def test_suites_together_kill_as_many_processes_as_promised() -> None:
     print(*(f"{count:5} {what}" for what, count in KILLS.items()), sep="\n")
 
     assert sum(KILLS.values()) >= PROMISED
+
+
+def test_no_point_of_the_source_is_without_a_suite(repository: Path) -> None:
+    source = [path.read_text() for path in (repository / "src").rglob("*.py")]
+    points = {point for text in source for point in POINT.findall(text)}
+    suites = [path.read_text() for path in (repository / "tests").rglob("*.py")]
+
+    assert len(points) > 15
+    assert [point for point in points if not any(f'"{point}' in text for text in suites)] == []
 
 
 def test_suites_kill_at_every_point_of_every_write_path() -> None:

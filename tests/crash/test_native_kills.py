@@ -37,6 +37,9 @@ LATER = 4
 KILLS = 40
 """At least, per batch: those that go on have fewer places the later the run before was killed."""
 TURN_COST = 1_000
+TOGETHER = ("a", "b", "c")
+TRIALS = often(6, soak=300)
+"""Of several jobs at once."""
 
 FLEET = """\
 mirror: false
@@ -45,6 +48,7 @@ agents:
   - name: herder
     runtime: native
     allowed_tools: [Edit]
+    instances: {max_concurrent: 3}
     script:
       - say: mark one
       - tool: Edit
@@ -118,3 +122,38 @@ def test_killed_at_any_point_a_native_job_loses_and_doubles_nothing(
 
     print(f"seed {SEED + batch}: {kills} kills")
     assert kills >= KILLS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_killed_while_several_native_jobs_run_each_loses_and_doubles_nothing(
+    make_ground: MakeGround,
+) -> None:
+    ground = make_ground(FLEET)
+    for tag in TOGETHER:
+        ground.lay_counter(tag)
+        arguments = ("run", "herder", "-p", "go", "--input", f"tag={tag}", "--detach")
+        assert ground.command(*arguments).status == 0, ground.shown()
+    with ground.copied() as trial:
+        whole = trial.go_on(is_together=True)
+        assert whole.status == 0, whole.error
+        count = len(whole.said)
+
+    # In which order they come to their places is another each time: they are only counted.
+    random = Random(SEED)
+    kills = 0
+    for number in range(TRIALS):
+        where = [random.randint(1, count), *random.choices(range(1, count // 2), k=LATER)]
+        print(f"seed {SEED}, trial {number}: killed at points {where} of {count}")
+        with ground.copied() as trial:
+            ended = [trial.go_on(nth=nth, is_together=True) for nth in where]
+            assert all(one.status == 0 or is_killed(one) for one in ended), ended
+            kills += sum(map(is_killed, ended))
+            assert trial.go_on(is_together=True).status == 0
+            for tag, job in trial.jobs().items():
+                check_record(trial, tag, job, trial.journal(job))
+            check_rows_are_as_journals_say(trial)
+            check_doctor_leaves_nothing(trial)
+
+    print(f"seed {SEED}: {kills} kills")
+    assert kills >= 2 * TRIALS
