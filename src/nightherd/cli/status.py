@@ -49,16 +49,17 @@ def status(invocation: Invocation) -> None:
         screen.document("status", data, now)
         return
     _tell_daemon(screen, record, now)
-    for problem in problems:
-        place = problem.place
-        screen.show(neutralise(f"  {place.file}:{place.line}:{place.column}: {problem.message}"))
+    if record is None or not record.problems:
+        # The same ones, most probably, where the running fleet has some.
+        for problem in problems_data(problems, invocation.cwd):
+            screen.show(neutralise(f"  {problem_line(problem)}"))
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
     if view.lost:
         counts += f", {view.lost} without a worker"
     workers = len(view.workers)
     screen.show(f"jobs: {counts}; {workers} worker{'' if workers == 1 else 's'}")
     if view.agents:
-        screen.show(agent_table(view.agents, screen, now))
+        screen.show(agent_table(view.agents, screen, now, is_known=not problems))
 
 
 def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem]]:
@@ -99,19 +100,21 @@ def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> 
             screen.show(neutralise(f"  {problem_line(problem)}"))
 
 
-def agent_table(views: Any, screen: Screen, now: datetime) -> str:
-    """The agents, one line each."""
+def agent_table(views: Any, screen: Screen, now: datetime, *, is_known: bool = True) -> str:
+    """The agents, one line each; `is_known` says that it is known which of them are declared."""
     heading = ("AGENT", "STATUS", "JOB", "WAITING", "NEXT", "WHEN", "ABOUT")
-    rows = [_agent_cells(view, screen, now) for view in views]
+    rows = [_agent_cells(view, screen, now, is_known=is_known) for view in views]
     return table(heading, rows, width=screen.width, style=screen.out)
 
 
-def _agent_cells(view: AgentView, screen: Screen, now: datetime) -> tuple[str, ...]:
+def _agent_cells(
+    view: AgentView, screen: Screen, now: datetime, *, is_known: bool
+) -> tuple[str, ...]:
     state = view.state
     about = state.error_message or ""
     if view.lost_job is not None:
         about = f"{view.lost_job} lost its worker"
-    elif view.declared is None:
+    elif view.declared is None and is_known:
         about = "not in the fleet file"
     return (
         state.name,
