@@ -263,7 +263,8 @@ def test_session_of_another_agent_and_a_session_that_is_not_there_are_refused() 
     assert session_id is not None
 
     async def into(session: SessionId, agent: Agent) -> Job:
-        return await go_on_in(session, agent, Wish(prompt="x"), bench.workshop)
+        fleet = replace(bench.workshop, agents={bench.agent.name: bench.agent})
+        return await go_on_in(session, agent, Wish(prompt="x"), fleet)
 
     with pytest.raises(RefusedError, match="belongs to agent 'coder'"):
         anyio.run(into, session_id, replace(AGENT, name="other"))
