@@ -12,6 +12,9 @@ from nightherd.errors import AgentNotFoundError, ConfigInvalidError, ConfigNotFo
 
 FLEET = "agents:\n  - path: a.yaml\n  - {name: b, runtime: scripted, script: []}\n"
 
+SCHEMA = ".nightherd/config/state_persistence.yaml"
+"""A project's own, which may appear later."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -28,9 +31,10 @@ def test_every_file_of_the_fleet_is_looked_at(folder: Path) -> None:
     loading = files_of(folder).load_first()
 
     names = {os.path.relpath(file, folder) for file in loading.files}
-    assert names == {"nightherd.yaml", "a.yaml", ".env"}
+    assert names == {"nightherd.yaml", "a.yaml", ".env", SCHEMA}
     assert loading.stamp == stamp_of(loading.files)
-    for name in ("a.yaml", ".env", "nightherd.yaml"):
+    (folder / SCHEMA).parent.mkdir(parents=True)
+    for name in ("a.yaml", ".env", "nightherd.yaml", SCHEMA):
         before = stamp_of(loading.files)
         with (folder / name).open("a") as file:
             file.write("# one more line\n")

@@ -72,7 +72,8 @@ class FleetFiles:
         return self._loading(checked, ())
 
     def _loading(self, checked: CheckedFleet, stamp: Stamp) -> Loading:
-        cwd, files = self.file.parent, with_dotenv((*checked.files, str(self._own_schema)))
+        cwd = self.file.parent
+        files = tuple({**dict.fromkeys(with_dotenv(checked.files)), str(self._own_schema): None})
         errors = [one for one in checked.problems if one.severity is Severity.ERROR]
         # What was seen before reading counts: a file written meanwhile is read once more.
         seen = {one[0]: one for one in stamp}
