@@ -76,6 +76,8 @@ def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = 
     reader, written = Reader(), set[str]()
     for event in events:
         reader.add(event)
+        if not isinstance(event, SystemEvent):
+            continue  # most of a long record: looked at as little as can be
         match event:
             case SystemEvent(subtype=SystemSubtype.HEADER):
                 written.clear()

@@ -21,6 +21,7 @@ from nightherd.model.event import (
     ToolUseEvent,
 )
 from nightherd.model.system import SystemSubtype
+from nightherd.runtimes.native.build import build
 from nightherd.runtimes.native.constants import INSTRUCTIONS
 from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
 
@@ -43,9 +44,17 @@ def decode(
 
 
 def load(dumps: Iterable[Dump]) -> list[ModelMessage]:
-    """The messages of these dumps, all checked at once."""
+    """The messages of these dumps: plain ones made directly, all others checked at once."""
+    given = list(dumps)
+    made = [build(dump) for dump in given]
+    others = [dump for dump, message in zip(given, made, strict=True) if message is None]
+    checked = iter(_checked(others) if others else ())
+    return [message if message is not None else next(checked) for message in made]
+
+
+def _checked(dumps: list[Dump]) -> list[ModelMessage]:
     try:
-        return ModelMessagesTypeAdapter.validate_json(_json(list(dumps)))
+        return ModelMessagesTypeAdapter.validate_json(_json(dumps))
     except ValueError as error:
         raise InvalidValueError(
             f"the record holds a message that cannot be read: {error}"
@@ -105,15 +114,12 @@ class Reader:
     def _end_answer(self) -> None:
         lines = self._unended
         head = dict(unpack((lines[0].extra or {}).get("response", {})))
-        head.setdefault("timestamp", _stamp(lines[0]))
+        if "timestamp" not in head:
+            head["timestamp"] = _stamp(lines[0])
         parts = [part for line in lines for part in _answer_parts(line)]
-        self._names.update(
-            {
-                part["tool_call_id"]: part["tool_name"]
-                for part in parts
-                if part["part_kind"] == "tool-call"
-            }
-        )
+        for part in parts:
+            if part["part_kind"] == "tool-call":
+                self._names[part["tool_call_id"]] = part["tool_name"]
         self.dumps.append({**head, "parts": parts, "kind": "response"})
 
     def _add_request_line(self, event: SystemEvent | ToolResultEvent) -> None:
