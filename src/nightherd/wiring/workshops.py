@@ -86,16 +86,13 @@ async def open_workshop(
         opened.callback(log.close)
         syncs = load("nightherd.journal.syncing:SyncThreads")()
         opened.callback(syncs.close)
-        runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
         workshop: Workshop = load("nightherd.engine.workshop:Workshop")(
             log=log,
             state=state,
             reader=reader,
             journals=open_journals(state_dir, fleet.durability),
             sync=syncs.sync,
-            runtimes=runtimes,
-            is_loaded=runtimes.is_loaded,
-            can_run=can_run,
+            **_run_by(keepers, state_dir, fleet),
             clock=clock,
             random_text=random_text(),
             worker=worker,
@@ -124,6 +121,12 @@ def _open_store(state_dir: Path, fleet: Fleet, clock: Clock) -> StateWriter:
             durability=fleet.durability,
         ),
     )
+
+
+def _run_by(keepers: Keepers, state_dir: Path, fleet: Fleet) -> dict[str, Any]:
+    """What runs agents here."""
+    runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
+    return {"runtimes": runtimes, "is_loaded": runtimes.is_loaded, "can_run": can_run}
 
 
 def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
