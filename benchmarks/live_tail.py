@@ -107,7 +107,7 @@ async def measure(directory: Path, followers: int) -> tuple[float, float, int]:
     state = directory / ".nightherd"
     async with (
         open_workshop(state, fleet, os.environ) as workshop,
-        open_site(state, lambda: fleet, workshop, os.environ) as site,
+        open_site(state, lambda: fleet, lambda: workshop, os.environ) as site,
         anyio.create_task_group() as tasks,
     ):
         await tasks.start(serve, make_app(site), site, state / SOCKET)

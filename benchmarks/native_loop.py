@@ -64,6 +64,7 @@ class Reader:
 
     name: str = "Read"
     starts_processes: bool = False
+    is_read_only: bool = True
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         return ToolOutcome(result=TEXT)

@@ -12,7 +12,12 @@ TEST_MODULE_LINES = 600
 CLASS_LINES = 300
 FUNCTION_LINES = 60
 
-LOADERS = ("src/nightherd/__init__.py", "src/nightherd/wiring/", "src/nightherd/cli/")
+LOADERS = (
+    "src/nightherd/__init__.py",
+    "src/nightherd/wiring/",
+    "src/nightherd/cli/",
+    "src/nightherd/testing/fork_process.py",
+)
 """Where modules may be imported by name on first use."""
 
 VAGUE_NAMES = {"utils", "helpers", "common", "base", "core", "manager", "service", "handler"}

@@ -157,6 +157,11 @@ class DictRows:
     def next_checkpoint_number(self, job_id: JobId) -> int:
         return 1 + sum(row.job_id == job_id for row in self.all(Checkpoint))
 
+    def checkpoints_of(self, job_id: JobId) -> Sequence[Checkpoint]:
+        mine = [row for row in self.all(Checkpoint) if row.job_id == job_id]
+        kept = [row for row in mine if row.removed_at is None]
+        return sorted(kept, key=lambda checkpoint: checkpoint.number)
+
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         found = Used()
         for row in self.all(Spending):

@@ -233,7 +233,9 @@ def test_next_job_has_on_record_what_was_said_by_hand_before_it_was_asked() -> N
     assert session is not None
     assert (first.messages, job.messages, third.messages) == (2, 4, 2)
     assert (job.turns, session.message_count) == (1, 8)
-    assert session.token_estimate >= 100  # as the answer by hand reported it, and what was said since
+    assert (
+        session.token_estimate >= 100
+    )  # as the answer by hand reported it, and what was said since
     events = [event for event in bench.journal(job.id) if is_message(event)]
     assert [(event.message, is_by_hand(event)) for event in numbered(events)] == [
         (1, True),
