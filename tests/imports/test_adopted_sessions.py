@@ -13,15 +13,8 @@ import pytest
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, uuid
 from nightherd.engine.adopt import hashed_text
-from nightherd.model.change import (
-    AdoptRows,
-    AdoptTurns,
-    Answer,
-    Applied,
-    RefreshAdopted,
-    Refused,
-    Why,
-)
+from nightherd.model.adopted import AdoptTurns, RefreshAdopted
+from nightherd.model.change import AdoptRows, Answer, Applied, Refused, Why
 from nightherd.model.ids import SESSION_ID, JobId, SessionId, generate_session_id
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.session import Session, SessionMode, SessionStatus

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from nightherd.engine.adopt import Desk, OnProgress, Report, Unreadable, clean, session_id_for
 from nightherd.engine.hand_turns import RETOLD
-from nightherd.model.change import AdoptRows, Answer, Applied, Change, RefreshAdopted, Refused
+from nightherd.model.adopted import RefreshAdopted
+from nightherd.model.change import AdoptRows, Answer, Applied, Change, Refused
 from nightherd.model.ids import SessionId
 from nightherd.model.money import FREE, MicroUsd
 from nightherd.model.session import Session, SessionMode, SessionStatus

@@ -17,15 +17,17 @@ from nightherd.engine.forking import find_point, forked
 from nightherd.engine.hand_turns import CLAUDE, RETOLD, on_record, only_by_hand
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
-from nightherd.model.change import AdoptTurns, Applied, Refused, Row, Why
+from nightherd.model.adopted import AdoptTurns
+from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.event import VERSION, ErrorEvent, Event, describe, is_message
+from nightherd.model.execution import Execution
 from nightherd.model.ids import (
     JobId,
     generate_execution_id,
     generate_job_id,
     generate_session_id,
 )
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
 from nightherd.model.recollection import RebuiltRows, Recollection, rebuilt_rows
 from nightherd.model.secret import Secrets
 from nightherd.model.session import (
@@ -156,8 +158,8 @@ async def _record(
     before: Session | None, after: Session, rows: RebuiltRows, retelling: Retelling
 ) -> Retold:
     job = replace(rows.job, status=JobStatus.COMPLETED, exit_reason=ExitReason.SUCCESS)
-    written: tuple[Row, ...] = (job, rows.texts, *rows.executions)
-    change = AdoptTurns(expected=before, session=after, rows=written)
+    told_rows: tuple[Job | JobTexts | Execution, ...] = (job, rows.texts, *rows.executions)
+    change = AdoptTurns(expected=before, session=after, rows=told_rows)
     (answer,) = await retelling.state.apply([change])
     match answer:
         case Applied(job=Job() as made):

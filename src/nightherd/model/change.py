@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from nightherd.model.adopted import AdoptTurns, RefreshAdopted
 from nightherd.model.agent_state import AgentState
 from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.delivery import Delivery
@@ -306,28 +307,6 @@ class AdoptRows:
 
     rows: tuple[Row, ...]
     source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshAdopted:
-    """What an adopted session was made from has grown: its row follows, as long as no job of ours was in it."""
-
-    session: Session
-    known_jobs: int = 0
-    """How many jobs it has that only retell what its source says."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptTurns:
-    """What was said in a session outside the fleet is a job of it that is over.
-
-    `rows` are the job's. The session becomes `session` if it still is `expected`, and no job is at work in it;
-    without `expected` it is a new branch of one that is over.
-    """
-
-    expected: Session | None
-    session: Session
-    rows: tuple[Row, ...]
 
 
 Change = (

@@ -12,6 +12,7 @@ from typing import Any
 
 from nightherd.model import change as changes
 from nightherd.model import schedule_change
+from nightherd.model.adopted import AdoptTurns, RefreshAdopted
 from nightherd.model.change import Answer, Change
 from nightherd.model.checkpoint import RemoveCheckpoints
 from nightherd.model.decisions import (
@@ -59,8 +60,8 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     CountUsage: spending.count_usage,
     changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,
-    changes.RefreshAdopted: records.refresh,
-    changes.AdoptTurns: records.adopt_turns,
+    RefreshAdopted: records.refresh,
+    AdoptTurns: records.adopt_turns,
 }
 """Who decides which change."""
 

@@ -100,10 +100,8 @@ async def open_workshop(
             environment=environment,
             secrets=secrets,
             version=__version__,
-            transcripts=transcripts_of(state_dir, environment),
-            finished=finished_journals(state_dir),
-            fleet_limit=fleet.max_concurrent,
             **_watched_by(fleet, persistence, state_dir),
+            **_told_by(state_dir, environment),
             hooks=_hooks(fleet, keepers, clock),
             **({} if mirror is None else {"declare": mirror.declare}),
         )
@@ -145,11 +143,20 @@ def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
 def _watched_by(fleet: Fleet, persistence: Persistence, state_dir: Path) -> dict[str, Any]:
     """What jobs may use, whom they may ask, and where they are written as documents."""
     return {
+        "fleet_limit": fleet.max_concurrent,
         "budget": fleet.limits,
         "agents": fleet.agents,
         "run_job": load("nightherd.engine.execution:execute"),
         "persistence": persistence,
         "threads": open_threads(state_dir, persistence) if fleet.mirror else None,
+    }
+
+
+def _told_by(state_dir: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Where what was said outside the fleet is read, and where it is written down."""
+    return {
+        "transcripts": transcripts_of(state_dir, environment),
+        "finished": finished_journals(state_dir),
     }
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nightherd.model.adopted import AdoptTurns, RefreshAdopted
 from nightherd.model.change import (
     AdoptRows,
-    AdoptTurns,
     Answer,
     Applied,
     CorrectJob,
     ForkSession,
-    RefreshAdopted,
     Refused,
     Row,
     Why,
