@@ -125,6 +125,8 @@ class McpClient:
 
     async def close(self) -> None:
         """Every server is let go. Cannot be cancelled."""
+        if not self._declared:
+            return
         with anyio.CancelScope(shield=True):
             for connection in self._declared.values():
                 await connection.close()
