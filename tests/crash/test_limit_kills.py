@@ -37,6 +37,7 @@ TURN = 20_000
 
 FLEET = """\
 fleet: {name: limited}
+lease: 5m
 mirror: false
 limits: {per_day: 1000}
 agents:

@@ -42,6 +42,7 @@ TRIALS = often(6, soak=300)
 """Of several jobs at once."""
 
 FLEET = """\
+lease: 5m
 mirror: false
 limits: {per_day: 1000}
 agents:
