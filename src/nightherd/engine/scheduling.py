@@ -101,11 +101,6 @@ class Scheduler:
         """Look now."""
         self._woken.set()
 
-    @property
-    def next_at(self) -> datetime | None:
-        """When something is due next, as far as is known."""
-        return self._heap[0][0] if self._heap else None
-
     async def run(self) -> None:
         """Keep every schedule until cancelled. What goes wrong is told and tried again."""
         while True:

@@ -7,7 +7,7 @@ more than they are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +36,6 @@ from nightherd.model.trigger import TriggerType
 LOOK_EVERY_S = 0.1
 CAPS = "required_caps"
 """Where a child keeps what it is held to."""
-
-RunJob = Callable[..., Awaitable[Job]]
 
 
 class ChildWaitsError(Exception):
