@@ -19,6 +19,7 @@ from nightherd.model.secret import find_secrets
 from nightherd.model.signature import sign_github
 from nightherd.testing.fork_server import Trial
 from nightherd.wiring import open_reader
+from surfaces.drivers import Shell, submit_pending
 from web.web_world import UnixConnection, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -167,3 +168,24 @@ def record_of(pasture: Pasture) -> Any:
     record = find_daemon(pasture.state)
     assert record is not None
     return record
+
+
+def test_a_worker_works_for_the_fleet_as_its_file_says_now(make_pasture: MakePasture) -> None:
+    pasture = make_pasture(QUIET)
+    said, shell = pasture.folder / "said", Shell(pasture.folder)
+    try:
+        with said.open("wb") as file:
+            worker = shell.start("worker", stderr=file)
+        wait_for(lambda: "is at work for 1 agent" in said.read_text(), "the worker")
+        more = "- {name: new, runtime: scripted, script: [{say: hello}]}\n  - name: calm"
+        pasture.file.write_text(QUIET.replace("- name: calm", more))
+        wait_for(lambda: "reloaded: 2 agents" in said.read_text(), "the new fleet")
+        submit_pending(pasture.folder, "new")
+        wait_for(lambda: pasture.jobs(JobStatus.COMPLETED) != [], "a job of the new agent")
+        pasture.file.write_text("agents: [\x00garbage")
+        wait_for(lambda: "the configuration stays as it was" in said.read_text(), "a refusal")
+        worker.terminate()
+
+        assert worker.wait(60) == 0
+    finally:
+        shell.close()

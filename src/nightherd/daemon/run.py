@@ -12,16 +12,17 @@ from typing import Any
 
 import anyio
 import msgspec
-from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd import __version__
-from nightherd.daemon.fleet_files import Loading, stamp_of
+from nightherd.daemon.describe import problem_line
+from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.log import DaemonLog, telling
 from nightherd.daemon.notify import Notifier
 from nightherd.daemon.output import OUTPUT, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.stint import Post, Stint, groundwork
+from nightherd.daemon.watching import Watch
 from nightherd.errors import NightherdError, StateFileError
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
@@ -30,8 +31,8 @@ from nightherd.model.secret import Secrets, secrets_of
 from nightherd.state.directory import init_state_directory
 from nightherd.wiring import system_clock
 
-LOOK_S = 1.0
-"""How often the fleet's files are looked at."""
+TRIM_S = 10.0
+"""How often it is looked at how much has been said."""
 
 
 async def run_daemon(post: Post) -> None:
@@ -60,7 +61,7 @@ class Daemon:
 
     def __init__(self, post: Post, loading: Loading, fleet: Fleet, log: DaemonLog) -> None:
         self._post = post
-        self._loading = loading
+        self._watch = Watch(post.files, loading)
         self._fleet = fleet
         self._log = log
         self._clock = system_clock()
@@ -77,7 +78,6 @@ class Daemon:
         """The fleet that a stint could begin with."""
         self._is_stopping = False
         self._is_cancelling = False
-        self._hangup = anyio.Event()
 
     async def run(self) -> None:
         """Work, with a new worker whenever one is needed, until told to stop."""
@@ -85,6 +85,7 @@ class Daemon:
             await tasks.start(self._obey_signals)
             tasks.start_soon(self._watch_files)
             tasks.start_soon(self._say_alive)
+            tasks.start_soon(self._keep_output_short)
             async with anyio.create_task_group() as stints:
                 while not self._is_stopping:
                     await self._work(stints)
@@ -127,7 +128,7 @@ class Daemon:
             task_status.started()
             async for one in signals:
                 if one is signal.SIGHUP:
-                    self._hangup.set()
+                    self._watch.ask()
                     continue
                 self._is_cancelling = self._is_stopping
                 self._is_stopping = True
@@ -146,18 +147,15 @@ class Daemon:
 
     async def _watch_files(self) -> None:
         while True:
-            with anyio.move_on_after(LOOK_S):
-                await self._hangup.wait()
-            trim_output(self._post.state_dir / "logs" / OUTPUT)
-            is_asked, self._hangup = self._hangup.is_set(), anyio.Event()
-            now = await to_thread.run_sync(stamp_of, self._loading.files)
-            if is_asked or now != self._loading.stamp:
-                await self._reload()
+            await self._take_in(await self._watch.next())
 
-    async def _reload(self) -> None:
+    async def _keep_output_short(self) -> None:
+        while True:
+            trim_output(self._post.state_dir / "logs" / OUTPUT)
+            await anyio.sleep(TRIM_S)
+
+    async def _take_in(self, loading: Loading) -> None:
         """The fleet as its files say now, all of it or nothing."""
-        loading = await to_thread.run_sync(self._post.files.load, self._loading)
-        self._loading = loading
         if loading.fleet is None:
             self._refuse(loading.problems)
             return
@@ -191,8 +189,7 @@ class Daemon:
         """A newer configuration is not used: it is said why, here and in `status`."""
         self._note(problems=problems, failed_at=self._clock.now())
         for problem in problems:
-            place = f"{problem['file']}:{problem['line']}:{problem['column']}"
-            self._log.tell(f"{place}: {problem['message']}")
+            self._log.tell(problem_line(problem))
         self._log.tell("the configuration stays as it was")
 
     def _problem(self, error: BaseException) -> dict[str, Any]:

@@ -102,6 +102,11 @@ class Shift:
         self._freed.set()
 
     @property
+    def fleet(self) -> Fleet:
+        """The fleet it works for now."""
+        return self._fleet
+
+    @property
     def is_draining(self) -> bool:
         """Whether it takes no more jobs."""
         return self._is_draining
