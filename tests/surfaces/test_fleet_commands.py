@@ -106,7 +106,7 @@ def test_an_agent_is_shown_and_its_error_forgotten(fleet: Path, cli: Cli) -> Non
 def test_nothing_to_stop_or_reload_is_said(fleet: Path, cli: Cli) -> None:
     for command in ("stop", "reload"):
         refused = cli(command)
-        assert (refused.code, "nothing runs" in refused.err) == (5, True)
+        assert (refused.code, "nothing runs" in refused.err) == (69, True)
 
 
 @pytest.mark.slow

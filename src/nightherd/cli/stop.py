@@ -18,7 +18,7 @@ from nightherd.cli.values import DURATION
 from nightherd.daemon.control import get_daemon, send, wait_for_end, wait_until
 from nightherd.daemon.describe import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.errors import ConfigError, NotYetError, RefusedError
+from nightherd.errors import ConfigError, NoDaemonError, NotYetError
 from nightherd.wiring import system_clock
 
 RELOAD_S = 60.0
@@ -71,7 +71,7 @@ def reload(invocation: Invocation) -> None:
     state_dir = invocation.state_directory()
     before = get_daemon(state_dir)
     if not send(before, signal.SIGHUP):
-        raise RefusedError(f"nothing runs {state_dir}", hint="nightherd start")
+        raise NoDaemonError(f"nothing runs {state_dir}", hint="nightherd start")
 
     def is_done() -> bool:
         found = find_daemon(state_dir)

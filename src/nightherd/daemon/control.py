@@ -9,17 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.errors import RefusedError
+from nightherd.errors import NoDaemonError
 from nightherd.host.process import is_alive
 
 STEP_S = 0.05
 
 
 def get_daemon(state_dir: Path) -> DaemonRecord:
-    """Who runs the directory; `RefusedError` when nobody does."""
+    """Who runs the directory; `NoDaemonError` when nobody does."""
     record = find_daemon(state_dir)
     if record is None:
-        raise RefusedError(f"nothing runs {state_dir}", hint="nightherd start")
+        raise NoDaemonError(f"nothing runs {state_dir}", hint="nightherd start")
     return record
 
 
