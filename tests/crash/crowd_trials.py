@@ -26,6 +26,8 @@ from nightherd.testing.state_values import BEGINNING, settle, start, submit
 
 CROWD = f"{__name__}:take_part"
 LANES = 4
+LEAST = 20
+"""What each lane does, however slow the machine is."""
 STRIDE = 100_000
 """Numbers of jobs that belong to one process."""
 KEYS = 50
@@ -50,7 +52,7 @@ class Member:
         self.seen: deque[JobId] = deque(maxlen=20)
 
     async def work(self) -> None:
-        """Until the time is up."""
+        """Until the time is up, and everybody has done something."""
         async with anyio.create_task_group() as lanes:
             for _ in range(LANES):
                 lanes.start_soon(self._lane)
@@ -59,8 +61,10 @@ class Member:
 
     async def _lane(self) -> None:
         acts = (self._live, self._live, self._live, self._cancel, self._fire, self._follow)
-        while time.monotonic() < self.until:
+        done = 0
+        while time.monotonic() < self.until or done < LEAST:
             await self.random.choice(acts)()
+            done += 1
 
     async def _apply(self, what: str, change: Change, name: str) -> Job | None:
         (answer,) = await self.store.apply([change])

@@ -18,10 +18,11 @@ from nightherd.state.reader import SqliteReader
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.fleet_values import NIGHTLY
 from nightherd.testing.fork_server import ForkServer
+from soak import often
 from state.stores import contents, replayed
 
 PROCESSES = 8
-SECONDS = 30
+SECONDS = often(30, soak=600)
 SEED = 8
 REFUSALS = {"duplicate": {"submit", "fire"}, "status": {"cancel"}}
 """Why a change may be refused here, and which."""
@@ -32,7 +33,7 @@ Said = list[tuple[str, str, str]]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    with ForkServer(patience_s=110) as server:
+    with ForkServer(patience_s=often(240, soak=3_000)) as server:
         yield server
 
 
@@ -98,6 +99,7 @@ def check_journals(said: Said, jobs: dict[str, Job], directory: StateDirectory) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(often(300, soak=3_600))
 def test_eight_processes_share_a_directory_without_losing_or_doubling(
     server: ForkServer, tmp_path: Path
 ) -> None:
