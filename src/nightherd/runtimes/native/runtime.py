@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import anyio
 from anyio import to_thread
+from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.models import Model
 
 from nightherd.host.clock import SystemClock
@@ -23,7 +24,6 @@ from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
-from nightherd.runtimes.native.decode import load
 from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
 from nightherd.runtimes.native.price import know_prices
 from nightherd.runtimes.native.processes import Processes
@@ -58,7 +58,7 @@ class NativeRuntime:
         patience: timedelta = PATIENCE,
     ) -> None:
         # Built on first use, which takes a while: here nobody waits for anything else.
-        load([])
+        ModelMessagesTypeAdapter.dump_json([])
         know_prices()
         self._model = model
         self._tools = tuple(standard_tools() if tools is None else tools)
