@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -90,6 +91,7 @@ agents:
 SECRET = "whsec_" + "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 ENVIRON = {"HOOK_SECRET": SECRET, "PATH": os.environ["PATH"]}
 PATIENCE_S = 60.0
+PORTS = (20_000, 32_000)
 
 
 @dataclass(frozen=True)
@@ -289,9 +291,15 @@ async def until(check: Callable[[], Awaitable[bool]]) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on, most probably."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port that nobody listens on, and none of those that the system gives to connections meanwhile."""
+    while True:
+        # Not by `random`: tests that run side by side begin it with the same seed.
+        port = PORTS[0] + secrets.randbelow(PORTS[1] - PORTS[0])
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            continue
 
 
 def token_of(directory: Path) -> str:
