@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from nightherd.model.execution import Execution
 from nightherd.model.job import JobStatus
 from surfaces.drivers import Cli, Shell, submit_pending
 
@@ -129,9 +131,17 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
     result = cli("jobs", "show", three[0], "--json")
 
     assert result.document["schema"] == "nightherd/v1/job"
-    assert set(result.data) == ROW_KEYS | {"prompt", "inputs", "executions", "limits"}
+    added = {"prompt", "inputs", "executions", "limits", "session_note"}
+    assert set(result.data) == ROW_KEYS | added
     assert result.data["prompt"] == "the first"
-    assert [one["success"] for one in result.data["executions"]] == [True]
+    (execution,) = result.data["executions"]
+    assert (execution["success"], execution["skill"], execution["trigger_type"]) == (
+        True,
+        "hello",
+        "api",
+    )
+    columns = {field.name for field in fields(Execution)} - {"job_id", "cost_microusd"}
+    assert set(execution) == columns | {"cost_usd"}
     assert result.data["usage"]["input_tokens"] == 230
 
 
