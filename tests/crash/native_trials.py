@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from genai_prices.data_snapshot import get_snapshot
-
 from crash import whole_trials
 from nightherd.engine import watch
 from nightherd.model.agent import Agent
 from nightherd.runtimes.native import runtime
-from nightherd.runtimes.native.decode import load
 from nightherd.testing.fork_process import Say
 
 LOADED = (runtime, watch, Agent)
 """What commands import on first use, so that no trial has to."""
 
 # What is built on first use takes longer than a trial.
-load([])
-get_snapshot()
+runtime.NativeRuntime()
 
 COMMAND = f"{__name__}:command"
 GO_ON = f"{__name__}:go_on"
