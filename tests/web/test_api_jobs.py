@@ -7,7 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from nightherd.host.process import boot_id
+from nightherd.model.ids import JobId
 from nightherd.model.job import JobQuery
+from nightherd.model.session import SessionMode
+from nightherd.web.until import until_text
 from web.web_world import served, until
 
 
@@ -203,5 +207,63 @@ def test_a_mistake_is_answered_with_a_problem(
             found = answer.document
             assert (answer.status, found["status"], found["code"]) == (status, status, code)
             assert found["detail"]
+
+    anyio.run(main)
+
+
+def test_what_its_sender_has_given_up_is_not_done(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            now = world.site.workshop.clock.monotonic()
+            late = [until_text(boot_id(), now - 1), until_text("another boot", now + 60), "soon"]
+            for until in late:
+                answer = await world.post("/v1/jobs", {"agent": "hello"}, nightherd_until=until)
+                assert (answer.status, answer.document["code"]) == (409, "refused")
+            in_time = until_text(boot_id(), now + 600)
+            answer = await world.post("/v1/jobs", {"agent": "hello"}, nightherd_until=in_time)
+
+            assert answer.status == 201
+            assert len((await world.get("/v1/jobs")).data) == 1
+
+    anyio.run(main)
+
+
+def test_a_job_may_have_other_terms_than_its_agent(tmp_path: Path) -> None:
+    body = {
+        "agent": "hello",
+        "session": "persistent",
+        "model": "other",
+        "max_turns": 3,
+        "job_timeout": "5m",
+        "limits": {"spend": "0.50", "duration": "1h", "turns": "20"},
+    }
+
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            made = await world.post("/v1/jobs", body)
+            wrong = [
+                await world.post("/v1/jobs", {**body, name: value})
+                for name, value in (
+                    ("limits", {"spend": "much"}),
+                    ("limits", {"anger": "1"}),
+                    ("job_timeout", "for ever"),
+                    ("session", "none"),
+                    ("max_turns", 0),
+                )
+            ]
+            reader = world.site.workshop.reader
+            texts = reader.find_texts(JobId(made.data["id"]))
+            session = reader.find_session(made.data["session_id"])
+
+            assert [answer.status for answer in wrong] == [400, 422, 400, 422, 422]
+            assert texts is not None
+            assert texts.overrides == {
+                "model": "other",
+                "max_turns": 3,
+                "job_timeout": "5m",
+                "limits": {"spend": 500_000, "duration": 3_600_000, "turns": 20},
+            }
+            assert session is not None
+            assert session.mode is SessionMode.PERSISTENT
 
     anyio.run(main)
