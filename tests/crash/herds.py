@@ -68,7 +68,10 @@ agents:
       - fail: {{code: bad_luck, message: No luck today.}}
 """
 
-QUICK_LEASE = "lease: 3s\nheartbeat: 100ms\n"
+QUICK_LEASE = "lease: 5s\nheartbeat: 100ms\n"
+"""Runs out while a test waits for it; a worker that is only slow keeps it."""
+QUICK_LOOKS = "lease: 60s\nheartbeat: 100ms\n"
+"""Runs out for nobody; a worker that is gone has lost it anyway."""
 
 
 class Herd:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crash.herds import CALLS, QUICK_LEASE, Herd, every_call_of
+from crash.herds import CALLS, QUICK_LEASE, QUICK_LOOKS, Herd, every_call_of
 from nightherd.model.change import EndWorker
 from nightherd.model.event import SystemEvent, ToolResultEvent
 from nightherd.model.execution import ExecutionStatus
@@ -145,7 +145,7 @@ def test_frozen_worker_that_wakes_after_it_was_replaced_does_no_harm(make_herd: 
 
 
 def test_worker_that_was_given_up_by_hand_stops_and_its_job_goes_on(make_herd: MakeHerd) -> None:
-    herd = make_herd(QUICK_LEASE)
+    herd = make_herd(QUICK_LOOKS)
     (job_id,) = herd.submit("counter", "a")
     herd.hold("a-2")
     worker = herd.worker()
@@ -165,7 +165,7 @@ def test_worker_that_was_given_up_by_hand_stops_and_its_job_goes_on(make_herd: M
 def test_one_of_three_workers_is_killed_and_the_others_finish_everything(
     make_herd: MakeHerd,
 ) -> None:
-    herd = make_herd(QUICK_LEASE, at_once=6)
+    herd = make_herd(QUICK_LOOKS, at_once=6)
     tags = tuple("abcdef")
     ids = herd.submit("counter", *tags)
     herd.hold(*(f"{tag}-2" for tag in tags))

@@ -16,7 +16,7 @@ from surfaces.drivers import Shell, submit_pending
 
 PATIENCE_S = 60
 FLEET = """\
-lease: 3s
+lease: 60s
 heartbeat: 1s
 agents:
   - name: hello

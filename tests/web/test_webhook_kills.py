@@ -19,7 +19,7 @@ from web.web_world import UnixConnection
 SECRET = "a-secret-for-tests"
 PATIENCE_S = 60
 FLEET = """\
-lease: 3s
+lease: 60s
 heartbeat: 1s
 webhooks:
   endpoints:
