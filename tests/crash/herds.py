@@ -70,8 +70,8 @@ agents:
 
 QUICK_LEASE = "lease: 5s\nheartbeat: 100ms\n"
 """Runs out while a test waits for it; a worker that is only slow keeps it."""
-QUICK_LOOKS = "lease: 60s\nheartbeat: 100ms\n"
-"""Runs out for nobody; a worker that is gone has lost it anyway."""
+QUICK_LOOKS = "lease: 12s\nheartbeat: 100ms\n"
+"""Runs out for nobody who is there; who is gone is looked for every four seconds."""
 
 
 class Herd:
