@@ -98,6 +98,7 @@ def test_directory_that_cannot_be_used_sends_to_the_doctor_but_not_from_there(
         (("jobs", "show", "job-1999-01-01-aaaaaa"), "nightherd jobs"),
         (("config", "show", "nobody"), "nightherd agent"),
         (("session", "show", "sess-aaaaaaaa"), "nightherd session"),
+        (("run", "echo", "-p", "x", "--detach", "--wait"), "nightherd run --help"),
         (("--config", "missing.yaml", "run", "hello"), "nightherd init"),
     ],
 )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
+from nightherd.errors import InvalidValueError, UsageError
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -67,6 +69,15 @@ class LazyGroup(click.Group):
         if args and args[0] not in self.entries and not ctx.resilient_parsing:
             ctx.fail(self._unknown(args[0]))
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does it; a command that was used wrongly, and knows no better, sends to its help."""
+        try:
+            return super().invoke(ctx)
+        except (UsageError, InvalidValueError) as error:
+            if error.hint is None:
+                error.hint = f"{ctx.command_path} {ctx.invoked_subcommand} --help"
+            raise
 
     def _unknown(self, name: str) -> str:
         # difflib costs as much as a small command; only a mistake pays for it.
