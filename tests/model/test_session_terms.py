@@ -1,4 +1,4 @@
-"""What `timeout` and `idle_timeout` come to in each mode (RULINGS: sessions live by age and by use)."""
+"""What `timeout` and `idle_timeout` come to in each mode."""
 
 from __future__ import annotations
 
