@@ -168,6 +168,17 @@ def test_turns_after_what_is_known_are_found_with_their_calls() -> None:
     assert messages[-1].last.uuid == "a4"
 
 
+def test_what_a_job_asked_before_it_failed_is_passed_over_with_its_failure() -> None:
+    """Claude puts in a line of its own that says so, and that one is on record."""
+    failed = line("assistant", "e", "p2", text("API Error"))
+    failed = failed.replace(b'"role": "assistant"', b'"model": "<synthetic>"')
+    lines = [*KNOWN, line("user", "p2", "a1", "of a job"), failed]
+
+    assert last_said(lines) == "e"
+    assert said_since(lines, {"a1", "e"}) == []
+    assert said([*lines, line("user", "q2", "e", "by hand")], {"a1", "e"}) == [("user", "by hand")]
+
+
 def test_what_was_tried_and_given_up_does_not_count() -> None:
     lines = [
         *KNOWN,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from nightherd.cli.event_text import event_text
 from nightherd.cli.render import Screen, Style, status_cell, table
-from nightherd.cli.text import neutralise, one_line
+from nightherd.cli.text import counted, neutralise, one_line
 from nightherd.model.message import Speaker
 from nightherd.model.money import format_usd
 from nightherd.model.session import Session, expires_at
@@ -148,7 +148,7 @@ def _side(side: Side, style: Style) -> Iterator[str]:
     session, job = side.session, side.outcome
     yield ""
     yield f"{style.bold(session.id)}: {style.status(session.status.value)}"
-    yield f"  {'since':<9}{side.messages} messages in {len(side.jobs)} jobs"
+    yield f"  {'since':<9}{counted(side.messages, 'message')} in {counted(len(side.jobs), 'job')}"
     yield f"  {'cost':<9}{format_usd(side.cost_microusd)}"
     if job is not None:
         reason = f" ({job.exit_reason.value})" if job.exit_reason else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
 from nightherd.model.agent import RuntimeName
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, by_hand
+from nightherd.model.event import ErrorEvent, Event, SystemEvent, by_hand, is_message
 from nightherd.model.secret import Secrets
 from nightherd.model.session import Session
 from nightherd.model.system import SystemSubtype
@@ -51,7 +51,8 @@ def on_record(reader: StateReader, journals: Journals, sessions: Iterable[Sessio
         for event in events_of(journals, parts, load_blobs=False):
             if event.uuid is not None:
                 uuids.add(event.uuid)
-                unanswered.clear()
+                if is_message(event):
+                    unanswered.clear()
             elif isinstance(event, SystemEvent) and event.subtype is SystemSubtype.USER_INPUT:
                 unanswered.append(event.content or "")
     return OnRecord(uuids=frozenset(uuids), unanswered=tuple(unanswered))

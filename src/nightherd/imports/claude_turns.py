@@ -73,7 +73,7 @@ def last_said(lines: Sequence[bytes]) -> str | None:
     """The uuid of the last thing said in these lines; None when nothing is, or it has none."""
     for line in reversed(lines):
         entry = _entry(line)
-        if entry is not None and _is_spoken(entry):
+        if entry is not None and _is_on_the_way(entry):
             return entry.uuid
     return None
 
@@ -109,8 +109,8 @@ def _fitting(value: dict[str, Any], kind: type[StructT]) -> StructT:
 def _told(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
     """The lines in which something was said, from after the last known one to the end, in their order."""
     places = {entry.uuid: place for place, entry in enumerate(entries) if entry.uuid is not None}
-    spoken = (place for place in reversed(range(len(entries))) if _is_spoken(entries[place]))
-    at = next(spoken, None)
+    ends = (place for place in reversed(range(len(entries))) if _is_on_the_way(entries[place]))
+    at = next(ends, None)
     way: set[int] = set()
     while at is not None and at not in way and entries[at].uuid not in known:
         way.add(at)
@@ -160,10 +160,15 @@ def _blocks(entry: Entry) -> list[dict[str, Any]]:
     return [block for block in given if isinstance(block, dict) and "type" in block]
 
 
+def _is_on_the_way(entry: Entry) -> bool:
+    """Whether the conversation goes on from it: what was said, and what Claude put in itself, as that it failed."""
+    is_own = not (entry.is_sidechain or entry.is_meta or entry.is_compact_summary)
+    return is_own and entry.type in ("user", "assistant") and entry.message is not None
+
+
 def _is_spoken(entry: Entry) -> bool:
-    if entry.is_sidechain or entry.is_meta or entry.message is None or entry.is_compact_summary:
-        return False
-    return entry.type in ("user", "assistant") and entry.message.model != SYNTHETIC
+    said = entry.message
+    return _is_on_the_way(entry) and said is not None and said.model != SYNTHETIC
 
 
 def _events(entries: Iterable[Entry]) -> Iterator[Event]:
