@@ -109,18 +109,20 @@ class Reader:
             self._forget_cut_off()
 
     def _forget_cut_off(self) -> None:
-        self._unended, self._streamed = [], []
+        self._unended.clear()
+        self._streamed.clear()
 
     def _end_answer(self) -> None:
         lines = self._unended
-        head = dict(unpack((lines[0].extra or {}).get("response", {})))
-        if "timestamp" not in head:
-            head["timestamp"] = _stamp(lines[0])
+        dump = {**unpack((lines[0].extra or {}).get("response", {}))}
+        if "timestamp" not in dump:
+            dump["timestamp"] = _stamp(lines[0])
         parts = [part for line in lines for part in _answer_parts(line)]
         for part in parts:
             if part["part_kind"] == "tool-call":
                 self._names[part["tool_call_id"]] = part["tool_name"]
-        self.dumps.append({**head, "parts": parts, "kind": "response"})
+        dump["parts"], dump["kind"] = parts, "response"
+        self.dumps.append(dump)
 
     def _add_request_line(self, event: SystemEvent | ToolResultEvent) -> None:
         extra = event.extra or {}

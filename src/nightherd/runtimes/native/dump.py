@@ -82,8 +82,6 @@ def pack(value: Any) -> Any:
 
 def unpack(value: Any) -> Any:
     """What was packed."""
-    match value:
-        case {"json": str(text)} if len(value) == 1:
-            return json.loads(text)
-        case _:
-            return value
+    if type(value) is dict and len(value) == 1 and type(value.get(PACKED)) is str:
+        return json.loads(value[PACKED])
+    return value
