@@ -185,6 +185,21 @@ def test_what_names_no_job_means_none_also_when_there_is_only_one(
     assert cli("jobs", "show", job, "--json").data["status"] == "pending"
 
 
+def test_no_secret_becomes_the_name_of_a_session(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("run", "echo", "-p", "x")
+    monkeypatch.setenv("A_TOKEN", "shibboleth-one")
+    (fleet / ".env").write_text("B_TOKEN=shibboleth-two\n")
+
+    named = cli("session", "rename", "@last", "shibboleth-one, shibboleth-two", "--json")
+
+    assert named.data["name"] == "[secret:A_TOKEN], [secret:B_TOKEN]"
+    (fleet / "nightherd.yaml").write_text("agents: [")
+    again = cli("session", "rename", "@last", "a shibboleth-one", "--json")
+    assert again.data["name"] == "a [secret:A_TOKEN]"
+
+
 def test_nothing_at_all_names_no_session(cli: Cli, fleet: Path) -> None:
     cli("run", "echo", "-p", "the only one")
 

@@ -8,14 +8,16 @@ from pathlib import Path
 import anyio
 import click
 
+from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.session_options import named_session, session_argument
 from nightherd.engine.session_care import Cleanup, clean_up
-from nightherd.errors import RefusedError, SessionNotFoundError
+from nightherd.errors import ConfigError, RefusedError, SessionNotFoundError
 from nightherd.model.change import Change, Refused, RenameSession, UseSession, Why
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import SessionId
+from nightherd.model.secret import Secrets, find_secrets, secrets_of
 from nightherd.model.session import Session
 from nightherd.views.sessions import get_session, session_row
 from nightherd.wiring import open_record, refresh_mirror, system_clock
@@ -41,11 +43,21 @@ def use(invocation: Invocation, session: str) -> None:
 @click.pass_obj
 def rename(invocation: Invocation, session: str, name: str | None) -> None:
     """Give a session a name; without one, take it away."""
-    called = " ".join((name or "").split())[:NAME_LIMIT] or None
     found = named_session(invocation, session)
+    words = " ".join((name or "").split())
+    called = str(_secrets(invocation).mask(words))[:NAME_LIMIT] or None
     renamed = _change(invocation, RenameSession(session_id=found.id, name=called), found.id)
     said = f"{renamed.id} is called {called!r}" if called else f"{renamed.id} has no name"
     _tell(invocation, renamed, said)
+
+
+def _secrets(invocation: Invocation) -> Secrets:
+    """What may not be in a name: as far as the fleet file can be read, what that knows too."""
+    try:
+        fleet = load_fleet_told(invocation, is_quiet=True)
+    except ConfigError:
+        return find_secrets(invocation.environ)
+    return secrets_of(fleet, {**fleet.environment, **invocation.environ})
 
 
 def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:
