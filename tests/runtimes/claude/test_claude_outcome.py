@@ -21,6 +21,7 @@ SEEN = [
     (Report(text="x", subtype="error_max_turns"), "max_turns"),
     (Report(text="x", subtype="error_max_budget_usd"), "limit"),
     (Report(text="No conversation found with session ID: 1"), "session_not_found"),
+    (Report(text="The session has expired.", status=404), "session_expired"),
     (Report(text="No message found with message.uuid of: 1"), "message_not_found"),
     (
         Report(text="Not logged in · Please run /login", kind="authentication_failed"),

@@ -66,6 +66,7 @@ FAILURES = (
     Failure(code="max_turns", subtype="error_max_turns"),
     Failure(code="limit", subtype="error_max_budget_usd"),
     Failure(code="session_not_found", text=r"^No conversation found|requires a valid session ID"),
+    Failure(code="session_expired", text=r"[Ss]ession (has |is )?expired|session_expired"),
     Failure(code="message_not_found", text=r"^No message found"),
     Failure(code="missing_api_key", text=r"^Not logged in|Invalid API key . Please run /login"),
     Failure(code="refused", stop_reason="refusal"),

@@ -204,4 +204,4 @@ def _refusal(request: RuntimeRequest) -> ErrorEvent | None:
 
 
 def _is_lost_session(event: Event) -> bool:
-    return isinstance(event, ErrorEvent) and event.code == "session_not_found"
+    return isinstance(event, ErrorEvent) and event.code in ("session_not_found", "session_expired")
