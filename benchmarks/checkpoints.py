@@ -1,14 +1,15 @@
 """What a checkpoint costs as a conversation grows, in time and bytes, beside what others save of one.
 
 A whole job, everything on: rows, ledger, mirror, all trigger points. Only its model is left out: its messages of
-a kilobyte are there at once. Measured are a step near the end (its message and its checkpoint, by the median of
-the last twentieth of the steps), every byte that the job leaves, and how long it takes to have the
+a kilobyte are there at once. Measured are a step near the end (its message and its checkpoint), every byte that the job leaves, and how long it takes to have the
 conversation back.
 
 Beside it, in environments of their own: a graph that saves as many messages with LangGraph's SqliteSaver, whole
-lists and deltas, and openai-agents' SQLiteSession. All of them sync each commit, and so does the job that is
-set beside them. What LangGraph saves of whole lists at 3,000 steps takes 5 GB and minutes: without `--full` it is
-measured at a few hundred steps, and what it would come to is said to be worked out.
+lists and deltas, and openai-agents' SQLiteSession. Times are compared at the same level on both sides: neither
+synced, where processor time is all there is, and each synced, where most is the disk's: a file that grows has
+its length written too, a log that is written over and over has not. What LangGraph saves of whole lists at
+3,000 steps takes 5 GB and minutes: without `--full` it is measured at a few hundred steps, and what it would come
+to is said to be worked out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -51,15 +52,16 @@ from nightherd.model.system import Complete, Init, SystemSubtype
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.conversation import recall
-from nightherd.runtimes.native.decode import Reader
 from nightherd.runtimes.native.encode import encode
 
 FEW, MANY = 10, 3_000
 ROUNDS = 3
 SHORT = (300, 600)
 """Steps at which whole lists are measured without `--full`."""
-LOADS = 5
+LOADS = 15
+LAST, BLOCK = 500, 100
 TEXT = "x" * 1_000
+USAGE = RequestUsage(input_tokens=1_000, output_tokens=250)
 LANGGRAPH = ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2")
 OPENAI = ("openai-agents==0.24.0",)
 HERE = Path(__file__).resolve().parent
@@ -68,13 +70,21 @@ MIRROR = ("projects", "sessions", "threads", "state.yaml", "mirror.json", "logs"
 """What is derived, for people and other tools, and can be deleted; and each job's `.yaml`."""
 
 
+Moment = tuple[float, float]
+"""By the clock, and of the processor."""
+
+
+def moment() -> Moment:
+    return time.perf_counter(), time.process_time()
+
+
 class Talk:
     """A runtime that says so many messages of a kilobyte, and where it is; its model takes no time."""
 
     def __init__(self, messages: int, *, has_tools: bool) -> None:
         self._messages = messages
         self._has_tools = has_tools
-        self.times: list[float] = []
+        self.times: list[Moment] = []
         """When each step began, and when the last had ended."""
         self.said: list[ModelMessage] = []
 
@@ -86,9 +96,9 @@ class Talk:
             number += 1
             turn = (number + 1) // 2 if self._has_tools else number
             is_answer = not self._has_tools or number % 2 == 1
-            message = self._answer(turn) if is_answer else result(turn)
+            message = self._answer(turn) if is_answer else self._result(turn)
             lines = encode(message, turn=turn).lines
-            self.times.append(time.perf_counter())
+            self.times.append(moment())
             if is_answer:
                 await request.at(TriggerPoint.PRE_TURN)
                 await request.may_spend(0, 0)
@@ -96,18 +106,16 @@ class Talk:
                 yield line
             await request.at(TriggerPoint.POST_LLM if is_answer else TriggerPoint.POST_TOOLS)
             self.said.append(message)
-        self.times.append(time.perf_counter())
+        self.times.append(moment())
         yield describe(Complete(stop_reason="end_turn"))
 
     def _answer(self, turn: int) -> ModelResponse:
         call = ToolCallPart("Read", {"file_path": "a.txt"}, f"call-{turn}")
         parts = (TextPart(TEXT), call) if self._has_tools else (TextPart(TEXT),)
-        usage = RequestUsage(input_tokens=1_000, output_tokens=250)
-        return ModelResponse(parts, usage=usage, model_name="some-model")
+        return ModelResponse(parts, usage=USAGE, model_name="some-model")
 
-
-def result(turn: int) -> ModelRequest:
-    return ModelRequest([ToolReturnPart("Read", TEXT, f"call-{turn}")])
+    def _result(self, turn: int) -> ModelRequest:
+        return ModelRequest([ToolReturnPart("Read", TEXT, f"call-{turn}")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +123,11 @@ class Left:
     """What one job took and left."""
 
     step: float
-    """Seconds of a step near the end."""
+    """Seconds of a step near the end: the least mean of a hundred in a row."""
+    work: float
+    """The same of the processor, in all threads."""
+    typical: float
+    """By the clock, the median of the last twentieth."""
     save: int
     """Bytes of the last checkpoint's line."""
     memory: int
@@ -161,15 +173,20 @@ def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
 
 def left(state: Path, job: JobId, talk: Talk) -> Left:
     files = [one for one in state.rglob("*") if one.is_file()]
-    derived = [one for one in files if is_mirror(one.relative_to(state))]
+    derived = [
+        one for one in files if one.relative_to(state).parts[0] in MIRROR or one.suffix == ".yaml"
+    ]
     last = talk.times[-max(len(talk.times) // 20, 6) :]
     by_file: dict[str, int] = {}
     for one in files:
-        kind = one.relative_to(state).parts[0] + (".yaml" if one.suffix == ".yaml" else "")
+        place = one.relative_to(state)
+        kind = "jobs/*.yaml" if place.match("jobs/*.yaml") else place.parts[0]
         by_file[kind] = by_file.get(kind, 0) + one.stat().st_size
     mirror = sum(one.stat().st_size for one in derived)
     return Left(
-        step=statistics.median(after - before for before, after in pairwise(last)),
+        step=step_near_end(talk.times, 0),
+        work=step_near_end(talk.times, 1),
+        typical=statistics.median(after[0] - before[0] for before, after in pairwise(last)),
         save=last_save(state / "jobs" / f"{job}.jsonl"),
         memory=sum(by_file.values()) - mirror,
         mirror=mirror,
@@ -180,8 +197,12 @@ def left(state: Path, job: JobId, talk: Talk) -> Left:
     )
 
 
-def is_mirror(path: Path) -> bool:
-    return path.parts[0] in MIRROR or path.suffix == ".yaml"
+def step_near_end(moments: list[Moment], clock: int) -> float:
+    """The least mean of a hundred steps in a row among the last: what is done only now and then is in it."""
+    times = [one[clock] for one in moments]
+    ends = range(len(times) - 1, max(len(times) - 1 - LAST, 0), -BLOCK)
+    spans = [(max(end - BLOCK, 0), end) for end in ends]
+    return min((times[end] - times[start]) / (end - start) for start, end in spans)
 
 
 def last_save(journal: Path) -> int:
@@ -195,6 +216,7 @@ class Peer:
     """What another system took and left."""
 
     step: float
+    work: float
     size: int
     load: float
     """Processor seconds of having the conversation back."""
@@ -220,49 +242,37 @@ def environment(requirements: tuple[str, ...], module: str) -> Path | None:
 def ask(python: Path, script: str, *arguments: object) -> Peer:
     command = [str(python), str(HERE / "peers" / script), *map(str, arguments)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    step, size, _, load = done.stdout.split()
-    return Peer(step=float(step) / 1e3, size=int(size), load=float(load) / 1e3)
+    step, work, size, load = map(float, done.stdout.split())
+    return Peer(step=step / 1e3, work=work / 1e3, size=int(size), load=load / 1e3)
 
 
-def least_cpu(action: Callable[[], object]) -> float:
+def load_seconds(ours: Left) -> float:
+    """The least processor seconds of having the conversation back as the objects that go to a model."""
+    journals = wiring.open_journals(ours.root)
     found = []
     for _ in range(LOADS):
         begun = time.process_time()
-        action()
+        recall(journals.read(ours.job), find_secrets({}))
         found.append(time.process_time() - begun)
     return min(found)
 
 
-def loads(ours: Left) -> tuple[float, float]:
-    """Processor seconds of the conversation as mappings, and as the objects that go to a model."""
-    journals = wiring.open_journals(ours.root)
-
-    def plain() -> None:
-        reader = Reader()
-        for event in journals.read(ours.job):
-            reader.add(event)
-
-    def typed() -> None:
-        recall(journals.read(ours.job), find_secrets({}))
-
-    return least_cpu(plain), least_cpu(typed)
-
-
-def report_growth(root: Path) -> None:
-    """The first of several rounds warms up; the least of the others counts."""
-    steps: dict[int, list[Left]] = {FEW: [], MANY: []}
+def report_growth(root: Path) -> Left:
+    """Several rounds, interleaved; the least counts. Gives the best of the long ones."""
+    found: dict[int, list[Left]] = {FEW: [], MANY: []}
     for number in range(ROUNDS):
-        for messages, found in steps.items():
-            found.append(
-                run(root / f"{messages}-{number}", messages, has_tools=False, synced=False)
-            )
-    few, many = (min(found[1:], key=lambda one: one.step) for found in steps.values())
-    print(f"a step takes {few.step * 1e6:.0f} us after {FEW}, {many.step * 1e6:.0f} after {MANY:,}")
-    against = f"{MANY:,} against {FEW} messages"
+        for messages, runs in found.items():
+            place = root / f"{messages}-{number}"
+            runs.append(run(place, messages, has_tools=False, synced=False))
+    few, many = (min(one.typical for one in runs) for runs in found.values())
     print(
-        f"time of a step with its checkpoint, {against}: {many.step / few.step:.2f}x (limit 1.2x)"
+        f"a step takes {few * 1e6:.0f} us after {FEW}, {many * 1e6:.0f} us after {MANY:,} messages"
     )
-    print(f"bytes of a checkpoint, {against}: {many.save / few.save:.2f}x (limit 1.2x)")
+    against = f"{MANY:,} against {FEW} messages"
+    print(f"time of a step with its checkpoint, {against}: {many / few:.2f}x (limit 1.2x)")
+    saves = found[MANY][0].save / found[FEW][0].save
+    print(f"bytes of a checkpoint, {against}: {saves:.2f}x (limit 1.2x)")
+    return min(found[MANY], key=lambda one: one.work)
 
 
 def report_bytes(root: Path) -> None:
@@ -271,85 +281,119 @@ def report_bytes(root: Path) -> None:
     for kind, size in sorted(ours.by_file.items(), key=lambda one: -one[1]):
         print(f"  {size:>10,} bytes  {kind}")
     print(f"  {ours.dump:>10,} bytes  pydantic-ai's own dump of the conversation")
-    what = f"{MANY:,} messages of a kilobyte"
-    print(
-        f"bytes to go on from, {what}, against their dump: {ours.memory / ours.dump:.2f}x (limit 1.3x)"
-    )
+    what = f"bytes to go on from, {MANY:,} messages of a kilobyte, against their dump"
+    print(f"{what}: {ours.memory / ours.dump:.2f}x (limit 1.3x)")
     both = (ours.memory + ours.mirror) / ours.dump
     print(f"the same with the mirror, which can be deleted: {both:.2f}x")
 
 
-def report_beside(
-    ours: Left, name: str, peer: Peer, steps: int, *, least: tuple[float, float]
-) -> None:
-    print(
-        f"{steps:,} steps, each synced: ours {ours.step * 1e3:.2f} ms a step and {ours.memory / 1e6:.2f} MB"
-        f" (and {ours.mirror / 1e6:.2f} MB of mirror), {name} {peer.step * 1e3:.2f} ms and {peer.size / 1e6:.2f} MB"
-    )
-    bound = f" (at least {least[0]:g}x)" if least[0] else ""
-    print(f"bytes of {name} against ours, {steps:,} steps: {peer.size / ours.memory:.1f}x{bound}")
-    bound = f" (at least {least[1]:g}x)" if least[1] else ""
-    print(
-        f"time of a step of {name} against ours, {steps:,} steps: {peer.step / ours.step:.1f}x{bound}"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Ours beside a peer after as many steps; a bound of 0 is none."""
+
+    name: str
+    steps: int
+    ours: Left
+    peer: Peer
+
+    def report_bytes(self, least: float) -> None:
+        """How much more the peer leaves."""
+        ours, peer = self.ours, self.peer
+        print(
+            f"{self.steps:,} steps: ours {ours.memory / 1e6:.2f} MB and {ours.mirror / 1e6:.2f} MB"
+            f" of mirror, {self.name} {peer.size / 1e6:,.2f} MB"
+        )
+        what = f"bytes of {self.name} against ours, {self.steps:,} steps"
+        print(f"{what}: {peer.size / ours.memory:.1f}x{at_least(least)}")
+
+    def report_work(self, least: float) -> None:
+        """How much more the peer does for a step when neither side syncs: then there is nothing to wait for."""
+        self._report("neither synced, of the processor", self.ours.work, self.peer.work, least)
+
+    def report_synced(self) -> None:
+        """How much longer the peer takes for a step when each syncs; mostly what the disk takes."""
+        self._report("each synced", self.ours.step, self.peer.step, 0)
+
+    def _report(self, level: str, ours: float, peer: float, least: float) -> None:
+        ours, peer = ours * 1e3, peer * 1e3
+        print(
+            f"{self.steps:,} steps, {level}: ours {ours:.2f} ms, {self.name} {peer:.2f} ms a step"
+        )
+        what = f"time of a step of {self.name} against ours, {self.steps:,} steps, {level}"
+        print(f"{what}: {peer / ours:.1f}x{at_least(least)}")
 
 
-def report_langgraph(root: Path, python: Path, ours: Left, *, is_full: bool) -> None:
-    script = "langgraph_checkpoints.py"
-    delta = ask(python, script, MANY, "delta", "synced", "plain")
-    report_beside(ours, "LangGraph (delta)", delta, MANY, least=(10, 5))
+def at_least(bound: float) -> str:
+    return f" (at least {bound:g}x)" if bound else ""
+
+
+def report_langgraph(root: Path, python: Path, quick: Left, synced: Left, *, is_full: bool) -> None:
+    """`quick` and `synced` are our own long jobs, without and with a sync for each line."""
+    script, delta = "langgraph_checkpoints.py", "LangGraph (delta)"
+    runs = [ask(python, script, MANY, "delta", "unsynced") for _ in range(2)]
+    peer = min(runs, key=lambda one: one.work)
+    beside = Beside(name=delta, steps=MANY, ours=quick, peer=peer)
+    beside.report_bytes(10)
+    beside.report_work(5)
+    peer = ask(python, script, MANY, "delta", "synced")
+    Beside(name=delta, steps=MANY, ours=synced, peer=peer).report_synced()
+    least = min(one.load for one in (*runs, peer))
+    ours = load_seconds(quick)
+    print(f"{MANY:,} messages back: ours {ours * 1e3:.0f} ms, {delta} {least * 1e3:.0f} ms")
+    print(f"loading in {delta} against ours, {MANY:,} messages: {least / ours:.2f}x (at least 1x)")
     if is_full:
-        full = ask(python, script, MANY, "full", "synced", "plain")
-        report_beside(ours, "LangGraph (full)", full, MANY, least=(500, 5))
+        report_full(python, quick, ours)
     else:
-        full = report_short(root, python)
-        print(f"{MANY:,} steps of LangGraph (full), worked out: {full.size / 1e6:,.0f} MB")
-        ratio = full.size / ours.memory
-        print(
-            f"bytes of LangGraph (full) against ours, {MANY:,} steps worked out: {ratio:.0f}x (at least 500x)"
-        )
-    plain, typed = loads(ours)
-    objects = ask(python, script, MANY, "delta", "synced", "typed")
-    print(
-        f"{MANY:,} messages back: {plain * 1e3:.0f} ms as mappings, {typed * 1e3:.0f} ms as objects"
-    )
-    print(
-        f"loading in LangGraph (delta) against ours, as mappings: {delta.load / plain:.2f}x (at least 1x)"
-    )
-    if is_full:
-        print(
-            f"loading in LangGraph (full) against ours, as mappings: {full.load / plain:.2f}x (at least 1x)"
-        )
-    print(f"loading in LangGraph (delta) against ours, as objects: {objects.load / typed:.2f}x")
+        report_short(root, python, quick)
 
 
-def report_short(root: Path, python: Path) -> Peer:
+def report_full(python: Path, quick: Left, load: float) -> None:
+    """Whole lists to the end: 5 GB, and minutes."""
+    name = "LangGraph (full)"
+    peer = ask(python, "langgraph_checkpoints.py", MANY, "full", "unsynced")
+    beside = Beside(name=name, steps=MANY, ours=quick, peer=peer)
+    beside.report_bytes(500)
+    beside.report_work(5)
+    print(f"loading in {name} against ours, {MANY:,} messages: {peer.load / load:.2f}x")
+
+
+def report_short(root: Path, python: Path, quick: Left) -> None:
     """Whole lists at fewer steps, and what they come to at all: each save writes all that was said before."""
-    found = [ask(python, "langgraph_checkpoints.py", n, "full", "synced", "plain") for n in SHORT]
-    beside = run(root / "short", SHORT[-1], has_tools=False, synced=True)
-    report_beside(beside, "LangGraph (full)", found[-1], SHORT[-1], least=(100, 5))
-    grown = found[-1].size / found[0].size
-    print(f"{SHORT[-1]} against {SHORT[0]} steps, LangGraph (full): {grown:.1f}x")
-    return replace(found[-1], size=round(found[-1].size * (MANY / SHORT[-1]) ** 2))
+    name, steps = "LangGraph (full)", SHORT[-1]
+    found = [ask(python, "langgraph_checkpoints.py", n, "full", "unsynced") for n in SHORT]
+    ours = run(root / "short", steps, has_tools=False, synced=False)
+    beside = Beside(name=name, steps=steps, ours=ours, peer=found[-1])
+    beside.report_bytes(100)
+    beside.report_work(5)
+    print(
+        f"bytes of {name}, {steps} against {SHORT[0]} steps: {found[-1].size / found[0].size:.1f}x"
+    )
+    size = found[-1].size * (MANY / steps) ** 2
+    print(
+        f"{MANY:,} steps of {name} would leave {size / 1e6:,.0f} MB, worked out from {steps} by the square"
+    )
+    what = f"bytes of {name} against ours, {MANY:,} steps, worked out"
+    print(f"{what}: {size / quick.memory:.0f}x (at least 500x)")
 
 
 def main() -> None:
     """Prints every time, size and ratio."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        report_growth(root)
+        quick = report_growth(root)
         report_bytes(root)
-        ours = run(root / "synced", MANY, has_tools=False, synced=True)
+        synced = run(root / "synced", MANY, has_tools=False, synced=True)
         python = environment(LANGGRAPH, "langgraph.graph")
         if python is not None:
-            report_langgraph(root, python, ours, is_full="--full" in sys.argv[1:])
+            report_langgraph(root, python, quick, synced, is_full="--full" in sys.argv[1:])
         python = environment(OPENAI, "agents")
         if python is not None:
-            session = ask(python, "openai_session.py", MANY)
-            report_beside(ours, "openai-agents", session, MANY, least=(0, 0))
-            print(
-                f"loading in openai-agents against ours, as mappings: {session.load / loads(ours)[0]:.2f}x"
-            )
+            peer = ask(python, "openai_session.py", MANY)
+            beside = Beside(name="openai-agents", steps=MANY, ours=synced, peer=peer)
+            beside.report_bytes(0)
+            beside.report_synced()
+            ratio = peer.load / load_seconds(quick)
+            print(f"loading in openai-agents against ours, {MANY:,} messages: {ratio:.2f}x")
 
 
 if __name__ == "__main__":

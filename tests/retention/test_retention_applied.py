@@ -123,6 +123,25 @@ def test_deleting_leaves_no_document_and_no_archive(tmp_path: Path) -> None:
     assert bookmarks(bench, job) == []
 
 
+def test_of_a_kept_job_the_first_go_and_the_last_stay(tmp_path: Path) -> None:
+    kept = Retention(max_checkpoints=2, action=OnCompletion.KEEP)
+    bench, room = made(tmp_path, retention=kept)
+    job = bench.run()
+    before = [one.number for one in bookmarks(bench, job)]
+    assert len(before) > 2
+
+    carry_out(room)
+
+    found = bookmarks(bench, job)
+    assert [one.number for one in found] == before[-2:]
+    assert [one.header for one in found] == [{"limits": {"turns": 9}}] * 2
+    assert all_plans(room) == []
+
+    again = replace(room.persistence, retention=replace(kept, max_checkpoints=1))
+    carry_out(replace(room, persistence=again))
+    assert [one.number for one in bookmarks(bench, job)] == before[-1:]
+
+
 def test_numbers_are_not_given_again(tmp_path: Path) -> None:
     bench, room = made(tmp_path, turns=1, retention=Retention(max_checkpoints=1))
     job = bench.run()
