@@ -112,6 +112,9 @@ def test_adopted_session_is_gone_on_with_by_nobody_that_does_not_fit(
     assert scripted.code == 5
     assert "is run by scripted" in scripted.err
     assert ranch.data("jobs", "list") == []
+    (told,) = {message["job_id"] for message in ranch.show(adopted, "--history")["history"]}
+    for command in ("resume", "fork"):
+        assert f"works in {tmp_path}" in ranch.cli("jobs", command, told, "-p", "go on").err
 
 
 def test_adopted_session_is_taken_over_in_its_directory(

@@ -13,7 +13,6 @@ from nightherd.cli.errand import (
     Errand,
     MakeJob,
     exit_code_of,
-    find_agent,
     launch,
     perform,
     tell_launch,
@@ -25,6 +24,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.limit_option import limit_option, raised_overrides
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.prompt import read_prompt
+from nightherd.cli.session_agent import agent_of_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, resume_job, run_fork
@@ -72,7 +72,7 @@ def resume(
     """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended."""
     invocation, found, text = _asked(ctx, job, prompt, file)
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
-    agent = find_agent(fleet, found.agent)
+    agent = agent_of_job(found, invocation, fleet)
 
     wish = Wish(prompt=text, overrides=raised_overrides(_kept(invocation, found), raised))
     if detach and at_checkpoint is None:
@@ -119,7 +119,7 @@ def fork(  # noqa: PLR0913 (an option each)
         raise RefusedError(f"job {found.id} has no session to branch from")
     session_id = found.session_id
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
-    agent = find_agent(fleet, found.agent)
+    agent = agent_of_job(found, invocation, fleet)
 
     async def go_on(workshop: Workshop) -> Job:
         return await run_fork(session_id, at, agent, Wish(prompt=text), workshop)

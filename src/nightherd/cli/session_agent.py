@@ -6,10 +6,14 @@ import os
 from collections.abc import Iterable
 
 from nightherd.cli.errand import find_agent
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.session_options import reading
 from nightherd.engine.hand_turns import CLAUDE
 from nightherd.errors import AgentNotFoundError, RefusedError
 from nightherd.model.agent import Agent, Fleet
+from nightherd.model.job import Job
 from nightherd.model.session import Session
+from nightherd.views.sessions import get_session
 
 
 def agent_for(session: Session, fleet: Fleet, named: str | None = None) -> Agent:
@@ -33,12 +37,21 @@ def agent_for(session: Session, fleet: Fleet, named: str | None = None) -> Agent
     whose = f"session {session.id} is of no agent of the fleet"
     if fitting:
         raise AgentNotFoundError(
-            f"{whose}; {_names(fitting)} could go on in it", hint=f"--agent {fitting[0].name}"
+            f"{whose}; {_names(fitting)} could go on in it",
+            hint=f"nightherd session resume {session.id} --agent {fitting[0].name}",
         )
     raise AgentNotFoundError(
         f"{whose}, and none that is run by Claude works in {session.working_directory}",
         hint="declare one with that working_directory and `runtime: sdk` or `cli`",
     )
+
+
+def agent_of_job(job: Job, invocation: Invocation, fleet: Fleet) -> Agent:
+    """The job's own agent; for a job that came from elsewhere, the one that goes on in its session."""
+    if job.session_id is None or job.agent in fleet.agents:
+        return find_agent(fleet, job.agent)
+    with reading(invocation) as reader:
+        return agent_for(get_session(reader, job.session_id), fleet)
 
 
 def _check(session: Session, agent: Agent, own: Agent | None) -> None:
