@@ -26,6 +26,7 @@ from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
+from runtimes.stage import until
 
 SLOW = 'python3 -c \'import time; open("began", "w").close(); time.sleep(600)\''
 
@@ -219,6 +220,7 @@ def test_cancelling_while_the_model_speaks_leaves_nothing(stage: ClaudeStage) ->
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(stage.follow, stage.request(api), seen.append)
                 assert await anyio.to_thread.run_sync(api.wait_until_asked, 1)
+                await until(lambda: bool(seen))
                 tasks.cancel_scope.cancel()
 
     with MessagesApi(Say(text="hello", hold=gate)) as api:

@@ -28,6 +28,7 @@ from nightherd.ports import RuntimeFork
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import JOB, PATIENCE_S, ClaudeStage
+from runtimes.stage import until
 
 PERSISTENT = SessionTerms(mode=SessionMode.PERSISTENT)
 
@@ -196,6 +197,7 @@ def test_interrupted_answer_is_kept_by_the_sdk(sdk_stage: ClaudeStage) -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(sdk_stage.follow, sdk_stage.request(api, "hello"), seen.append)
                 assert await anyio.to_thread.run_sync(api.wait_until_asked, 1)
+                await until(lambda: bool(seen))
                 tasks.cancel_scope.cancel()
 
     with MessagesApi(Say(text="never heard", hold=gate), Say(text="fine")) as api:
@@ -217,6 +219,7 @@ def test_run_that_is_interrupted_still_says_what_it_had_cost(sdk_stage: ClaudeSt
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(sdk_stage.follow, request, seen.append)
                 assert await anyio.to_thread.run_sync(api.wait_until_asked, 2)
+                await until(lambda: any(isinstance(event, ToolResultEvent) for event in seen))
                 tasks.cancel_scope.cancel()
 
     ls = Say(calls=(Call("Bash", {"command": "ls"}),), tokens=Tokens(input=1000, output=100))
