@@ -27,6 +27,7 @@ from nightherd.model.system import (
     ToolProgress,
     Warned,
 )
+from nightherd.runtimes.claude.opening import BEGUN_ANEW
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import JOB, ClaudeStage
@@ -416,11 +417,16 @@ def test_lost_session_begins_anew_when_the_job_has_done_nothing(stage: ClaudeSta
     assert "do it all" in api.asked[0].texts
 
 
-def test_lost_session_of_a_job_with_progress_is_an_error(stage: ClaudeStage) -> None:
+def test_job_with_progress_whose_session_is_lost_is_told_that_it_had_begun(
+    stage: ClaudeStage,
+) -> None:
     with MessagesApi(Say(text="fine")) as api:
         events = stage.run(
             api, "do it all", execution=f"{JOB}.2", runtime_session_id=GONE, job_turns=1
         )
 
-    assert error_of(events).code == "session_not_found"
-    assert api.asked == []
+    assert codes(events) == ["session_not_found"]
+    assert payloads(events, Complete)
+    assert session_of(events) != GONE
+    (told,) = [text for text in api.asked[0].texts if "do it all" in text]
+    assert BEGUN_ANEW in told
