@@ -94,6 +94,9 @@ class Guard:
         self, job: Job, agent: Agent, limits: Limits, recorder: Recorder, workshop: Workshop
     ) -> None:
         self._limits = limits
+        # Asked before every turn: not made anew for each.
+        self._of_turns = replace(limits, spend=None, tokens=None)
+        self._of_amounts = replace(limits, turns=None, duration=None)
         self._clock = workshop.clock
         self._begun = workshop.clock.monotonic()
         self._earlier = earlier_running(job, workshop)
@@ -140,15 +143,13 @@ class Guard:
     def before_turn(self, microusd: int, tokens: int) -> Hit | None:
         """The limit that a further turn may go beyond, when it costs so much at most."""
         used = self.used
-        hit = decide(used, replace(self._limits, spend=None, tokens=None), has_more=True)
+        hit = decide(used, self._of_turns, has_more=True)
+        if hit is None:
+            hit = decide(used, self._of_amounts, has_more=True)
         if hit is not None:
             return hit
         asked = Used(spend=microusd, tokens=tokens)
-        limits = replace(self._limits, turns=None, duration=None)
-        hit = decide(used, limits, has_more=True)
-        if hit is not None:
-            return hit
-        ahead = decide(used + asked, limits, has_more=False)
+        ahead = decide(used + asked, self._of_amounts, has_more=False)
         return None if ahead is None else replace(ahead, is_ahead=True)
 
     def spend_left(self) -> int | None:

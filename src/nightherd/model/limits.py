@@ -96,7 +96,7 @@ class Limits:
         """The limit of that name, a duration in milliseconds."""
         if name is LimitName.DURATION:
             return None if self.duration is None else self.duration // ONE_MS
-        value: int | None = getattr(self, name.value)
+        value: int | None = getattr(self, name)
         return value
 
     def outcome(self, name: LimitName) -> OnLimit:
