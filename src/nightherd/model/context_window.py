@@ -85,10 +85,10 @@ def _with_summary(events: Iterable[Event], summary: SystemEvent, covers: int) ->
 
 def latest_summary(events: Sequence[Event]) -> SystemEvent | None:
     """The summary that counts: the last one."""
-    for event in reversed(events):
-        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.SUMMARY:
-            return event
-    return None
+    # Sieved first: most of a long conversation is something else, and nearly always there is none.
+    asides = [event for event in events if type(event) is SystemEvent]
+    found = (event for event in reversed(asides) if event.subtype is SystemSubtype.SUMMARY)
+    return next(found, None)
 
 
 def covers_of(event: SystemEvent) -> int:
