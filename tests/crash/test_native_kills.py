@@ -34,7 +34,7 @@ BATCHES = often(SHARES, soak=20 * SHARES)
 """Each kills a run at every eighth place; together, at every one, and in a long run again by another seed."""
 LATER = 4
 """How many that go on are killed after each run."""
-KILLS = 40
+KILLS = 32
 """At least, per batch: those that go on have fewer places the later the run before was killed."""
 TURN_COST = 1_000
 TOGETHER = ("a", "b", "c")
