@@ -137,6 +137,8 @@ class Guard:
                 used = self.used
                 at_least = replace(used, spend=max(used.spend, self._limits.spend))
                 return decide(at_least, self._limits, has_more=True)
+            case ErrorEvent(code=ExitReason.MAX_TURNS) if self._limits.turns is not None:
+                return decide(self.used, self._limits, has_more=True)  # as told to (`turns_left`)
             case _:
                 return None  # what comes next may be the end, which is never taken from a job
 
@@ -156,6 +158,11 @@ class Guard:
         """Micro-dollars it may still spend."""
         limit = self._limits.spend
         return None if limit is None else max(0, limit - self.used.spend)
+
+    def turns_left(self) -> int | None:
+        """Turns it may still take."""
+        limit = self._limits.turns
+        return None if limit is None else max(0, limit - self.used.turns)
 
     def time_left(self) -> timedelta | None:
         """How long it may still run."""

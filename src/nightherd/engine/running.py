@@ -138,6 +138,7 @@ class Running:
             spawn=self.watch.spawn,
             late=self._take_late,
             spend_left=self.watch.spend_left(),
+            turns_left=self.watch.turns_left(),
         )
         try:
             async with aclosing(runtime.execute(request)) as events:

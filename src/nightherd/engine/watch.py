@@ -45,6 +45,9 @@ class Watch(Protocol):
     def spend_left(self) -> int | None:
         """Micro-dollars the run may spend (`RuntimeRequest.spend_left`); None for no end."""
 
+    def turns_left(self) -> int | None:
+        """Turns the run may take (`RuntimeRequest.turns_left`); None for no end."""
+
     def time_left(self) -> float | None:
         """Seconds after which the run is to be stopped, asked once before it starts; None for no end."""
 
@@ -104,6 +107,9 @@ class QuietWatch:
             self.stopped = self._nursery.stop
 
     def spend_left(self) -> int | None:
+        return None
+
+    def turns_left(self) -> int | None:
         return None
 
     def time_left(self) -> float | None:
@@ -172,6 +178,9 @@ class CloseWatch:
 
     def spend_left(self) -> int | None:
         return self._guard.spend_left()
+
+    def turns_left(self) -> int | None:
+        return self._guard.turns_left()
 
     def time_left(self) -> float | None:
         left = self._guard.time_left()

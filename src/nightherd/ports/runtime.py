@@ -89,6 +89,8 @@ class RuntimeRequest:
     """Calls of the last answer on record that were cut off with an earlier run and are to be made again, by id."""
     spend_left: int | None = None
     """Micro-dollars left for the job, for a runtime that cannot ask before it spends; None for no end."""
+    turns_left: int | None = None
+    """Turns left for the job, likewise: the runtime stops by itself there, however late it is heard."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
 

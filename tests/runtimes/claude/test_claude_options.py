@@ -198,6 +198,28 @@ def test_what_is_left_for_the_job_is_what_claude_may_spend() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("most", "left", "given"),
+    [
+        (None, None, []),
+        (None, 3, ["--max-turns=3"]),
+        (9, None, ["--max-turns=7"]),
+        (9, 3, ["--max-turns=3"]),
+        (4, 3, ["--max-turns=2"]),
+        (9, 0, ["--max-turns=1"]),
+    ],
+)
+def test_claude_takes_the_turns_that_are_left(
+    most: int | None, left: int | None, given: list[str]
+) -> None:
+    agent = Agent(name="a", runtime=RuntimeName.CLI, working_directory="/w", max_turns=most)
+    asked = replace(request(turns_left=left, job_turns=2), agent=agent)
+
+    launch = launch_of(asked, Opening(text="go"), program="c")
+
+    assert [word for word in launch.arguments(FILES) if "turns" in word] == given
+
+
 def test_fork_leaves_the_session_it_comes_from_alone() -> None:
     fork = RuntimeFork(runtime_session_id="s-1", at_uuid="u-2")
     opening = opening_of(request(fork=fork))

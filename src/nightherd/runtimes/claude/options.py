@@ -45,7 +45,6 @@ def launch_of(
     `injected` says how to reach each injected server, as an entry of an MCP configuration.
     """
     agent = request.agent
-    turns_left = None if agent.max_turns is None else agent.max_turns - request.job_turns
     return Launch(
         program=program,
         directory=agent.working_directory,
@@ -54,7 +53,7 @@ def launch_of(
             *options_of(
                 agent,
                 opening,
-                turns_left=turns_left,
+                turns_left=_turns_left(request),
                 spend_left=request.spend_left,
                 injected=request.injected_servers,
             ),
@@ -96,6 +95,14 @@ def _session_options(opening: Opening) -> Iterator[Option]:
         yield Option("fork-session")
     if opening.at_uuid is not None:
         yield Option("resume-session-at", opening.at_uuid)
+
+
+def _turns_left(request: RuntimeRequest) -> int | None:
+    """What the agent's own maximum and the job's limit leave; the smaller of the two."""
+    most = request.agent.max_turns
+    own = None if most is None else most - request.job_turns
+    given = [left for left in (own, request.turns_left) if left is not None]
+    return max(1, min(given)) if given else None
 
 
 def _model_options(agent: Agent, turns_left: int | None) -> Iterator[Option]:
