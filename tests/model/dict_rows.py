@@ -148,6 +148,10 @@ class DictRows:
         ]
         return [job.id for job in sorted(mine, key=lambda job: job.number)][:limit]
 
+    def open_children(self, job_id: JobId) -> Sequence[Job]:
+        made = [job for job in self.all(Job) if job.parent_job_id == job_id]
+        return sorted((job for job in made if not job.is_terminal), key=lambda job: job.number)
+
     def next_job_number(self) -> int:
         return len(self.all(Job)) + 1
 

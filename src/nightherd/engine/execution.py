@@ -18,6 +18,7 @@ from nightherd.engine.limits import ASKING
 from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
+from nightherd.engine.spawning import is_unwanted
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.watch import Watch, make_watch
 from nightherd.engine.workshop import Workshop
@@ -196,6 +197,8 @@ class _Execution:
             note_session=partial(_note_runtime_session, job, workshop),
         )
         told = await go_on_ending(job, self.agent, recorder, workshop)
+        if told is None and is_unwanted(job, workshop.reader):
+            told = Outcome(exit_reason=ExitReason.CANCELLED)
         stop = told if told is not None else await running.to_the_end()
         if self.stopper.is_abandoned:
             raise FencedError(f"{job.id} is no longer this worker's")

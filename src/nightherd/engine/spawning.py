@@ -32,6 +32,7 @@ from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger import TriggerType
+from nightherd.ports import StateReader
 
 LOOK_EVERY_S = 0.1
 CAPS = "required_caps"
@@ -258,6 +259,19 @@ def children_of_calls(
     for child in workshop.reader.jobs_of_parent(job.id):
         if child.dedupe_key in keys:
             yield child.id, keys[child.dedupe_key]
+
+
+def is_unwanted(job: Job, reader: StateReader) -> bool:
+    """Whether a job above is to end, or has without success: nobody waits for this one any longer."""
+    above = job.parent_job_id
+    while above is not None:
+        found = reader.find_job(above)
+        if found is None or found.status is JobStatus.COMPLETED:
+            return False
+        if found.is_terminal or found.cancel_requested_at is not None:
+            return True
+        above = found.parent_job_id
+    return False
 
 
 async def cancel_below(job_id: JobId, room: Workshop | Record) -> None:

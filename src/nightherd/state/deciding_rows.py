@@ -75,6 +75,10 @@ class DecidingRows(SqliteRows):
         found = self.values("open_jobs_of_schedule", agent, schedule, limit)
         return [JobId(str(id)) for (id,) in found]
 
+    def open_children(self, job_id: JobId) -> Sequence[Job]:
+        made = self.list(Job, "jobs_of_parent", (job_id,))
+        return [job for job in made if not job.is_terminal]
+
     def next_job_number(self) -> int:
         return self.kept.last_number(Job, partial(self.number, "last_job_number")) + 1
 

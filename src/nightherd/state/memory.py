@@ -173,6 +173,9 @@ class MemoryRows:
                 found += used_of(job) + aside + Used(spawns=1)
         return found
 
+    def open_children(self, job_id: JobId) -> Sequence[Job]:
+        return [job for job in self.children(job_id) if not job.is_terminal]
+
     def children(self, job_id: JobId) -> Sequence[Job]:
         """The jobs that a job has made, first to last."""
         mine = [job for job in self.all(Job) if job.parent_job_id == job_id]

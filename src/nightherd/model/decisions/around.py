@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from nightherd.model.agent_state import AgentState, after_job_moved
@@ -20,7 +21,7 @@ from nightherd.model.job import (
 from nightherd.model.money import MicroUsd
 from nightherd.model.replace import replace
 from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
-from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionStatus
+from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionStatus
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 
@@ -58,15 +59,43 @@ def agent_after(job: Job, rows: Rows) -> AgentState:
 
 
 def around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
-    """The rows that change because `job` has ended: its agent's, and its schedule's."""
-    agent = agent_after(job, rows)
+    """The rows that change because `job` has ended: its agent's, its schedule's, and those of jobs below it."""
+    below = () if job.status is JobStatus.COMPLETED else (*_cancelled_below(job, at, rows),)
+    agents = {row.name: row for row in below if isinstance(row, AgentState)}
+    agents[job.agent] = agent_after(job, rows)
+    around = (*(row for row in below if not isinstance(row, AgentState)), *agents.values())
     if job.schedule is None:
-        return (agent,)
+        return around
     schedule = rows.get(ScheduleState, schedule_id(job.agent, job.schedule))
     if schedule is None:
-        return (agent,)
+        return around
     is_busy = rows.has_open_job(job.agent, job.schedule, besides=job.id)
-    return (agent, after_job_ended(schedule, job, at, is_busy=is_busy))
+    return (*around, after_job_ended(schedule, job, at, is_busy=is_busy))
+
+
+def _cancelled_below(job: Job, at: datetime, rows: Rows) -> Iterator[Row]:
+    """The end of all that `job` had others do and nobody waits for any longer; the wish for it where it runs.
+
+    In the change that ends `job`, so that no kill comes between the two.
+    """
+    for child in rows.open_children(job.id):
+        if child.status is JobStatus.RUNNING:
+            yield replace(child, cancel_requested_at=child.cancel_requested_at or at)
+            continue
+        ended = end_without_run(child, ExitReason.CANCELLED, at, None, None)
+        yield ended
+        yield from session_over(ended, rows)
+        yield agent_after(ended, rows)
+        yield from _cancelled_below(ended, at, rows)
+
+
+def session_over(job: Job, rows: Rows) -> tuple[Row, ...]:
+    """The session of a job that ended while it waited: over, where no other job may come to be in it."""
+    session = session_of(job, rows)
+    if session is None or session.mode is not SessionMode.FRESH_PER_JOB:
+        return ()
+    completed = SESSION_LIFECYCLE.check(session.status, SessionStatus.COMPLETED)
+    return (replace(session, status=completed),)
 
 
 def end_without_run(

@@ -25,6 +25,7 @@ from nightherd.model.decisions.around import (
     owned,
     rested,
     session_of,
+    session_over,
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
@@ -42,7 +43,6 @@ from nightherd.model.replace import replace
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
     Session,
-    SessionMode,
     SessionStatus,
     is_expired,
     status_between_jobs,
@@ -291,14 +291,7 @@ def cancel(change: CancelJob, rows: Rows) -> Answer:
         wished = replace(job, cancel_requested_at=job.cancel_requested_at or change.at)
         return Applied(rows=(wished,), job=wished)
     ended = end_without_run(job, ExitReason.CANCELLED, change.at, None, None)
-    session = session_of(job, rows)
-    over: tuple[Row, ...] = ()
-    if session is not None and session.mode is SessionMode.FRESH_PER_JOB:
-        over = (
-            replace(
-                session, status=SESSION_LIFECYCLE.check(session.status, SessionStatus.COMPLETED)
-            ),
-        )
+    over = session_over(job, rows)
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
 
 

@@ -50,6 +50,9 @@ class Rows(Protocol):
     def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
         """The schedule's jobs that have not ended, oldest first, at most `limit`."""
 
+    def open_children(self, job_id: JobId) -> Sequence[Job]:
+        """The jobs that the job has made and that have not ended, first to last."""
+
     def next_job_number(self) -> int: ...
     def next_session_number(self) -> int: ...
     def next_checkpoint_number(self, job_id: JobId) -> int:

@@ -21,6 +21,7 @@ from nightherd.model.decisions.around import (
     owned,
     rested,
     session_of,
+    session_over,
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
@@ -29,7 +30,7 @@ from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, shorten
 from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.replace import replace
-from nightherd.model.session import SESSION_LIFECYCLE, SessionMode, SessionStatus
+from nightherd.model.session import SessionStatus
 from nightherd.model.suspension import FailSuspended
 
 
@@ -106,9 +107,5 @@ def fail(change: FailSuspended, rows: Rows) -> Answer:
     if job.status is not JobStatus.SUSPENDED:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
     ended = end_without_run(job, ExitReason.LIMIT, change.at, change.message, job.error_code)
-    session = session_of(job, rows)
-    over: tuple[Row, ...] = ()
-    if session is not None and session.mode is SessionMode.FRESH_PER_JOB:
-        completed = SESSION_LIFECYCLE.check(session.status, SessionStatus.COMPLETED)
-        over = (replace(session, status=completed),)
+    over = session_over(job, rows)
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
