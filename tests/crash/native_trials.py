@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
+from pydantic_ai.exceptions import ModelHTTPError
+
 from crash import whole_trials
-from nightherd.engine import watch
+from nightherd.cli import job_actions, worker
+from nightherd.engine import running, watch
 from nightherd.model.agent import Agent
-from nightherd.runtimes.native import runtime
+from nightherd.model.replace import replace
+from nightherd.model.retry import RetryPolicy, TryAgain, next_step
+from nightherd.model.suspension import Suspension
+from nightherd.runtimes.native import runtime, script_model
 from nightherd.testing.fork_process import Say
 
-LOADED = (runtime, watch, Agent)
+LOADED = (runtime, watch, Agent, worker, job_actions)
 """What commands import on first use, so that no trial has to."""
 
 # What is built on first use takes longer than a trial.
@@ -18,13 +29,51 @@ runtime.NativeRuntime()
 
 COMMAND = f"{__name__}:command"
 GO_ON = f"{__name__}:go_on"
+LOOK_S = 0.005
+FAILS = "x"
+UNAVAILABLE = 503
 
 
 def command(order: dict[str, Any], say: Say) -> None:
-    """As for every agent."""
+    """As for every agent; with `after`, not before that file is there."""
+    set_provider(order)
+    while "after" in order and not Path(order["after"]).exists():
+        time.sleep(LOOK_S)
     whole_trials.command(order, say)
 
 
 def go_on(order: dict[str, Any], say: Say) -> None:
     """As for every agent."""
+    set_provider(order)
     whole_trials.go_on(order, say)
+
+
+def set_provider(order: dict[str, Any]) -> None:
+    """Let scripts pause while there is a file `held`, and fail as the file `failing` says.
+
+    Who pauses says so by the file `reached`. Each question takes one letter from `failing`.
+    """
+
+    async def pause(seconds: float) -> None:
+        if "failing" in order and _taken(Path(order["failing"])) == FAILS:
+            raise ModelHTTPError(UNAVAILABLE, script_model.NAME)
+        if seconds and "held" in order:
+            await anyio.Path(order["reached"]).touch()
+            held = anyio.Path(order["held"])
+            while await held.exists():  # noqa: ASYNC110 - another process takes it away
+                await anyio.sleep(LOOK_S)
+
+    # This process ends soon: what scripts wait with is another function in it, and retries come at once.
+    setattr(script_model, "anyio", SimpleNamespace(sleep=pause))  # noqa: B010 - not a module to mypy
+    setattr(running, "next_step", _at_once)  # noqa: B010 - as above
+
+
+def _taken(failing: Path) -> str:
+    """The first letter of the file, which is in it no longer."""
+    letters = failing.read_text()
+    failing.write_text(letters[1:])
+    return letters[:1]
+
+
+def _at_once(policy: RetryPolicy, *facts: Any, **more: Any) -> TryAgain | Suspension | None:
+    return next_step(replace(policy, base=timedelta(0)), *facts, **more)

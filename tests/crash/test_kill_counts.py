@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from crash import test_limit_kills, test_mirror_kills, test_native_kills, test_whole_path
+from crash import (
+    test_end_kills,
+    test_family_kills,
+    test_limit_kills,
+    test_mirror_kills,
+    test_native_kills,
+    test_whole_path,
+)
 from journal import test_journal_crashes
 from soak import often
 from state import test_state_kills
 
 POINT = re.compile(r"""(?:probe|_reach)\(f?"([a-z]+\.[a-z_]+)""")
-PROMISED = often(750, soak=10_000)
+PROMISED = often(775, soak=10_000)
 
 KILLS = {
     "journal, at every named point, lines of several lengths": (
@@ -29,6 +36,10 @@ KILLS = {
     "native jobs, at every named point": test_native_kills.BATCHES * test_native_kills.KILLS,
     "native jobs, several at once": 2 * test_native_kills.TRIALS,
     "limited jobs, at named points": len(test_limit_kills.AGENTS) * test_limit_kills.KILLS,
+    "jobs with a child, at named points": test_family_kills.KILLS,
+    "jobs with a child, one worker of two": test_family_kills.PAIRS,
+    "jobs whose provider fails, at named points": (len(test_end_kills.ENDS) * test_end_kills.KILLS),
+    "workers told to cancel, and who tells them": 2 * test_end_kills.CANCELLED,
 }
 """Each suite asserts of every trial that it was killed; these are the numbers of trials."""
 
