@@ -162,18 +162,29 @@ def uv_environment() -> dict[str, str]:
 
 
 def synchronise(uv: str) -> None:
-    """`.venv` exactly as the lock file says; from uv's cache alone when the network is gone."""
+    """`.venv` exactly as the lock file says, by the first of these ways that works.
+
+    uv brings its own list of certificate authorities; behind a proxy that signs for itself only the system's
+    list knows it. When the network is gone, what uv has in its cache may be enough.
+    """
     STAMP.unlink(missing_ok=True)
-    say("making .venv from uv.lock")
     command = [uv, "sync", "--locked", "--project", str(ROOT)]
     if not sys.stderr.isatty():
         # Its progress is for someone who watches; in a log it is a page of package names.
         command.append("--quiet")
     environment = uv_environment()
-    if subprocess.call(command, env=environment, cwd=ROOT) != 0:
-        say("once more, from uv's cache alone")
-        if subprocess.call([*command, "--offline"], env=environment, cwd=ROOT) != 0:
-            raise BootstrapError("uv could not make .venv; its own words are above")
+    system = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}  # its name now, and before
+    ways: tuple[tuple[str, dict[str, str]], ...] = (
+        ("making .venv from uv.lock", {}),
+        ("once more, with the system's certificates", system),
+        ("once more, from uv's cache alone", {"UV_OFFLINE": "1"}),
+    )
+    for text, more in ways:
+        say(text)
+        if subprocess.call(command, env={**environment, **more}, cwd=ROOT) == 0:
+            break
+    else:
+        raise BootstrapError("uv could not make .venv; its own words are above")
     fresh = STAMP.with_name(f"{STAMP.name}.{os.getpid()}")
     fresh.write_text(fingerprint())
     fresh.replace(STAMP)

@@ -176,22 +176,29 @@ def test_environment_is_made_again_only_when_the_project_files_change(
     assert len(log.read_text().splitlines()) == 2
 
 
-def test_failed_synchronisation_is_tried_from_the_cache_and_leaves_no_stamp(
-    checkout: Path, tools: Path, tmp_path: Path
+def test_failed_synchronisation_is_tried_in_other_ways_and_leaves_no_stamp(
+    checkout: Path, tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "uv.log"
     (tools / "python3").symlink_to(sys.executable)
-    refuses = 'case "$1" in --version) echo "uv 99.0.0" ;; *) echo "$@" >>"%s"; exit 2 ;; esac'
-    put(tools, "uv", "#!/bin/sh\n" + refuses % log)
+    for name in ("UV_SYSTEM_CERTS", "UV_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    told = "certificates ${UV_SYSTEM_CERTS:-0} offline ${UV_OFFLINE:-0}"
+    refuses = (
+        f'case "$1" in --version) echo "uv 99.0.0" ;; *) echo "{told}" >>"{log}"; exit 2 ;; esac'
+    )
+    put(tools, "uv", f"#!/bin/sh\n{refuses}\n")
 
     done = bootstrap(checkout, tools)
 
     assert done.returncode == 1
     assert "uv could not make .venv" in done.stderr
     assert "Traceback" not in done.stderr
-    first, second = log.read_text().splitlines()
-    assert "--offline" not in first
-    assert "--offline" in second
+    assert log.read_text().splitlines() == [
+        "certificates 0 offline 0",
+        "certificates 1 offline 0",
+        "certificates 0 offline 1",
+    ]
     assert not (checkout / ".venv/.made-from").exists()
 
 
