@@ -18,8 +18,8 @@ from nightherd.engine.execution import carry_on, execute
 from nightherd.engine.spawning import cancel_below
 from nightherd.engine.stopper import Stopper
 from nightherd.model.agent import Agent
-from nightherd.model.change import LoseExecution, StartExecution
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.change import CancelJob, LoseExecution, StartExecution
+from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.money import MicroUsd
@@ -332,6 +332,23 @@ def test_a_child_that_another_worker_has_is_waited_for(tmp_path: Path) -> None:
     anyio.run(run)
 
     assert (bench.job(job.id).status, bench.job(child.id).epoch) == (JobStatus.COMPLETED, 1)
+
+
+def test_a_child_is_not_begun_once_somebody_wants_its_parent_to_end(tmp_path: Path) -> None:
+    """The worker was killed after the wish: the child may be taken before anybody has seen to the parent."""
+    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], HELPING)
+    job = bench.submit().job
+    cut_off_in_the_call(bench, job)
+    (child,) = children(bench, job)
+    at = bench.clock.now()
+    start = StartExecution(job_id=job.id, worker="worker-other000", at=at)  # type: ignore[arg-type]  # a NewType, given as text
+    anyio.run(bench.store.apply, [start, CancelJob(job_id=job.id, at=at)])
+    bench.workshop = replace(bench.workshop, fleet_limit=2)
+
+    ended = bench.execute(child.id)
+
+    assert (ended.status, ended.exit_reason) == (JobStatus.CANCELLED, ExitReason.CANCELLED)
+    assert not any(isinstance(event, AssistantEvent) for event in bench.journal(child.id))
 
 
 def test_cancelling_a_job_that_waits_cancels_what_waits_below_it(tmp_path: Path) -> None:
