@@ -342,7 +342,8 @@ def test_a_child_is_not_begun_once_somebody_wants_its_parent_to_end(tmp_path: Pa
     (child,) = children(bench, job)
     at = bench.clock.now()
     start = StartExecution(job_id=job.id, worker="worker-other000", at=at)  # type: ignore[arg-type]  # a NewType, given as text
-    anyio.run(bench.store.apply, [start, CancelJob(job_id=job.id, at=at)])
+    anyio.run(bench.store.apply, [start])
+    anyio.run(bench.store.apply, [CancelJob(job_id=job.id, at=at)])
     bench.workshop = replace(bench.workshop, fleet_limit=2)
 
     ended = bench.execute(child.id)
