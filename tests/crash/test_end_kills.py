@@ -46,8 +46,10 @@ KILLS = often(3, soak=50)
 """At least, for each way to end."""
 CANCELLINGS = often(4, soak=EVERY)
 """Trials with a worker that is killed once a cancellation is on record, and with a canceller that is killed."""
-CANCELLED = often(4, soak=25)
-"""At least killed of each."""
+CANCELLED = often(4, soak=30)
+"""Workers at least that are killed, with those who come after them."""
+TOLD = often(4, soak=5)
+"""People who are killed: a cancellation has so many places."""
 
 ENDING = """\
 lease: 5m
@@ -113,8 +115,11 @@ def check_ended(ground: Ground, end: End) -> None:
     """As the way to end says, with nothing done twice and nothing paid twice."""
     job = ground.jobs()["a"]
     events = ground.journal(job)
-    assert (job.status, job.error_code, job.turns) == (end.status, end.error_code, end.turns), job
-    assert whole_answers(events) == [*range(1, end.turns + 1)]
+    assert (job.status, job.error_code) == (end.status, end.error_code), job
+    # Killed in its first turn, it asks for it once more: that may be when the provider fails already.
+    is_short = job.status is JobStatus.SUSPENDED and job.turns < end.turns
+    assert job.turns == end.turns or is_short, job
+    assert whole_answers(events) == [*range(1, job.turns + 1)]
     check_calls(ground, "a", events)
     assert job.cost_microusd == asked_in(events) * TURN_COST
     check_rows_are_as_journals_say(ground)
@@ -194,20 +199,22 @@ class Cancelling:
         }
 
     def run(self, worker: dict[str, Any], first: dict[str, Any]) -> tuple[Ended, Ended]:
-        """The worker works as ordered, is told to stop by the first, and by a second one once more."""
+        """The worker works as ordered and is told to stop by the first; where that one is killed, once more."""
         self.path("held").touch()
         job, _ = families(self.ground)["a"]
         cancel = ("jobs", "cancel", job.id)
         held = {"held": str(self.path("held")), "reached": str(self.path("reached"))}
-        working, telling, again = self.ground.server.begin(
-            native_trials.COMMAND,
+        orders = [
             self.order("worker", *WORK, **held, **worker),
             self.order("first", *cancel, after=str(self.path("reached")), **first),
-            self.order("again", *cancel, after=str(self.path("told"))),
-        )
+        ]
+        if first:
+            orders.append(self.order("again", *cancel, after=str(self.path("told"))))
+        working, telling, *again = self.ground.server.begin(native_trials.COMMAND, *orders)
         told = telling.wait()
         self.path("told").touch()
-        again.wait()
+        for one in again:
+            one.wait()
         worked = working.wait()
         self.path("held").unlink()
         return worked, told
@@ -294,3 +301,4 @@ def test_killed_while_cancelling_somebody_cancels_all_or_nothing(make_ground: Ma
             assert (worked.status, is_killed(told)) == (0, True)
             cancelling.check_is_over()
             check_doctor_leaves_nothing(trial)
+    assert len(chosen) >= TOLD

@@ -39,7 +39,7 @@ KILLS = {
     "jobs with a child, at named points": test_family_kills.KILLS,
     "jobs with a child, one worker of two": test_family_kills.PAIRS,
     "jobs whose provider fails, at named points": (len(test_end_kills.ENDS) * test_end_kills.KILLS),
-    "workers told to cancel, and who tells them": 2 * test_end_kills.CANCELLED,
+    "workers told to cancel, and who tells them": test_end_kills.CANCELLED + test_end_kills.TOLD,
 }
 """Each suite asserts of every trial that it was killed; these are the numbers of trials."""
 
