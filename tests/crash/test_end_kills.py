@@ -40,15 +40,15 @@ WAITING = 8
 """Exit codes of a run that fails, and of one that waits."""
 EVERY = 10_000
 """Trials: as many as there are places."""
-TRIALS = often(3, soak=EVERY)
+TRIALS = often(2, soak=EVERY)
 """For each way to end, at places that a seed chooses."""
-KILLS = often(3, soak=50)
+KILLS = often(2, soak=100)
 """At least, for each way to end."""
-CANCELLINGS = often(4, soak=EVERY)
+CANCELLINGS = often(3, soak=EVERY)
 """Trials with a worker that is killed once a cancellation is on record, and with a canceller that is killed."""
-CANCELLED = often(4, soak=30)
+CANCELLED = often(3, soak=30)
 """Workers at least that are killed, with those who come after them."""
-TOLD = often(4, soak=5)
+TOLD = often(3, soak=5)
 """People who are killed: a cancellation has so many places."""
 
 ENDING = """\

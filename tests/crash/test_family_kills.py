@@ -26,12 +26,14 @@ from soak import often
 
 SEED = 20_261_115
 WORK = ("worker", "--until-idle")
-TRIALS = often(8, soak=10_000)
+TRIALS = often(5, soak=10_000)
 """Of one worker, at places that a seed chooses; in a long run at every one."""
-KILLS = often(8, soak=150)
+KILLS = often(5, soak=150)
 """At least: each trial kills a run, and most kill who goes on too."""
-PAIRS = often(3, soak=60)
+PAIRS = often(2, soak=60)
 """Trials of two workers with two families."""
+LOOKED_FOR = FLEET.replace("lease: 5m", "lease: 12s\nheartbeat: 1s")
+"""Who waits for the child of a worker that is gone looks for it every four seconds, not every hundred."""
 
 MakeGround = Callable[[str], Ground]
 
@@ -97,7 +99,7 @@ def test_killed_at_any_point_a_job_has_one_child_that_is_done_once(make_ground: 
 def test_one_of_two_workers_killed_families_are_done_once_by_the_other(
     make_ground: MakeGround,
 ) -> None:
-    ground = make_ground(FLEET)
+    ground = make_ground(LOOKED_FOR)
     lay_counters(ground, "a", "b")
     for tag in ("a", "b"):
         arguments = ("run", "boss", "-p", "go", "--input", f"tag={tag}", "--detach")

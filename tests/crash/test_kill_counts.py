@@ -18,7 +18,7 @@ from soak import often
 from state import test_state_kills
 
 POINT = re.compile(r"""(?:probe|_reach)\(f?"([a-z]+\.[a-z_]+)""")
-PROMISED = often(775, soak=10_000)
+PROMISED = often(770, soak=10_000)
 
 KILLS = {
     "journal, at every named point, lines of several lengths": (
