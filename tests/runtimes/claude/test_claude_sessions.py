@@ -8,6 +8,7 @@ import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import anyio
@@ -81,11 +82,18 @@ def test_transcript_of_a_shared_session_stays_readable(stage: ClaudeStage) -> No
 
 def test_transcript_is_copied_while_the_run_goes_on(stage: ClaudeStage) -> None:
     gate = threading.Event()
-    found: list[bytes] = []
+    found: list[Path] = []
+
+    def is_copied(path: Path) -> bool:
+        data = path.read_bytes()
+        return b"look around" in data and b"first words" in data
 
     def look(api: MessagesApi) -> None:
         if api.wait_until_asked(3, PATIENCE_S):
-            found.extend(path.read_bytes() for path in stage.transcripts.rglob("*.jsonl"))
+            begun = monotonic()
+            while not found and monotonic() - begun < PATIENCE_S:
+                found.extend(filter(is_copied, stage.transcripts.rglob("*.jsonl")))
+                sleep(0.05)
         gate.set()
 
     ls = Say(text="first words", calls=(Call("Bash", {"command": "ls"}),))
@@ -95,7 +103,7 @@ def test_transcript_is_copied_while_the_run_goes_on(stage: ClaudeStage) -> None:
         stage.run(api, "look around")
         watcher.join()
 
-    assert any(b"look around" in one and b"first words" in one for one in found)
+    assert found
 
 
 def test_session_goes_on_although_claude_lost_everything(stage: ClaudeStage) -> None:
