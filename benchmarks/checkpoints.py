@@ -1,19 +1,17 @@
 """What a checkpoint costs as a conversation grows, in time and bytes, beside what others save of one.
 
-A whole job, everything on: rows, ledger, mirror, all trigger points. Only its model is left out: its messages of
-a kilobyte are there at once. Measured are a step near the end (its message and its checkpoint), every byte that the job leaves, and how long it takes to have the
-conversation back.
+A whole job, everything on: rows, ledger, mirror, all trigger points. Only its model is left out: its messages of a
+kilobyte are there at once. Measured are a step near the end (its message and its checkpoint), every byte that the job
+leaves, and how long it takes to have the conversation back.
 
-Beside it, in environments of their own: a graph that saves as many messages with LangGraph's SqliteSaver, whole
-lists and deltas, and openai-agents' SQLiteSession. Times are compared at the same level on both sides: neither
-synced, where processor time is all there is, and each synced, where most is the disk's: a file that grows has
-its length written too, a log that is written over and over has not. What LangGraph saves of whole lists at
-3,000 steps takes 5 GB and minutes: without `--full` it is measured at a few hundred steps, and what it would come
-to is said to be worked out.
+Beside it, in environments of their own: a graph that saves as many messages with LangGraph's SqliteSaver, whole lists and
+deltas, and openai-agents' SQLiteSession, at the same level on both sides: neither synced, or each step. Whole lists at
+3,000 steps take 5 GB and minutes: without `--full` they are measured at fewer, and the rest is said to be worked out.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -68,8 +66,6 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE.parent / ".tools"
 MIRROR = ("projects", "sessions", "threads", "state.yaml", "mirror.json", "logs")
 """What is derived, for people and other tools, and can be deleted; and each job's `.yaml`."""
-
-
 Moment = tuple[float, float]
 """By the clock, and of the processor."""
 
@@ -206,8 +202,7 @@ def step_near_end(moments: list[Moment], clock: int) -> float:
 
 
 def last_save(journal: Path) -> int:
-    lines = journal.read_bytes().splitlines(keepends=True)
-    kind = SystemSubtype.CHECKPOINT.value
+    lines, kind = journal.read_bytes().splitlines(keepends=True), SystemSubtype.CHECKPOINT.value
     return len(next(line for line in reversed(lines) if json.loads(line).get("subtype") == kind))
 
 
@@ -248,8 +243,9 @@ def ask(python: Path, script: str, *arguments: object) -> Peer:
 
 def load_seconds(ours: Left) -> float:
     """The least processor seconds of having the conversation back as the objects that go to a model."""
-    journals = wiring.open_journals(ours.root)
-    found = []
+    journals, found = wiring.open_journals(ours.root), []
+    gc.collect()
+    gc.freeze()  # what earlier rounds left; the peers' processes have nothing else
     for _ in range(LOADS):
         begun = time.process_time()
         recall(journals.read(ours.job), find_secrets({}))
@@ -306,13 +302,14 @@ class Beside:
         what = f"bytes of {self.name} against ours, {self.steps:,} steps"
         print(f"{what}: {peer.size / ours.memory:.1f}x{at_least(least)}")
 
-    def report_work(self, least: float) -> None:
-        """How much more the peer does for a step when neither side syncs: then there is nothing to wait for."""
+    def report_unsynced(self, least: float) -> None:
+        """How much longer the peer takes for a step when neither side syncs, and of the processor alone."""
+        self._report("neither synced", self.ours.step, self.peer.step, least)
         self._report("neither synced, of the processor", self.ours.work, self.peer.work, least)
 
-    def report_synced(self) -> None:
+    def report_synced(self, least: float) -> None:
         """How much longer the peer takes for a step when each syncs; mostly what the disk takes."""
-        self._report("each synced", self.ours.step, self.peer.step, 0)
+        self._report("each synced", self.ours.step, self.peer.step, least)
 
     def _report(self, level: str, ours: float, peer: float, least: float) -> None:
         ours, peer = ours * 1e3, peer * 1e3
@@ -330,15 +327,18 @@ def at_least(bound: float) -> str:
 def report_langgraph(root: Path, python: Path, quick: Left, synced: Left, *, is_full: bool) -> None:
     """`quick` and `synced` are our own long jobs, without and with a sync for each line."""
     script, delta = "langgraph_checkpoints.py", "LangGraph (delta)"
-    runs = [ask(python, script, MANY, "delta", "unsynced") for _ in range(2)]
+    runs, loads = [], []
+    for _ in range(2):
+        runs.append(ask(python, script, MANY, "delta", "unsynced"))
+        loads.append(load_seconds(quick))
     peer = min(runs, key=lambda one: one.work)
     beside = Beside(name=delta, steps=MANY, ours=quick, peer=peer)
     beside.report_bytes(10)
-    beside.report_work(5)
+    beside.report_unsynced(5)
     peer = ask(python, script, MANY, "delta", "synced")
-    Beside(name=delta, steps=MANY, ours=synced, peer=peer).report_synced()
+    Beside(name=delta, steps=MANY, ours=synced, peer=peer).report_synced(5)
     least = min(one.load for one in (*runs, peer))
-    ours = load_seconds(quick)
+    ours = min(*loads, load_seconds(quick))
     print(f"{MANY:,} messages back: ours {ours * 1e3:.0f} ms, {delta} {least * 1e3:.0f} ms")
     print(f"loading in {delta} against ours, {MANY:,} messages: {least / ours:.2f}x (at least 1x)")
     if is_full:
@@ -353,7 +353,7 @@ def report_full(python: Path, quick: Left, load: float) -> None:
     peer = ask(python, "langgraph_checkpoints.py", MANY, "full", "unsynced")
     beside = Beside(name=name, steps=MANY, ours=quick, peer=peer)
     beside.report_bytes(500)
-    beside.report_work(5)
+    beside.report_unsynced(5)
     print(f"loading in {name} against ours, {MANY:,} messages: {peer.load / load:.2f}x")
 
 
@@ -364,7 +364,7 @@ def report_short(root: Path, python: Path, quick: Left) -> None:
     ours = run(root / "short", steps, has_tools=False, synced=False)
     beside = Beside(name=name, steps=steps, ours=ours, peer=found[-1])
     beside.report_bytes(100)
-    beside.report_work(5)
+    beside.report_unsynced(5)
     print(
         f"bytes of {name}, {steps} against {SHORT[0]} steps: {found[-1].size / found[0].size:.1f}x"
     )
@@ -391,7 +391,7 @@ def main() -> None:
             peer = ask(python, "openai_session.py", MANY)
             beside = Beside(name="openai-agents", steps=MANY, ours=synced, peer=peer)
             beside.report_bytes(0)
-            beside.report_synced()
+            beside.report_synced(0)
             ratio = peer.load / load_seconds(quick)
             print(f"loading in openai-agents against ours, {MANY:,} messages: {ratio:.2f}x")
 

@@ -21,8 +21,9 @@ from nightherd.journal.lines import blocks, complete_until, split
 from nightherd.journal.place import tail
 from nightherd.journal.torn import blank, describe_fragment, is_whole
 from nightherd.model.agent import Durability
-from nightherd.model.event import VERSION, Event
+from nightherd.model.event import VERSION, Event, SystemEvent
 from nightherd.model.ids import ExecutionId
+from nightherd.model.system import SystemSubtype
 from nightherd.ports import BadLine, Clock, Probe
 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -91,7 +92,7 @@ class JournalFile:
                 self._floor = self._epoch
             elif not self._catch_up(end, offset):
                 written = self._place(event)
-        if self._is_synced_always:
+        if self._is_synced_always and not _is_bookmark(event):
             self._sync_lines()
         return written
 
@@ -262,3 +263,8 @@ class JournalFile:
             path=str(self._path),
             code=os_code(error),
         )
+
+
+def _is_bookmark(event: Event) -> bool:
+    """Whether the line only says where a job could go on from: it goes to the disk with the next one."""
+    return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.CHECKPOINT

@@ -119,7 +119,7 @@ def tell_cut_off(text: str, *, turn: int, at: datetime) -> SystemEvent:
 
 def _put_in_order(answer: ModelMessage, request: ModelMessage) -> None:
     """Results come into the record as they are known; the model is told them in the order of its calls."""
-    if not isinstance(answer, ModelResponse) or len(request.parts) < 2:
+    if len(request.parts) < 2 or not isinstance(answer, ModelResponse):
         return
     places = {call.tool_call_id: place for place, call in enumerate(answer.tool_calls)}
     if not places or not isinstance(request, ModelRequest):
@@ -142,7 +142,9 @@ def _answered(dumps: Iterable[Dump], repeat: Collection[str]) -> Iterator[Dump]:
     for dump in dumps:
         if dump["kind"] == "request":
             parts = [part for part in dump["parts"] if _belongs(part, unanswered)]
-            if parts:
+            if parts and len(parts) == len(dump["parts"]) and not unanswered:
+                yield dump
+            elif parts:
                 yield {**dump, "parts": [*_unknown(unanswered), *parts]}
                 unanswered = {}
             continue

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -86,14 +86,19 @@ class Reader:
 
     def add(self, event: Event) -> None:
         """Take the next event."""
-        match event:
-            case AssistantEvent(partial=True, content=piece):
-                self._streamed.append(piece or "")
-            case AssistantEvent() | ToolUseEvent():
+        # A long record is nearly all answers and results: asked for first, and by no more than their kind.
+        if isinstance(event, AssistantEvent | ToolUseEvent):
+            if isinstance(event, AssistantEvent) and event.partial:
+                self._streamed.append(event.content or "")
+            else:
                 self._add_answer_line(event)
-            case (
-                SystemEvent(subtype=SystemSubtype.USER_INPUT, end=True) | ToolResultEvent(end=True)
-            ):
+            return
+        if isinstance(event, ToolResultEvent):
+            if event.end:
+                self._add_request_line(event)
+            return
+        match event:
+            case SystemEvent(subtype=SystemSubtype.USER_INPUT, end=True):
                 self._add_request_line(event)
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
                 self.constants[name] = rest.get("body")
@@ -172,24 +177,24 @@ def _content_of(event: ToolResultEvent) -> Any:
     return event.error if event.result is None else f"{event.result}\n{event.error}"
 
 
-def _answer_parts(line: AssistantEvent | ToolUseEvent) -> Iterator[Dump]:
+def _answer_parts(line: AssistantEvent | ToolUseEvent) -> Sequence[Dump]:
     extra = line.extra or {}
-    rest = unpack(extra.get("part", {}))
+    rest = unpack(extra["part"]) if "part" in extra else {}
     if isinstance(line, ToolUseEvent):
-        yield {
+        call = {
             "tool_name": line.tool_name,
             "args": spell_arguments(line.input, extra.get("args")),
             "tool_call_id": line.tool_use_id or "",
             **rest,
             "part_kind": "tool-call",
         }
-        return
-    if "whole" in extra:
-        yield unpack(extra["whole"])
+        return (call,)
+    parts = [unpack(extra["whole"])] if "whole" in extra else []
     if line.thinking is not None:
-        yield {"content": line.thinking, **rest, "part_kind": "thinking"}
+        parts.append({"content": line.thinking, **rest, "part_kind": "thinking"})
     if line.content is not None:
-        yield {"content": line.content, **rest, "part_kind": "text"}
+        parts.append({"content": line.content, **rest, "part_kind": "text"})
+    return parts
 
 
 def _stamp(event: Event) -> Any:
