@@ -82,7 +82,13 @@ class Pasture:
         self.state = folder / ".nightherd"
         self.server = server
         self.file = folder / "nightherd.yaml"
-        self.file.write_text(text)
+        self.rewrite(text)
+
+    def rewrite(self, text: str) -> None:
+        """Another fleet file, all of it at once: whoever reads it finds the old one or the new one."""
+        whole = self.file.with_suffix(".whole")
+        whole.write_text(text)
+        whole.replace(self.file)
 
     def order(self, **more: object) -> dict[str, object]:
         return {"folder": str(self.folder), **more}

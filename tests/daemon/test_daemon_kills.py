@@ -33,7 +33,7 @@ def test_every_slot_has_one_outcome_however_often_the_daemon_is_killed(
         count = dice.randint(1, 3)
         # Now and then another lease, which another worker of the same daemon begins with.
         lease = f"lease: {dice.choice([5, 5, 6, 7])}s"
-        pasture.file.write_text(re.sub(r"lease: \d+s", lease, pasture.file.read_text()))
+        pasture.rewrite(re.sub(r"lease: \d+s", lease, pasture.file.read_text()))
         pasture.wait_until_said(trial, word, count)
         trial.send(signal.SIGKILL)
         assert trial.wait().status == -signal.SIGKILL
@@ -78,9 +78,9 @@ def refused(trials: list[Trial]) -> list[Trial]:
 def finish(pasture: Pasture) -> None:
     """What still waits is run by one more daemon that fires nothing: its schedules are all disabled."""
     text = pasture.file.read_text()
-    pasture.file.write_text(text.replace("jitter: 900ms", "enabled: false, jitter: 900ms"))
+    pasture.rewrite(text.replace("jitter: 900ms", "enabled: false, jitter: 900ms"))
     daemon = pasture.daemon()
     wait_for(lambda: all(job.is_terminal for job in pasture.jobs()), "the end of every job")
     daemon.send(signal.SIGTERM)
     assert daemon.wait().said[-1] == "done"
-    pasture.file.write_text(text)
+    pasture.rewrite(text)

@@ -129,15 +129,15 @@ def test_a_changed_file_is_taken_in_and_garbage_is_not(make_pasture: MakePasture
     pasture = make_pasture(QUIET)
     trial = pasture.daemon()
 
-    pasture.file.write_text("agents: [\x00garbage")
+    pasture.rewrite("agents: [\x00garbage")
     pasture.wait_until_said(trial, "told the configuration stays as it was")
     broken = find_daemon(pasture.state)
-    pasture.file.write_text(QUIET.replace("yearly", "often").replace("0 0 1 1 *", "* * * * * *"))
+    pasture.rewrite(QUIET.replace("yearly", "often").replace("0 0 1 1 *", "* * * * * *"))
     pasture.wait_until_said(trial, "told reloaded: 1 agent")
     pasture.wait_until_said(trial, "fired calm/often")
     more = "- {name: new, runtime: scripted, script: []}\n  - name: calm"
     two = pasture.file.read_text().replace("- name: calm", more)
-    pasture.file.write_text(two)
+    pasture.rewrite(two)
     wait_for(lambda: "new" in mirrored(pasture).agents, "the new agent in state.yaml")
     mended = find_daemon(pasture.state)
     (pasture.folder / "go").touch()

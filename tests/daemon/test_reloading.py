@@ -46,7 +46,7 @@ def ask(pasture: Pasture, method: str, path: str, body: bytes = b"", **headers: 
 def rewrite(pasture: Pasture, trial: Trial, text: str, said: str = "told reloaded") -> None:
     """Another fleet file, taken in."""
     before = sum(line.startswith(said) for line in trial.said())
-    pasture.file.write_text(text)
+    pasture.rewrite(text)
     pasture.wait_until_said(trial, said, before + 1)
 
 
@@ -115,7 +115,7 @@ def test_what_a_worker_is_opened_with_is_changed_by_another_worker(
     (old,) = workers(pasture)
 
     text, port = pasture.file.read_text().replace("lease: 5s", "lease: 9s"), free_port()
-    pasture.file.write_text(f"web: {{enabled: true, port: {port}}}\n{text}")
+    pasture.rewrite(f"web: {{enabled: true, port: {port}}}\n{text}")
     wait_for(lambda: record_of(pasture).ports == [port], "the port")
     assert len(workers(pasture)) == 2, "the old one still runs its job"
     (pasture.folder / "began").unlink()
@@ -178,11 +178,11 @@ def test_a_worker_works_for_the_fleet_as_its_file_says_now(make_pasture: MakePas
             worker = shell.start("worker", stderr=file)
         wait_for(lambda: "is at work for 1 agent" in said.read_text(), "the worker")
         more = "- {name: new, runtime: scripted, script: [{say: hello}]}\n  - name: calm"
-        pasture.file.write_text(QUIET.replace("- name: calm", more))
+        pasture.rewrite(QUIET.replace("- name: calm", more))
         wait_for(lambda: "reloaded: 2 agents" in said.read_text(), "the new fleet")
         submit_pending(pasture.folder, "new")
         wait_for(lambda: pasture.jobs(JobStatus.COMPLETED) != [], "a job of the new agent")
-        pasture.file.write_text("agents: [\x00garbage")
+        pasture.rewrite("agents: [\x00garbage")
         wait_for(lambda: "the configuration stays as it was" in said.read_text(), "a refusal")
         worker.terminate()
 
