@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,18 @@ def neutral_environment() -> Iterator[None]:
 def components() -> Components:
     """The machine's components, by the rule of this run."""
     return Components(is_ci=bool(os.environ.get("CI")))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, components: Components) -> Iterator[Path]:
+    """A disk of two megabytes."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        components.absent("a small disk", "run as root where mounting is allowed")
+    yield place
+    subprocess.run(["umount", place], check=True)
 
 
 @pytest.fixture(scope="session")

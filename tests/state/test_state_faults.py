@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 
-from components import Components
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import StateFileError
 from nightherd.model.change import Applied
@@ -39,18 +35,6 @@ def jobs(directory: StateDirectory) -> list[int]:
     numbers = [job.number for job in reader.list_jobs(JobQuery(limit=1000))]
     reader.close()
     return numbers
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path, components: Components) -> Iterator[Path]:
-    """A disk of one megabyte."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        components.absent("a small disk", "run as root where mounting is allowed")
-    yield place
-    subprocess.run(["umount", place], check=True)
 
 
 def test_full_disk_is_said_and_everything_acknowledged_survives(

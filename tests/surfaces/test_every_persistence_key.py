@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from checkpoints.test_persistence_file import OTHERS
 from engine.bench import AGENT, Bench
 from limits.turns import used
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
@@ -89,21 +90,6 @@ def other(path: KeyPath, value: Any) -> Any:
             return "9.0.0" if path[-2] == "version" else {"else": 1}
         case _:
             return OTHERS[path[-1]]
-
-
-OTHERS = {
-    "schema_version": "1.0.0",
-    "incremental": True,
-    "compress": True,
-    "atomic": False,
-    "max_attempts": 7,
-    "backoff": "fixed",
-    "max_checkpoints": 99,
-    "keep_last_n": 98,
-    "delete_older_than_days": 97,
-    "action": "keep",
-    "archive_path": "elsewhere/{thread_id}/",
-}
 
 
 def laid_over(path: KeyPath) -> dict[str, Any]:

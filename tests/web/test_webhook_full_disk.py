@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
-import pytest
 
-from components import Components
 from nightherd.model.job import JobQuery
 from web.test_webhooks import standard
 from web.web_world import World, served
 
 ROOM = 400_000
 """Bytes that are free again once the operator has made room."""
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path, components: Components) -> Iterator[Path]:
-    """A disk of two megabytes."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        components.absent("a small disk", "run as root where mounting is allowed")
-    yield place
-    subprocess.run(["umount", place], check=True)
 
 
 def test_nothing_acknowledged_is_lost_when_the_disk_fills_up(small_disk: Path) -> None:
