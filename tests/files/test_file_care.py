@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,6 @@ from nightherd.files.corrupt import keep_aside
 from nightherd.files.path_safety import safe_child, safe_name
 from nightherd.files.permission import permission_error_message
 from nightherd.files.reading import ReadOk, safe_read_jsonl
-from nightherd.files.temp_files import (
-    find_stale_temp_files,
-    remove_stale_temp_files,
-    temp_path_for,
-)
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
 
@@ -72,34 +66,6 @@ def test_an_append_into_nowhere_says_why(tmp_path: Path) -> None:
 
     assert caught.value.code == "ENOENT"
     assert caught.value.path == str(tmp_path / "gone" / "a")
-
-
-def aged(path: Path, age: timedelta) -> Path:
-    path.write_text("half")
-    at = (NOW - age).timestamp()
-    os.utime(path, (at, at))
-    return path
-
-
-def test_temporary_files_of_dead_writers_are_found_and_removed(tmp_path: Path) -> None:
-    jobs = tmp_path / "jobs"
-    jobs.mkdir()
-    stale = aged(temp_path_for(tmp_path / "state.yaml"), timedelta(hours=1))
-    also = aged(temp_path_for(jobs / "job-2024-01-19-abc123.yaml"), timedelta(minutes=2))
-    young = aged(temp_path_for(jobs / "x.yaml"), timedelta(seconds=5))
-    other = aged(jobs / ".x.tmp.short", timedelta(hours=1))
-    (jobs / ".y.tmp.0123456789abcdef").mkdir()
-    (jobs / ".z.tmp.0123456789abcdef").symlink_to(other)
-    rooms = [tmp_path, jobs, tmp_path / "gone"]
-
-    assert find_stale_temp_files(rooms, now=NOW) == sorted([stale, also])
-    assert remove_stale_temp_files(rooms, now=NOW) == sorted([stale, also])
-
-    assert not stale.exists()
-    assert not also.exists()
-    assert young.exists()
-    assert other.exists()
-    assert find_stale_temp_files(rooms, now=NOW) == []
 
 
 @pytest.mark.parametrize("name", ["coder.json", "fleet.agent.json", "sub/a.json", "...", "a b"])
