@@ -145,6 +145,20 @@ def test_file_that_is_no_export_is_refused_with_the_reason(ranch: Ranch, text: s
     assert not (ranch.state / "jobs").exists()
 
 
+def test_document_of_another_kind_is_no_export_whatever_it_holds(
+    ranch: Ranch, session: str, elsewhere: Path
+) -> None:
+    document = json.loads(ranch.cli("session", "export", session).out)
+    document["schema"] = "nightherd/v1/sessions"
+    Path("odd.json").write_text(json.dumps(document))
+
+    config = str(elsewhere / "nightherd.yaml")
+    refused = ranch.cli("--config", config, "session", "import", "odd.json")
+
+    assert refused.code == 1
+    assert "is no exported session: its schema is 'nightherd/v1/sessions'" in refused.err
+
+
 def test_export_of_events_out_of_order_is_refused(
     ranch: Ranch, session: str, elsewhere: Path
 ) -> None:

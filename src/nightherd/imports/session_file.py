@@ -77,6 +77,8 @@ def read_session_file(path: Path) -> SessionFile:
     """The exported session in a file. `StateFileError` says what does not fit, and where."""
     try:
         document = msgspec.json.decode(_read(path), type=Document)
+        if document.schema != SCHEMA:
+            raise InvalidValueError(f"its schema is {document.schema!r}, not {SCHEMA!r}")
         if document.data.version != VERSION:
             raise InvalidValueError(
                 f"it is of version {document.data.version}, and {VERSION} is understood here"
