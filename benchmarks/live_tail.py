@@ -19,13 +19,14 @@ from pathlib import Path
 import anyio
 
 from nightherd.config.load import load_fleet
+from nightherd.daemon.record import SOCKET
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.model.change import StartExecution
 from nightherd.model.event import AssistantEvent, describe
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.system import End, ExecutionStarted
 from nightherd.web.app import make_app
-from nightherd.web.server import SOCKET, serve
+from nightherd.web.server import serve
 from nightherd.web.site import open_site
 from nightherd.web.socket_file import address_of
 from nightherd.wiring import open_journals, open_workshop

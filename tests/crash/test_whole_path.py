@@ -93,10 +93,6 @@ def points_of(ended: Ended) -> list[str]:
     return ended.said
 
 
-def marks_in(text: str) -> set[str]:
-    return {" ".join(line.split()[:3]) for line in text.splitlines() if line.startswith("mark ")}
-
-
 def called(events: list[Event]) -> dict[str, str]:
     """What each call of the journal was about to count, by the call's id."""
     return {

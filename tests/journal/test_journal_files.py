@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.errors import JournalError
-from nightherd.journal.bodies import blobs_of
+from nightherd.journal.bodies import NOTE
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.follow import Follower
 from nightherd.model.agent import Durability
@@ -55,7 +55,8 @@ def test_same_large_body_is_stored_once_under_its_hash(tmp_path: Path) -> None:
     assert blob.read_text() == LARGE
     assert journals.path(JOB).stat().st_size < 2_000
     light = journals.last(JOB, 1)[0]
-    assert blobs_of(light)["result"].size == len(LARGE)
+    assert light.extra is not None
+    assert light.extra[NOTE]["blobs"]["result"]["size"] == len(LARGE)
 
 
 def test_body_of_64_kib_stays_in_its_line_and_more_does_not(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ import anyio.abc
 from anyio import to_thread
 
 from nightherd.config.load import load_fleet
+from nightherd.daemon.record import SOCKET
 from nightherd.engine.execution import execute
 from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.host.randomness import random_text
 from nightherd.model.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.web.app import make_app
-from nightherd.web.server import SOCKET, Port, serve
+from nightherd.web.server import Port, serve
 from nightherd.web.site import Site, open_site
 from nightherd.web.socket_file import address_of, connect
 from nightherd.wiring import open_workshop
@@ -304,6 +304,3 @@ def free_port() -> int:
 
 def token_of(directory: Path) -> str:
     return (directory / ".nightherd" / "web-token").read_text().strip()
-
-
-RANDOM = random_text

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.options import json_option
 from nightherd.cli.socket_connection import SocketConnection
 from nightherd.errors import UsageError, exit_code_for
@@ -34,8 +34,7 @@ def api(
 
     When the answer is a problem, it ends as a command with that error would; with 69 when nobody serves.
     """
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    invocation = invocation_of(ctx)
     screen = invocation.screen
     connection = SocketConnection(invocation.state_directory())
     try:

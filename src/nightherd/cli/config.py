@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from nightherd.cli.complete import complete_agents
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.problems import notice_text, problems_data, problems_text
@@ -51,8 +51,7 @@ def config() -> None:
 @click.pass_context
 def check(ctx: click.Context, path: Path | None, form: str) -> None:
     """Every mistake in the fleet file and the files it names. Ends with 78 when there is one."""
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    invocation = invocation_of(ctx)
     screen, cwd = invocation.screen, invocation.cwd
     screen.is_json = screen.is_json or form == "json"
     file = cwd / path if path is not None else invocation.fleet_file()

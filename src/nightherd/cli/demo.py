@@ -37,7 +37,7 @@ from nightherd.cli.errand import (
     submitting,
 )
 from nightherd.cli.init import write_fleet
-from nightherd.cli.invocation import STATE_DIRECTORY, Invocation
+from nightherd.cli.invocation import STATE_DIRECTORY, invocation_of
 from nightherd.cli.job_text import job_table
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen, Style
@@ -73,8 +73,7 @@ JOURNAL_WIDTH = 260
 @click.pass_context
 def demo(ctx: click.Context, keep: bool, directory: Path | None) -> None:
     """Watch scripted agents find and mend a real fault. No key, no network, a few seconds."""
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    invocation = invocation_of(ctx)
     place = _make_place(invocation.cwd / directory if directory is not None else None)
     is_kept = keep or directory is not None
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import invocation_of
 from nightherd.cli.lazy import load
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
@@ -41,8 +41,7 @@ COUNTING = frozenset(("ledger", "agreement", "orphans"))
 @click.pass_context
 def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool) -> None:
     """Examine the state directory. Exit code 1 when a problem is left."""
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    invocation = invocation_of(ctx)
     screen, state = invocation.screen, invocation.state_directory()
     if not state.exists() and not state.is_symlink():
         _tell_nothing_there(screen, state)

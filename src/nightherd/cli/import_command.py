@@ -11,7 +11,7 @@ import anyio
 import click
 
 from nightherd.cli.import_text import report_document, tell_report
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup, load
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
@@ -58,7 +58,7 @@ def import_group() -> None:
 @click.pass_context
 def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
     """The jobs, sessions and schedules in DIR: a .herdctl directory, or the directory it is in."""
-    invocation = _invocation(ctx)
+    invocation = invocation_of(ctx)
     report = Report()
     found = read_fleet(invocation.cwd / directory, report)
 
@@ -75,7 +75,7 @@ def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
 @click.pass_context
 def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> None:
     """The sessions of Claude Code in DIR, else in CLAUDE_CONFIG_DIR, else in ~/.claude."""
-    invocation = _invocation(ctx)
+    invocation = invocation_of(ctx)
     report = Report()
     chosen = directory if directory is not None else default_directory(invocation.environ)
     found = find_transcripts(invocation.cwd / chosen, report)
@@ -86,15 +86,9 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
     _perform(ctx, adopt, report, total=len(found), is_dry=is_dry)
 
 
-def _invocation(ctx: click.Context) -> Invocation:
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
-    return invocation
-
-
 def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
     """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
-    invocation = _invocation(ctx)
+    invocation = invocation_of(ctx)
     screen, state, fleet = invocation.screen, invocation.state_directory(), fleet_if_any(invocation)
 
     async def work() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 from nightherd.cli.render import Screen
 from nightherd.config.discovery import find_fleet_file
 from nightherd.errors import ConfigNotFoundError
@@ -44,3 +46,10 @@ class Invocation(NamedTuple):
         if self.state is not None:
             return self.cwd / self.state
         return self.fleet_file().parent / STATE_DIRECTORY
+
+
+def invocation_of(ctx: click.Context) -> Invocation:
+    """What this call was given, for a command that takes the context."""
+    invocation = ctx.find_object(Invocation)
+    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    return invocation

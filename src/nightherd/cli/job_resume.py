@@ -20,7 +20,7 @@ from nightherd.cli.errand import (
 )
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.limit_option import limit_option, raised_overrides
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.prompt import read_prompt
@@ -151,7 +151,7 @@ def see_to_it(
     quiet: bool,
 ) -> None:
     """Record the job and leave it to a worker, or do it here and end with its code."""
-    invocation = _invocation(ctx)
+    invocation = invocation_of(ctx)
     screen = invocation.screen
     errand = Errand(
         fleet=fleet,
@@ -175,7 +175,7 @@ def _asked(
     ctx: click.Context, reference: str, prompt: str | None, file: str | None
 ) -> tuple[Invocation, Job, str | None]:
     """The job that is meant, and what is said besides."""
-    invocation = _invocation(ctx)
+    invocation = invocation_of(ctx)
     text = None
     if prompt is not None or file is not None:
         text = read_prompt(prompt, file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
@@ -197,9 +197,3 @@ def _kept(invocation: Invocation, job: Job) -> Mapping[str, Any]:
     finally:
         reader.close()
     return texts.overrides if texts is not None else {}
-
-
-def _invocation(ctx: click.Context) -> Invocation:
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
-    return invocation

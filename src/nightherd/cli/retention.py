@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.render import table
@@ -69,8 +69,7 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
 @click.pass_context
 def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
     """Archive and take away what the plan says."""
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    invocation = invocation_of(ctx)
     if dry_run:
         ctx.invoke(show_plan, job=job)
         return

@@ -23,7 +23,7 @@ from nightherd.cli.errand import (
 )
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.limit_option import limit_option, limit_overrides
 from nightherd.cli.options import json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
@@ -120,8 +120,7 @@ def run(  # noqa: PLR0913 (an option each)
     quiet: bool,
 ) -> None:
     """Give AGENT a piece of work and watch it; without a prompt, the agent's own default."""
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
+    invocation = invocation_of(ctx)
     _check_ways(follow=follow, wait=wait, detach=detach, has_timeout=wait_timeout is not None)
     where = Where(resume=resume, fork=fork, mode=mode, channel=channel)
     where.check()

@@ -8,11 +8,11 @@ import anyio
 import click
 
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.job_resume import see_to_it, working_options
 from nightherd.cli.session_agent import agent_for
 from nightherd.cli.session_options import agent_option, session_argument, told_session
-from nightherd.cli.session_resume import invocation_of, prompt_given
+from nightherd.cli.session_resume import prompt_given
 from nightherd.engine.forking import (
     AtCheckpoint,
     AtEvent,

@@ -9,7 +9,7 @@ import click
 from nightherd.cli.complete import complete_agents
 from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.job_resume import see_to_it, working_options
 from nightherd.cli.prompt import read_prompt
 from nightherd.cli.session_agent import agent_for
@@ -95,10 +95,3 @@ def prompt_given(invocation: Invocation, prompt: str | None, file: str | None) -
     if prompt is None and file is None:
         return None
     return read_prompt(prompt, file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
-
-
-def invocation_of(ctx: click.Context) -> Invocation:
-    """What this call of the command was given."""
-    invocation = ctx.find_object(Invocation)
-    assert invocation is not None  # noqa: S101 (the group above puts it there)
-    return invocation

@@ -6,10 +6,10 @@ import http.client
 import socket
 from pathlib import Path
 
+from nightherd.daemon.record import SOCKET
 from nightherd.errors import NoDaemonError
 from nightherd.web.socket_file import connect
 
-SOCKET = "daemon.sock"
 TIMEOUT_S = 60.0
 
 

@@ -118,14 +118,6 @@ def restore(event: Event, blobs: BlobStore | None) -> Event:
     return _without_note(msgspec.structs.replace(event, **bodies), note)
 
 
-def blobs_of(event: Event) -> dict[str, BlobRef]:
-    """Which bodies of the event, as read without blobs, are blobs: by field."""
-    extra = event.extra
-    if not extra or NOTE not in extra:
-        return {}
-    return msgspec.convert(extra[NOTE], Note).blobs
-
-
 def scrub(event: Event) -> tuple[Event, list[str]]:
     """The event with U+FFFD for every lone surrogate, and the fields where there were any."""
     fields = {name: getattr(event, name) for name in event.__struct_fields__}

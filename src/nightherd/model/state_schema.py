@@ -17,12 +17,6 @@ TYPES = {
 }
 """Every type there is, in words."""
 
-KEYWORDS = frozenset(
-    {"type", "description", "default", "properties", "required", "items", "enum", "format"}
-)
-FORMATS = frozenset({"date-time"})
-DEEPEST = 50
-
 
 def mistakes(value: Any, schema: Mapping[str, Any], where: str = "") -> Iterator[str]:
     """What is wrong with `value`, each with its dotted place; nothing when it fits."""

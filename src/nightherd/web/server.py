@@ -27,7 +27,6 @@ from nightherd.web.protocol import PatientProtocol
 from nightherd.web.site import Site
 from nightherd.web.socket_file import inode_of, listen, remove
 
-SOCKET = "daemon.sock"
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 TOKEN_LENGTH = 40
 CLOSING_S = 2

@@ -11,8 +11,6 @@ from nightherd.model.persistence import MUST_SAVE
 
 TypeName = Literal["object", "array", "string", "integer", "number", "boolean", "null"]
 Priority = Annotated[int, Field(ge=1, le=MUST_SAVE)]
-VERSIONS = ("1.0.0", "1.1.0")
-"""The versions of the format that are understood, oldest first."""
 
 
 class FieldSchema(Model):
