@@ -189,3 +189,31 @@ def test_a_worker_works_for_the_fleet_as_its_file_says_now(make_pasture: MakePas
         assert worker.wait(60) == 0
     finally:
         shell.close()
+
+
+def test_a_worker_changes_its_lease_without_being_started_again(make_pasture: MakePasture) -> None:
+    pasture = make_pasture(QUIET)
+    said, shell = pasture.folder / "said", Shell(pasture.folder)
+    try:
+        with said.open("wb") as file:
+            worker = shell.start("worker", stderr=file)
+        wait_for(lambda: "is at work for 1 agent" in said.read_text(), "the worker")
+        (old,) = workers(pasture)
+        first = hand_in(pasture)
+        wait_for(lambda: began(pasture), "the job")
+
+        pasture.rewrite(QUIET.replace("lease: 5s", "lease: 9s"))
+        wait_for(lambda: said.read_text().count("is at work for 1 agent") == 2, "another worker")
+        assert len(workers(pasture)) == 2, "the old one still runs its job"
+        (pasture.folder / "go").touch()
+        wait_for(lambda: workers(pasture).isdisjoint({old}), "the end of the old worker")
+        second = hand_in(pasture)
+        wait_for(lambda: len(pasture.jobs(JobStatus.COMPLETED)) == 2, "a job of the new one")
+        worker.terminate()
+
+        assert worker.wait(60) == 0
+        assert f"{old} finishes what it runs; another worker begins" in said.read_text()
+        jobs = {job.id: job for job in pasture.jobs()}
+        assert (jobs[first].restart_count, jobs[second].restart_count) == (0, 0)
+    finally:
+        shell.close()

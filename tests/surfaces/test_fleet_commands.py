@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from pathlib import Path
 
 import anyio
@@ -110,6 +111,21 @@ def test_nothing_to_stop_or_reload_is_said(fleet: Path, cli: Cli) -> None:
 
 
 @pytest.mark.slow
+def test_a_fleet_that_could_not_start_by_itself_ends_as_one_in_front_does(
+    fleet: Path, cli: Cli
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (fleet / "nightherd.yaml").open("a") as file:
+            file.write(f"web: {{enabled: true, host: 127.0.0.1, port: {port}}}\n")
+        refused = cli("start", "--detach")
+
+    assert refused.code == 5
+    assert f"it did not start: cannot listen on 127.0.0.1 port {port}" in refused.err
+    assert "try: choose another port in the fleet file" in refused.err
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_detached_fleet_is_watched_reloaded_restarted_and_stopped(
     fleet: Path, cli: Cli, shell: Shell
@@ -140,6 +156,7 @@ def test_a_detached_fleet_is_watched_reloaded_restarted_and_stopped(
     assert (broken.code, "nightherd.yaml:1:" in broken.err) == (78, True)
     assert kept["problems"][0]["file"] == "nightherd.yaml"
     assert (refused.code, f"process {started['pid']}" in refused.err) == (5, True)
+    assert "agents," not in refused.err, "nothing is said of what did not start"
     assert restarted["pid"] != started["pid"]
     assert stopped.code == 0
     assert find_daemon(fleet / ".nightherd") is None

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.due import parse_rule
+from nightherd.model.schedule import ScheduleState, ScheduleStatus
+from nightherd.model.schedule_rule import Schedule
+from nightherd.views.schedules import make_view, why_next
 from surfaces.drivers import Cli
 
 FLEET = """\
@@ -149,3 +155,21 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     assert said in refused.err
     after = cli("schedule", "--json").data
     assert [one["override"] for one in after] == [one["override"] for one in before]
+
+
+@pytest.mark.parametrize(
+    ("most", "said"),
+    [
+        (1, "unless 1 of its jobs has not ended by then (max_overlap)"),
+        (2, "unless 2 of its jobs have not ended by then (max_overlap)"),
+    ],
+)
+def test_a_schedule_that_runs_says_how_many_of_its_jobs_hold_it_up(most: int, said: str) -> None:
+    agent = Agent(name="shepherd", runtime=RuntimeName.SCRIPTED, working_directory="/")
+    schedule = Schedule(name="hourly", rule=parse_rule("1h", "UTC"), max_overlap=most)
+    state = ScheduleState(
+        id="shepherd/hourly", agent="shepherd", name="hourly", status=ScheduleStatus.RUNNING
+    )
+    view = make_view(agent, schedule, {state.id: state}, {}, datetime(2026, 11, 15, tzinfo=UTC))
+
+    assert why_next(view, is_kept=True)[-1] == said

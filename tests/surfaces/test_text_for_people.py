@@ -115,6 +115,20 @@ def test_table_is_aligned_and_only_its_last_column_is_cut() -> None:
     ]
 
 
+def test_columns_that_can_be_spared_give_way_to_the_last_one() -> None:
+    heading = ("ID", "TOOK", "TURNS", "SUMMARY")
+    rows = [("job-1", "1.0s", "2", "a summary that says a lot"), ("job-2", "1.0s", "3", "")]
+
+    def seen(width: int) -> list[str]:
+        shown = table(heading, rows, width=width, style=Style(False), spare=("TURNS", "TOOK"))
+        assert max(len(line) for line in shown.splitlines()) <= width
+        return shown.splitlines()[0].split()
+
+    assert seen(40) == ["ID", "TOOK", "TURNS", "SUMMARY"]
+    assert seen(30) == ["ID", "TOOK", "SUMMARY"]
+    assert seen(25) == ["ID", "SUMMARY"]
+
+
 def test_colour_does_not_change_what_a_table_says() -> None:
     rows = [("job-1", "✔ completed", "done"), ("job-22", "✗ failed", "x")]
 

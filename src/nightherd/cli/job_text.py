@@ -13,6 +13,7 @@ from nightherd.model.money import format_usd
 from nightherd.views.jobs import JobView
 
 HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")
+SPARE = ("TURNS", "TOOK", "CREATED")
 SUMMARY_LIMIT = 100
 
 
@@ -31,7 +32,16 @@ def job_table(jobs: Sequence[Job], screen: Screen, now: datetime) -> str:
         )
         for job in jobs
     ]
-    return table(HEADING, rows, width=screen.width, style=screen.out)
+    return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
+
+
+def happening(word: str, job: Job, now: datetime) -> str:
+    """What a worker says of a job; once it is done with it, also how the job stands and what it took."""
+    said = f"{word} {job.id} {job.agent}"
+    if word != "ended":
+        return said
+    cost, took = format_usd(job.cost_microusd), length(job.duration(now))
+    return f"{said}, {job.status.value}{'' if job.is_terminal else _why(job)}, {cost}, {took}"
 
 
 def job_card(view: JobView, screen: Screen, now: datetime) -> str:

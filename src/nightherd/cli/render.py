@@ -29,6 +29,8 @@ GLYPHS = {
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 
 GAP = "  "
+READABLE = 16
+"""Characters of a cut text that still say something."""
 
 
 class ColorChoice(StrEnum):
@@ -172,17 +174,44 @@ class Screen:
 
 
 def table(
-    heading: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, style: Style
+    heading: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None,
+    style: Style,
+    spare: Sequence[str] = (),
 ) -> str:
-    """Aligned columns; the last one is cut to fit `width`, and a `status` column shows sign and word."""
-    widths = [
-        max(len(row[column]) for row in (heading, *rows)) for column in range(len(heading) - 1)
-    ]
-    used = sum(widths) + len(GAP) * len(widths)
-    room = None if width is None else max(width - used, len(heading[-1]))
-    lines = [style.bold(_join(heading, widths, room, plain=None))]
-    lines += [_join(row, widths, room, plain=style) for row in rows]
+    """Aligned columns; the last one is cut to fit `width`, and a `status` column shows sign and word.
+
+    Where the last has too little room, columns named in `spare` are left out, one after the other.
+    """
+    names, body = list(heading), [list(row) for row in rows]
+    widths = _widths(names, body)
+    for name in spare:
+        if width is None or _used(widths) + _wanted(names, body) <= width:
+            break
+        place = names.index(name)
+        widths.pop(place)
+        for row in (names, *body):
+            row.pop(place)
+    room = None if width is None else max(width - _used(widths), len(names[-1]))
+    lines = [style.bold(_join(names, widths, room, plain=None))]
+    lines += [_join(row, widths, room, plain=style) for row in body]
     return "\n".join(lines)
+
+
+def _widths(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """How wide each column is, but for the last."""
+    return [max(len(row[column]) for row in (heading, *rows)) for column in range(len(heading) - 1)]
+
+
+def _used(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * len(widths)
+
+
+def _wanted(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How much of the last column has to be seen for it to say something."""
+    return min(max(len(row[-1]) for row in (heading, *rows)), READABLE)
 
 
 def _join(

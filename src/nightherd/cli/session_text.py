@@ -27,6 +27,7 @@ HEADING = (
     "COST",
     "NAME",
 )
+SPARE = ("TOKENS", "JOBS", "MODE", "COST")
 NAME_LIMIT = 80
 
 
@@ -47,7 +48,7 @@ def session_table(sessions: Sequence[Session], screen: Screen, now: datetime) ->
         )
         for one in sessions
     ]
-    return table(HEADING, rows, width=screen.width, style=screen.out)
+    return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
 
 
 def _called(session: Session) -> str:

@@ -16,9 +16,10 @@ from nightherd.cli.complete import complete_agents
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.job_text import happening
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
-from nightherd.cli.text import length, neutralise
+from nightherd.cli.text import neutralise
 from nightherd.daemon.control import wait_until
 from nightherd.daemon.describe import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
@@ -28,17 +29,20 @@ from nightherd.daemon.run import run_daemon
 from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
 from nightherd.engine.worker import WorkerReports
-from nightherd.errors import NightherdError, RefusedError
+from nightherd.errors import ConfigError, NightherdError, RefusedError, StateError
 from nightherd.model.agent import Fleet
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
-from nightherd.model.money import format_usd
 from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
 from nightherd.wiring import system_clock
 
 PATIENCE_S = 60.0
+SAID, TRY = "nightherd:", "  try:"
+"""How the lines begin that say why a command failed, and what to do."""
+ENDS = (RefusedError, ConfigError, StateError)
+"""What a fleet that could not start ends with."""
 
 
 @click.command("start", epilog="Example: nightherd start --detach")
@@ -70,6 +74,7 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
 def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
     """Run until it is told to stop."""
     screen = invocation.screen
+    _check_free(invocation.state_directory())
     post = Post(
         files=FleetFiles(invocation.fleet_file(), invocation.environ, agents),
         state_dir=invocation.state_directory(),
@@ -98,15 +103,20 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
 
 
-def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
-    """Start it in a session of its own; its record once it works. What it says goes to a file."""
-    state_dir = invocation.state_directory()
+def _check_free(state_dir: Path) -> None:
+    """Before anything is said of starting: nobody runs the directory, as far as can be seen."""
     running = find_daemon(state_dir)
     if running is not None:
         raise RefusedError(
             f"{state_dir} is run by process {running.pid} already",
             hint="nightherd status, nightherd restart or nightherd stop",
         )
+
+
+def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
+    """Start it in a session of its own; its record once it works. What it says goes to a file."""
+    state_dir = invocation.state_directory()
+    _check_free(state_dir)
     output = init_state_directory(state_dir).logs / OUTPUT
     command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
     command += ["--state-dir", str(state_dir), "start"]
@@ -133,17 +143,22 @@ def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
     wait_until(is_settled, PATIENCE_S)
     record = find_daemon(state_dir)
     if record is None or record.pid != child.pid or child.poll() is not None:
-        raise NightherdError(_last_words(output, begin), hint=f"less {output}")
+        raise _failure(output, begin, child.poll())
     return record
 
 
-def _last_words(output: Path, begin: int) -> str:
+def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
+    """Why it did not start, in its own last words; as the error it ended with, where that can be told."""
     with output.open("rb") as file:
         file.seek(begin)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith("nightherd:")), lines[-1:] or "")
-    text = said if isinstance(said, str) else "".join(said)
-    return f"it did not start: {text.removeprefix('nightherd:').strip() or 'it said nothing'}"
+    why = next((line for line in lines if line.startswith(SAID)), "".join(lines[-1:]))
+    hint = next((line for line in lines if line.startswith(TRY)), "")
+    kind = next((one for one in ENDS if one.exit_code == code), NightherdError)
+    text = why.removeprefix(SAID).strip() or "it said nothing"
+    return kind(
+        f"it did not start: {text}", hint=hint.removeprefix(TRY).strip() or f"less {output}"
+    )
 
 
 def tell_started(screen: Screen, record: DaemonRecord) -> None:
@@ -163,10 +178,7 @@ def _worker_reports(screen: Screen) -> WorkerReports:
         if screen.is_json:
             _document(screen, {"what": word, "job": job_row(job, now)})
             return
-        parts = [f"{word} {job.id} {job.agent}"]
-        if job.is_terminal:
-            parts += [job.status.value, format_usd(job.cost_microusd), length(job.duration(now))]
-        _line(screen, ", ".join(parts))
+        _line(screen, happening(word, job, now))
 
     def nothing(job: Job, event: Event) -> None:
         """Events are in the journal; `jobs tail` shows them."""

@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 
 import anyio
 import click
-from anyio import to_thread
 from anyio.abc import TaskStatus
 
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.job_text import happening
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
-from nightherd.cli.text import length, neutralise
+from nightherd.cli.text import neutralise
 from nightherd.daemon.describe import problem_line
 from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.watching import Watch
-from nightherd.engine.output_logs import with_output_logs
-from nightherd.engine.worker import Shift, WorkerReports
-from nightherd.engine.workshop import Workshop
-from nightherd.errors import FencedError
+from nightherd.engine.worker import WorkerReports
+from nightherd.errors import NightherdError
 from nightherd.model.event import Event
 from nightherd.model.job import Job
-from nightherd.model.money import format_usd
 from nightherd.views.jobs import job_row
-from nightherd.wiring import make_shift, open_workshop, system_clock, write_output_log
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """Where a worker works, and for how long."""
-
-    files: FleetFiles
-    state: Path
-    environ: Mapping[str, str]
-    leaves_when_idle: bool
+from nightherd.wiring import system_clock
 
 
 @click.command("worker", epilog="Example: nightherd worker --until-idle")
@@ -52,69 +38,70 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     files reloads the configuration. With --json one document per job that started, ended or was rescued.
     """
     load_fleet_told(invocation)
-    post = Post(
-        files=FleetFiles(invocation.fleet_file(), invocation.environ),
-        state=invocation.state_directory(),
+    place = Place(
+        state_dir=invocation.state_directory(),
         environ=invocation.environ,
         leaves_when_idle=until_idle,
+        reports=_reports(invocation.screen),
+        tell=invocation.screen.say,
     )
+    files = FleetFiles(invocation.fleet_file(), invocation.environ)
     try:
-        anyio.run(_work, post, invocation.screen)
+        anyio.run(_work, place, files)
     except ExceptionGroup as group:
-        # One thing went wrong; the group is the task group's wrapping.
-        raise group.exceptions[0] from None
+        # One thing went wrong; the group is the task groups' wrapping.
+        raise _first(group) from None
 
 
-async def _work(post: Post, screen: Screen) -> None:
-    loading = post.files.load_first()
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _work(place: Place, files: FleetFiles) -> None:
+    loading = files.load_first()
     assert loading.fleet is not None  # noqa: S101 (the first loading has a fleet, or raised)
-    fleet, watch = loading.fleet, Watch(post.files, loading)
-    async with open_workshop(post.state, fleet, post.environ) as workshop:
-        reports = with_output_logs(
-            _reports(screen), lambda: shift.fleet, lambda job: write_output_log(post.state, job)
-        )
-        shift = make_shift(fleet, workshop, reports, leaves_when_idle=post.leaves_when_idle)
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(_obey_signals, shift, screen)
-            count = len(fleet.agents)
-            screen.say(f"{workshop.worker} is at work for {count} agent{'' if count == 1 else 's'}")
-            tasks.start_soon(_reload, watch, shift, workshop, screen)
-            await shift.work()
-            tasks.cancel_scope.cancel()
-        if not workshop.lease.holds(workshop.clock.monotonic()):
-            raise FencedError(
-                f"{workshop.worker} was silent for longer than its lease, and was given up",
-                hint="nightherd worker",
-            )
+    relay = Relay(place, loading.fleet)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_obey_signals, relay, place.tell)
+        tasks.start_soon(_reload, Watch(files, loading), relay, place.tell)
+        await relay.work()
+        tasks.cancel_scope.cancel()
 
 
-async def _reload(watch: Watch, shift: Shift, workshop: Workshop, screen: Screen) -> None:
-    """The fleet as its files say, all of it or nothing. What the worker was opened with stays."""
+async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> None:
+    """The fleet as its files say, all of it or nothing."""
     while True:
         loading = await watch.next()
-        if loading.fleet is None:
-            for problem in loading.problems:
-                screen.say(neutralise(problem_line(problem)))
-            screen.say("the configuration stays as it was")
-            continue
-        shift.adopt(loading.fleet)
-        await to_thread.run_sync(workshop.declare, tuple(loading.fleet.agents))
-        count = len(loading.fleet.agents)
-        screen.say(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+        problems = [problem_line(problem) for problem in loading.problems]
+        if loading.fleet is not None:
+            try:
+                await relay.adopt(loading.fleet)
+            except NightherdError as error:
+                problems = [error.message]
+            else:
+                count = len(loading.fleet.agents)
+                tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+                continue
+        for problem in problems:
+            tell(neutralise(problem))
+        tell("the configuration stays as it was")
 
 
 async def _obey_signals(
-    shift: Shift, screen: Screen, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    relay: Relay,
+    tell: Callable[[str], None],
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for _ in signals:
-            if shift.is_draining:
-                screen.say("cancelling what runs")
-                shift.cancel()
+            if relay.is_draining:
+                tell("cancelling what runs")
+                relay.cancel()
             else:
-                screen.say("finishing what runs; once more to cancel it")
-                shift.drain()
+                tell("finishing what runs; once more to cancel it")
+                relay.drain()
 
 
 def _reports(screen: Screen) -> WorkerReports:
@@ -123,10 +110,7 @@ def _reports(screen: Screen) -> WorkerReports:
         if screen.is_json:
             screen.document("worker", {"what": word, "job": job_row(job, now)}, now)
             return
-        parts = [f"{word} {job.id} {job.agent}"]
-        if job.is_terminal:
-            parts += [job.status.value, format_usd(job.cost_microusd), length(job.duration(now))]
-        screen.show(", ".join(parts))
+        screen.show(happening(word, job, now))
         screen.flush()
 
     def nothing(job: Job, event: Event) -> None:

@@ -44,10 +44,17 @@ def groundwork(fleet: Fleet, post: Post) -> tuple[Any, ...]:
     """What a stint is opened with: a fleet in which this is different needs another one."""
     webhooks, environment = fleet.webhooks, {**fleet.environment, **post.environ}
     return (
-        (fleet.lease, fleet.heartbeat, fleet.cancel_grace, fleet.durability, fleet.mirror),
+        worker_groundwork(fleet, post.state_dir),
         (fleet.web, environment.get(fleet.web.token_env) if fleet.web.enabled else None),
         (webhooks.enabled, webhooks.host, webhooks.port),
-        load_persistence(post.state_dir),
+    )
+
+
+def worker_groundwork(fleet: Fleet, state_dir: Path) -> tuple[Any, ...]:
+    """The same of a worker alone. `ConfigError` when what the project says of its state cannot be used."""
+    return (
+        (fleet.lease, fleet.heartbeat, fleet.cancel_grace, fleet.durability, fleet.mirror),
+        load_persistence(state_dir),
     )
 
 

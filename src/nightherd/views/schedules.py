@@ -204,7 +204,8 @@ def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
         reasons.append(f"so it is fired at {timestamp(view.next_run_at)}{spread}")
         if state.status is ScheduleStatus.RUNNING:
             most = view.schedule.max_overlap
-            reasons.append(f"unless {most} of its jobs have not ended by then (max_overlap)")
+            have = "has" if most == 1 else "have"
+            reasons.append(f"unless {most} of its jobs {have} not ended by then (max_overlap)")
     if not is_kept:
         reasons.append("nothing fires schedules at the moment; nightherd start does")
     return reasons

@@ -1,0 +1,132 @@
+"""Relay: the workers of one `nightherd worker`, one after the other.
+
+Most of a new configuration is taken over as it goes. What a worker is opened with, such as its lease, cannot be
+changed under it: then it finishes what it runs, and another begins beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskStatus
+
+from nightherd.daemon.stint import worker_groundwork
+from nightherd.engine.output_logs import with_output_logs
+from nightherd.engine.worker import Shift, WorkerReports
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError
+from nightherd.model.agent import Fleet
+from nightherd.wiring import make_shift, open_workshop, write_output_log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where workers work, for how long, and whom they tell."""
+
+    state_dir: Path
+    environ: Mapping[str, str]
+    leaves_when_idle: bool
+    reports: WorkerReports
+    tell: Callable[[str], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class _AtWork:
+    """One worker while it takes what comes."""
+
+    shift: Shift
+    workshop: Workshop
+    groundwork: tuple[Any, ...]
+    left: anyio.Event = field(default_factory=anyio.Event)
+    """It takes no more jobs; what it runs may still go on."""
+    is_relieved: bool = False
+
+
+class Relay:
+    """Workers for a fleet that may change; the last one takes what comes."""
+
+    def __init__(self, place: Place, fleet: Fleet) -> None:
+        self._place = place
+        self._fleet = fleet
+        self._shifts: list[Shift] = []
+        self._last: _AtWork | None = None
+        """The one that takes what comes; None while it is being opened."""
+        self.is_draining = False
+        """Whether no more jobs are taken."""
+        self._is_cancelling = False
+
+    async def work(self) -> None:
+        """Until it is drained or idle; `FencedError` when a lease was lost."""
+        async with anyio.create_task_group() as tasks:
+            is_relieved = True
+            while is_relieved:
+                at_work: _AtWork = await tasks.start(self._one_shift)
+                # The fleet may have changed while it was opened.
+                await self.adopt(self._fleet)
+                await at_work.left.wait()
+                is_relieved = at_work.is_relieved
+
+    async def adopt(self, fleet: Fleet) -> None:
+        """From now on the fleet is this one, for everything that begins."""
+        groundwork = worker_groundwork(fleet, self._place.state_dir)
+        self._fleet, last = fleet, self._last
+        if last is None or last.shift.fleet is fleet:
+            return
+        last.shift.adopt(fleet)
+        await to_thread.run_sync(last.workshop.declare, tuple(fleet.agents))
+        if groundwork == last.groundwork or self.is_draining or last is not self._last:
+            return
+        self._place.tell(f"{last.workshop.worker} finishes what it runs; another worker begins")
+        self._last, last.is_relieved = None, True
+        last.shift.drain()
+        last.left.set()
+
+    def drain(self) -> None:
+        """Take no more jobs; leave when those that run have ended."""
+        self.is_draining = True
+        for shift in self._shifts:
+            shift.drain()
+
+    def cancel(self) -> None:
+        """The same, and end those that run."""
+        self._is_cancelling = True
+        self.is_draining = True
+        for shift in self._shifts:
+            shift.cancel()
+
+    async def _one_shift(
+        self, *, task_status: TaskStatus[_AtWork] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """One worker, from opening the memories to closing them."""
+        place, fleet = self._place, self._fleet
+        groundwork = worker_groundwork(fleet, place.state_dir)
+        async with open_workshop(place.state_dir, fleet, place.environ) as workshop:
+            reports = with_output_logs(
+                place.reports,
+                lambda: self._fleet,
+                lambda job: write_output_log(place.state_dir, job),
+            )
+            shift = make_shift(fleet, workshop, reports, leaves_when_idle=place.leaves_when_idle)
+            at_work = _AtWork(shift=shift, workshop=workshop, groundwork=groundwork)
+            self._shifts.append(shift)
+            self._last = at_work
+            if self.is_draining:
+                shift.cancel() if self._is_cancelling else shift.drain()
+            count = len(fleet.agents)
+            place.tell(f"{workshop.worker} is at work for {count} agent{'' if count == 1 else 's'}")
+            task_status.started(at_work)
+            try:
+                await shift.work()
+            finally:
+                self._shifts.remove(shift)
+                at_work.left.set()
+        if not workshop.lease.holds(workshop.clock.monotonic()):
+            raise FencedError(
+                f"{workshop.worker} was silent for longer than its lease, and was given up",
+                hint="nightherd worker",
+            )
