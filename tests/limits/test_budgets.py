@@ -13,8 +13,16 @@ from engine.bench import AGENT, Bench
 from limits.turns import CENT, END, FOUR_TURNS, used
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Applied, Change, Refused, ResumeJob, Why
-from nightherd.model.job import Job, JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, DayLimits, LimitName, Limits, Scope, Used
+from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.limits import (
+    NO_LIMITS,
+    DayLimits,
+    LimitName,
+    Limits,
+    OnLimit,
+    Scope,
+    Used,
+)
 from nightherd.model.money import MicroUsd
 from nightherd.model.schedule_rule import Interval, Schedule
 from nightherd.model.script import Say, Spend, compile_script
@@ -93,6 +101,35 @@ def test_what_the_fleet_may_use_is_shared_by_all_its_jobs(
     assert (second.not_before is not None) is (
         not budget.is_empty and budget.per_day != DayLimits()
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "budget"),
+    [
+        (NO_LIMITS, Limits(turns=4, outcomes={LimitName.TURNS: OnLimit.FAIL})),
+        (NO_LIMITS, Limits(per_day=DayLimits(turns=4), outcomes={LimitName.TURNS: OnLimit.FAIL})),
+        (Limits(per_day=DayLimits(turns=4), outcomes={LimitName.TURNS: OnLimit.FAIL}), NO_LIMITS),
+    ],
+)
+def test_a_job_may_fail_at_what_it_shares(tmp_path: Path, own: Limits, budget: Limits) -> None:
+    bench = bench_of(agent_of(tmp_path, own), budget=budget)
+    bench.run()
+
+    second = bench.run()
+
+    assert (second.status, second.exit_reason) == (JobStatus.FAILED, ExitReason.MAX_TURNS)
+    assert (second.error_code, second.turns) == ("turns_exceeded", 1)
+
+
+def test_a_schedules_day_is_met_as_the_schedule_says(tmp_path: Path) -> None:
+    hourly = Schedule(
+        name="hourly",
+        rule=Interval(every=timedelta(hours=1)),
+        limits=Limits(per_day=DayLimits(turns=1), outcomes={LimitName.TURNS: OnLimit.FAIL}),
+    )
+    bench = bench_of(replace(agent_of(tmp_path), schedules={"hourly": hourly}))
+
+    assert bench.run(schedule="hourly").status is JobStatus.FAILED
 
 
 def test_a_schedules_day_is_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from engine.bench import AGENT, Bench
 from limits.turns import CENT, used
 from nightherd.model.agent import Agent
 from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.limits import LimitName, Limits, OnLimit
+from nightherd.model.limits import DayLimits, LimitName, Limits, OnLimit
 from nightherd.model.money import MicroUsd
 from nightherd.model.script import Say, Spend, compile_script
 from nightherd.model.trigger import TriggerType
@@ -31,9 +31,12 @@ def judge(tmp_path: Path, answer: str) -> Agent:
     return replace(AGENT, name="judge", script=said, working_directory=str(tmp_path))
 
 
-def asked(tmp_path: Path, answer: str, outcome: OnLimit = OnLimit.HOOK) -> tuple[Bench, Job]:
+def asked(
+    tmp_path: Path, answer: str, outcome: OnLimit = OnLimit.HOOK, agent: Agent | None = None
+) -> tuple[Bench, Job]:
     """A job that met its limit, after the agent that was asked about it has answered."""
-    bench = Bench(ScriptedRuntime(), agent=spender(tmp_path, outcome))  # type: ignore[arg-type]  # any runtime does
+    agent = agent or spender(tmp_path, outcome)
+    bench = Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
     job = bench.run()
     assert job.status is JobStatus.SUSPENDED
     bench.agent = judge(tmp_path, answer)
@@ -42,7 +45,7 @@ def asked(tmp_path: Path, answer: str, outcome: OnLimit = OnLimit.HOOK) -> tuple
         trigger_id=job.id,
         dedupe_key=f"hook:{job.id}:limits.hooks[0]:suspended-1",
     )
-    bench.agent = spender(tmp_path, outcome)
+    bench.agent = agent
     return bench, bench.job(job.id)
 
 
@@ -80,3 +83,24 @@ def test_only_a_job_that_leaves_it_to_others_obeys(tmp_path: Path) -> None:
     _, job = asked(tmp_path, "raise spend=9", OnLimit.SUSPEND)
 
     assert job.status is JobStatus.SUSPENDED
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("raise turns=99", JobStatus.SUSPENDED),
+        ("continue", JobStatus.SUSPENDED),
+        ("fail", JobStatus.FAILED),
+    ],
+)
+def test_what_is_shared_is_not_raised_for_one_job(
+    tmp_path: Path, answer: str, status: JobStatus
+) -> None:
+    left_to_others = {LimitName.TURNS: OnLimit.HOOK}
+    limits = Limits(per_day=DayLimits(turns=2), outcomes=left_to_others)
+    agent = replace(spender(tmp_path, OnLimit.SUSPEND), limits=limits)
+
+    _, job = asked(tmp_path, answer, agent=agent)
+
+    assert job.status is status
+    assert "a day" in (job.error or "")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
-from nightherd.config.capabilities import check_capabilities
+from nightherd.config.capabilities import CLAUDE, check_capabilities
 from nightherd.config.discovery import FLEET_FILE_NAMES, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
@@ -25,6 +25,7 @@ from nightherd.config.resolve import (
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
+from nightherd.config.submitted_agents import AGENT_HOOKS, LIMIT_HOOKS, check_submitted
 from nightherd.config.validate import check
 from nightherd.config.wording import did_you_mean, quote
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
@@ -101,6 +102,8 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
         check_endpoints(
             settings, assembly.fleets[0][1], {one.name: one for one, _ in agents}, findings
         )
+    if not findings.errors:
+        check_hooks(assembly.fleets[0][1], agents, findings)
     if settings is not None and not findings.errors:
         own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
         resolved = [agent for agent, _ in agents]
@@ -138,6 +141,17 @@ def check_endpoints(
         if webhooks is not None and not (endpoint.secret_env or webhooks.secret_env):
             message = "what comes in has to be signed: 'secret_env' is missing"
             findings.add(problem_at(value_at(node, path), message, path=path))
+
+
+def check_hooks(
+    fleet: MappingNode, agents: Sequence[tuple[Agent, Section]], findings: Findings
+) -> None:
+    """Every agent that a hook submits is there."""
+    names = [agent.name for agent, _ in agents]
+    check_submitted(fleet, LIMIT_HOOKS, names, findings)
+    for agent, section in agents:
+        path = f"agents.{agent.name}"
+        check_submitted(section.node, AGENT_HOOKS, names, findings, path=path)
 
 
 def value_at(node: MappingNode, path: str) -> Node:
@@ -194,6 +208,7 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
             continue
         agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
         check_script(agent, draft, findings)
+        check_idempotent(agent, draft, findings)
         check_capabilities(agent, draft, findings)
         check_schedules(agent, draft, findings)
         first = declared.setdefault(agent.name, draft)
@@ -236,6 +251,15 @@ def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
         message = f"'script' is not used: the runtime is {agent.runtime}"
         path = f"{draft.path}.script"
         findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))
+
+
+def check_idempotent(agent: Agent, draft: Draft, findings: Findings) -> None:
+    """Calls are made again by our own loops alone."""
+    entry = draft.node.entries.get("idempotent_tools")
+    if entry is not None and agent.idempotent_tools and agent.runtime in CLAUDE:
+        message = "'idempotent_tools' is not used: Claude goes on by itself with what was cut off"
+        path = f"{draft.path}.idempotent_tools"
+        findings.add(problem_at(entry.key, message, path=path, severity=Severity.NOTICE))
 
 
 def payload_of(schedule: Schedule) -> dict[str, str]:

@@ -16,7 +16,12 @@ from nightherd.config.resolve_claude import (
     resolve_subagents,
 )
 from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
-from nightherd.config.resolve_limits import limit_hooks, resolve_limits
+from nightherd.config.resolve_limits import (
+    limit_hooks,
+    resolve_limits,
+    within_fleet,
+    within_schedule,
+)
 from nightherd.config.resolve_schedules import resolve_schedules
 from nightherd.config.resolve_session import resolve_session, shortest
 from nightherd.config.resolve_web import resolve_web, resolve_webhooks
@@ -50,6 +55,7 @@ from nightherd.config.schema.script import (
 )
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
 from nightherd.model.hook import Hook
+from nightherd.model.limits import Limits
 from nightherd.model.mcp import McpServer, McpTransport
 from nightherd.model.script import (
     Fail,
@@ -79,9 +85,10 @@ def resolve_fleet(
 ) -> Fleet:
     """The fleet of a file, its agents by name in their order."""
     shared = limit_hooks(settings.limits, owner="fleet.limits")
+    limits = resolve_limits(settings.limits)
     return Fleet(
         file=file,
-        agents={agent.name: with_hooks(agent, shared) for agent in agents},
+        agents={agent.name: of_fleet(agent, shared, limits) for agent in agents},
         name=settings.fleet.name,
         description=settings.fleet.description,
         environment=environment,
@@ -92,15 +99,25 @@ def resolve_fleet(
         heartbeat=settings.heartbeat,
         cancel_grace=settings.cancel_grace,
         max_restarts=settings.max_restarts,
-        limits=resolve_limits(settings.limits),
+        limits=limits,
         web=resolve_web(settings.web),
         webhooks=resolve_webhooks(settings.webhooks),
     )
 
 
-def with_hooks(agent: Agent, shared: tuple[Hook, ...]) -> Agent:
-    """The agent with the hooks that all of the fleet have."""
-    return replace(agent, hooks=(*agent.hooks, *shared)) if shared else agent
+def of_fleet(agent: Agent, shared: tuple[Hook, ...], limits: Limits) -> Agent:
+    """The agent with the hooks that all of the fleet have, and within the fleet's limits of each job."""
+    if not shared and limits.is_empty:
+        return agent
+    return replace(
+        agent,
+        hooks=(*agent.hooks, *shared),
+        limits=within_fleet(agent.limits, limits),
+        schedules={
+            name: replace(one, limits=within_schedule(one.limits, limits))
+            for name, one in agent.schedules.items()
+        },
+    )
 
 
 def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> Agent:

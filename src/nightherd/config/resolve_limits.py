@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
 from nightherd.config.resolve_hooks import texts
 from nightherd.config.schema.limits import DayLimits as DayLimitsSchema
 from nightherd.config.schema.limits import Limits as LimitsSchema
@@ -15,6 +19,10 @@ from nightherd.model.limits import (
     Limits,
     OnLimit,
 )
+
+Amount = TypeVar("Amount", int, timedelta)
+OF_ONE_JOB = frozenset({LimitName.SPAWNS, LimitName.DEPTH, LimitName.DURATION})
+"""What does not add up over jobs: the fleet's limits of these are for each job of it."""
 
 
 def resolve_limits(limits: LimitsSchema | None) -> Limits:
@@ -31,6 +39,35 @@ def resolve_limits(limits: LimitsSchema | None) -> Limits:
         per_day=_day(limits.per_day),
         outcomes=_outcomes(limits.on_reached),
     )
+
+
+def within_fleet(own: Limits, fleet: Limits) -> Limits:
+    """No job of the fleet has more levels, children or time than the fleet says; who says less has less."""
+    outcomes = {name: word for name, word in fleet.outcomes.items() if name in OF_ONE_JOB}
+    return replace(
+        own,
+        spawns=lower(own.spawns, fleet.spawns),
+        depth=lower(own.depth, fleet.depth),
+        duration=lower(own.duration, fleet.duration),
+        outcomes={**outcomes, **own.outcomes},
+    )
+
+
+def within_schedule(own: Limits, fleet: Limits) -> Limits:
+    """The same for what a schedule says: what it leaves to the agent is within the fleet's already."""
+    return replace(
+        own,
+        spawns=None if own.spawns is None else lower(own.spawns, fleet.spawns),
+        depth=None if own.depth is None else lower(own.depth, fleet.depth),
+        duration=None if own.duration is None else lower(own.duration, fleet.duration),
+    )
+
+
+def lower(own: Amount | None, bound: Amount | None) -> Amount | None:
+    """The lower of both; None is no limit."""
+    if own is None or bound is None:
+        return bound if own is None else own
+    return min(own, bound)
 
 
 def limit_hooks(limits: LimitsSchema | None, *, owner: str = "limits") -> tuple[Hook, ...]:

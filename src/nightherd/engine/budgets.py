@@ -7,7 +7,7 @@ more: however many run at once, what they have used and set aside together never
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,9 @@ from nightherd.model.limits import (
     NO_DAY_LIMITS,
     DayLimits,
     Hit,
+    LimitName,
     Limits,
+    OnLimit,
     Scope,
     Used,
 )
@@ -39,6 +41,7 @@ class Daily:
 
     scope: Scope
     limits: DayLimits
+    outcomes: Mapping[LimitName, OnLimit] = field(default_factory=dict)
     agent: str | None = None
     schedule: str | None = None
 
@@ -54,6 +57,7 @@ class Daily:
                     day=day,
                     agent=self.agent,
                     schedule=self.schedule,
+                    outcome=self.outcomes.get(name, OnLimit.SUSPEND),
                 )
 
 
@@ -112,11 +116,18 @@ def daily_limits(job: Job, agent: Agent, fleet: Limits) -> Iterator[Daily]:
     schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
     if schedule is not None and schedule.limits.per_day != NO_DAY_LIMITS:
         limits = schedule.limits.per_day
-        yield Daily(scope=Scope.SCHEDULE, limits=limits, agent=job.agent, schedule=job.schedule)
+        yield Daily(
+            scope=Scope.SCHEDULE,
+            limits=limits,
+            outcomes={**agent.limits.outcomes, **schedule.limits.outcomes},
+            agent=job.agent,
+            schedule=job.schedule,
+        )
     if agent.limits.per_day != NO_DAY_LIMITS:
-        yield Daily(scope=Scope.AGENT, limits=agent.limits.per_day, agent=job.agent)
+        own = agent.limits
+        yield Daily(scope=Scope.AGENT, limits=own.per_day, outcomes=own.outcomes, agent=job.agent)
     if fleet.per_day != NO_DAY_LIMITS:
-        yield Daily(scope=Scope.FLEET, limits=fleet.per_day)
+        yield Daily(scope=Scope.FLEET, limits=fleet.per_day, outcomes=fleet.outcomes)
 
 
 def fleet_budgets(limits: Limits) -> Iterator[Budget]:
@@ -124,7 +135,8 @@ def fleet_budgets(limits: Limits) -> Iterator[Budget]:
     for name in COUNTED:
         maximum = limits.maximum(name)
         if maximum is not None:
-            yield Budget(scope=Scope.FLEET, name=name, maximum=maximum)
+            outcome = limits.outcome(name)
+            yield Budget(scope=Scope.FLEET, name=name, maximum=maximum, outcome=outcome)
 
 
 def tree_budgets(kept: Any, workshop: Workshop) -> Iterator[Budget]:

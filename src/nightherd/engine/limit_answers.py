@@ -15,7 +15,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import Change, ResumeJob
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits import ONE_MS, LimitName, parse_limit
 from nightherd.model.outcome import Outcome
 from nightherd.model.suspension import FailSuspended
@@ -52,6 +52,8 @@ async def answer_changes(
         case "fail":
             message = f"{waiting.error or 'a limit was met'}; {job.agent} let it fail"
             return (FailSuspended(job_id=waiting.id, at=at, message=message),)
+        case _ if waiting.suspend_reason is SuspendReason.BUDGET:
+            return ()  # it belongs to others too: no answer for one job raises it
         case "continue":
             name = (waiting.error_code or "").removesuffix("_exceeded")
             raised = {name: BOUNDLESS} if name in set(LimitName) else {}

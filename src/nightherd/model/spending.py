@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
-from nightherd.model.limits import LimitName, Scope, Used
+from nightherd.model.limits import LimitName, OnLimit, Scope, Used
 from nightherd.model.money import FREE, MicroUsd
 from nightherd.model.usage import Totals
 
@@ -48,6 +48,8 @@ class Budget:
     agent: str | None = None
     schedule: str | None = None
     root: JobId | None = None
+    outcome: OnLimit = OnLimit.SUSPEND
+    """What happens to a job that meets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.job import Job
-from nightherd.model.limits import COUNTED, DayLimits, LimitName, Limits, Scope, Used, number
+from nightherd.model.limits import COUNTED, LimitName, Limits, Scope, Used, number
 from nightherd.model.spending import day_of, used_of
 from nightherd.ports import StateReader
 
@@ -61,12 +61,14 @@ def limits_of_agent(
     yield from _each(Scope.JOB, agent.name, limits)
     today = day_of(now)
     used = reader.spent(today, agent.name, None)
-    yield from _day(Scope.AGENT, agent.name, limits.per_day, used)
+    yield from _day(Scope.AGENT, agent.name, agent.limits, used)
     for schedule in agent.schedules.values():
         owner = f"{agent.name}/{schedule.name}"
-        yield from _each(Scope.JOB, owner, schedule.limits)
+        outcomes = {**agent.limits.outcomes, **schedule.limits.outcomes}
+        own = replace(schedule.limits, outcomes=outcomes)
+        yield from _each(Scope.JOB, owner, own)
         spent = reader.spent(today, agent.name, schedule.name)
-        yield from _day(Scope.SCHEDULE, owner, schedule.limits.per_day, spent)
+        yield from _day(Scope.SCHEDULE, owner, own, spent)
 
 
 def limits_of_fleet(fleet: Fleet, reader: StateReader, now: datetime) -> Iterator[LimitView]:
@@ -75,10 +77,15 @@ def limits_of_fleet(fleet: Fleet, reader: StateReader, now: datetime) -> Iterato
     for name in COUNTED:
         maximum = fleet.limits.maximum(name)
         if maximum is not None:
-            used = ever.amount(name)
-            yield LimitView(scope=Scope.FLEET, name=name, maximum=maximum, used=used)
+            yield LimitView(
+                scope=Scope.FLEET,
+                name=name,
+                maximum=maximum,
+                used=ever.amount(name),
+                outcome=fleet.limits.outcome(name).value,
+            )
     spent = reader.spent(day_of(now), None, None)
-    yield from _day(Scope.FLEET, "", fleet.limits.per_day, spent)
+    yield from _day(Scope.FLEET, "", fleet.limits, spent)
 
 
 def _each(scope: Scope, owner: str, limits: Limits) -> Iterator[LimitView]:
@@ -89,9 +96,9 @@ def _each(scope: Scope, owner: str, limits: Limits) -> Iterator[LimitView]:
             yield LimitView(scope=scope, name=name, maximum=maximum, owner=owner, outcome=outcome)
 
 
-def _day(scope: Scope, owner: str, limits: DayLimits, used: Used) -> Iterator[LimitView]:
+def _day(scope: Scope, owner: str, limits: Limits, used: Used) -> Iterator[LimitView]:
     for name in COUNTED:
-        maximum = limits.maximum(name)
+        maximum = limits.per_day.maximum(name)
         if maximum is not None:
             yield LimitView(
                 scope=scope,
@@ -100,6 +107,7 @@ def _day(scope: Scope, owner: str, limits: DayLimits, used: Used) -> Iterator[Li
                 owner=owner,
                 is_day=True,
                 used=used.amount(name),
+                outcome=limits.outcome(name).value,
             )
 
 

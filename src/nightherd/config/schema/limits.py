@@ -85,9 +85,9 @@ class Limits(Model):
 
     @model_validator(mode="after")
     def somebody_decides(self) -> Self:
-        """`hook` needs an agent that is asked."""
+        """`hook` needs an agent that is asked: about the job's own limits, or about what is shared."""
         wanted = self.on_reached is not None and "hook" in self.on_reached.model_dump().values()
-        if wanted and not any(hook.event == "limit" for hook in self.hooks or ()):
-            message = "'hook' needs an agent to ask: give 'hooks' one with 'event: limit'"
+        if wanted and not any(hook.event in ("limit", "budget") for hook in self.hooks or ()):
+            message = "'hook' needs an agent to ask: give 'hooks' one with 'event: limit' or 'event: budget'"
             raise refuse("incomplete", message, key="on_reached")
         return self

@@ -112,6 +112,7 @@ def over_budget(budget: Budget, job: Job, grown: Used, asked: Used, rows: Rows) 
         scope=budget.scope,
         current=current,
         maximum=maximum,
+        outcome=budget.outcome,
         is_day=budget.day is not None,
         is_ahead=not is_used_up,
     )
