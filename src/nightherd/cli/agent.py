@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from nightherd.cli.complete import complete_agents
@@ -105,11 +107,8 @@ def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[dict[str, 
     state_dir = invocation.state_directory()
     fleet_view = look(state_dir, {found.name: found})
     view = next(one for one in fleet_view.agents if one.state.name == found.name)
-    reader = open_reader(state_dir)
-    try:
+    with closing(open_reader(state_dir)) as reader:
         schedules = [
             schedule_row(one) for one in list_views(reader, fleet, now) if one.agent is found
         ]
-    finally:
-        reader.close()
     return view, schedules

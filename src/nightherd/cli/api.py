@@ -7,6 +7,7 @@ import http.client
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 import click
 
@@ -36,8 +37,7 @@ def api(
     """
     invocation = invocation_of(ctx)
     screen = invocation.screen
-    connection = SocketConnection(invocation.state_directory())
-    try:
+    with closing(SocketConnection(invocation.state_directory())) as connection:
         connection.request(
             method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)
         )
@@ -49,8 +49,6 @@ def api(
         text = codecs.getincrementaldecoder("utf-8")("replace")
         for chunk in _chunks(answer):
             screen.write(text.decode(chunk))
-    finally:
-        connection.close()
 
 
 def _exit_code(problem: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -59,11 +60,8 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
     """A job's checkpoints, first to last; without a job, those of the last one."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
-    reader = open_reader(state)
-    try:
+    with closing(open_reader(state)) as reader:
         found = list_bookmarks(reader, open_journals(state), find_job_id(reader, job))
-    finally:
-        reader.close()
     if screen.is_json:
         screen.document("checkpoints", [checkpoint_row(one) for one in found], now)
         return
@@ -96,16 +94,13 @@ def show(invocation: Invocation, job: str, number: int | None, is_state: bool) -
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     persistence = load_persistence(state)
-    reader = open_reader(state)
-    try:
+    with closing(open_reader(state)) as reader:
         job_id = find_job_id(reader, job)
         if is_state:
             document = thread_state(reader, open_journals(state), job_id, number, now=now)
             show_state(document, persistence, screen, now)
             return
         found = find_checkpoint(reader, open_journals(state), job_id, number)
-    finally:
-        reader.close()
     if screen.is_json:
         row = {**checkpoint_row(found), "header": dict(found.header)}
         screen.document("checkpoint", row, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 
@@ -24,11 +25,8 @@ def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: s
     if words and incomplete:
         return words
     try:
-        reader = open_job_list(_invocation(ctx).state_directory())
-        try:
+        with closing(open_job_list(_invocation(ctx).state_directory())) as reader:
             return [*reader.job_ids(incomplete or "job-", MOST), *words]
-        finally:
-            reader.close()
     except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
         return words
 
@@ -41,11 +39,8 @@ def complete_sessions(
     if words and incomplete:
         return words
     try:
-        reader = open_reader(_invocation(ctx).state_directory())
-        try:
+        with closing(open_reader(_invocation(ctx).state_directory())) as reader:
             return [*reader.session_ids(incomplete or "sess-", MOST), *words]
-        finally:
-            reader.close()
     except Exception:  # noqa: BLE001 (an edge, as above)
         return words
 

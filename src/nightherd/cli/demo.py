@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,11 +191,8 @@ class Demo:
         self._tell("\n".join(workers.go_on()))
 
     def _find(self, job_id: JobId) -> Finished:
-        reader = open_reader(self.place / STATE_DIRECTORY)
-        try:
+        with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
             job, texts = reader.find_job(job_id), reader.find_texts(job_id)
-        finally:
-            reader.close()
         if job is None:
             raise NightherdError(f"the demo's job {job_id} is gone")
         return Finished(job=job, texts=texts)
@@ -227,11 +225,8 @@ class Demo:
         self, played: list[Finished], diff: str, *, has_git: bool, is_kept: bool
     ) -> None:
         now = system_clock().now()
-        reader = open_reader(self.place / STATE_DIRECTORY)
-        try:
+        with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
             jobs = reader.list_jobs(JobQuery(limit=len(played)))
-        finally:
-            reader.close()
         cost = sum(job.cost_microusd for job in jobs)
         if self.screen.is_json:
             results = [result_document(one.job, one.texts, now) for one in played]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -50,11 +51,8 @@ class DirectGateway:
 
     def find_job(self, job_id: JobId) -> Job:
         """The job as it is now."""
-        reader = open_reader(self.state_dir)
-        try:
+        with closing(open_reader(self.state_dir)) as reader:
             job = reader.find_job(job_id)
-        finally:
-            reader.close()
         if job is None:
             raise NotFoundError(f"there is no job {job_id}")
         return job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from nightherd.cli.invocation import Invocation
@@ -22,13 +24,10 @@ def show(invocation: Invocation, job: str) -> None:
     """One job: prompt, result, cost, executions."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
-    reader = open_reader(state)
-    try:
+    with closing(open_reader(state)) as reader:
         view = show_job(reader, find_job_id(reader, job))
         last = latest_bookmark(reader, open_journals(state), view.job.id)
         limits = limits_of_job(view.job, last, reader.used_below(view.job.id), now=now)
-    finally:
-        reader.close()
     if screen.is_json:
         rows = [limit_row(one) for one in limits]
         screen.document("job", {**job_document(view, now), "limits": rows}, now)

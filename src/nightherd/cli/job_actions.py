@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -56,8 +57,5 @@ def retry(invocation: Invocation, job: str) -> None:
 
 
 def _find(state: Path, reference: str) -> JobId:
-    reader = open_reader(state)
-    try:
+    with closing(open_reader(state)) as reader:
         return find_job_id(reader, reference)
-    finally:
-        reader.close()

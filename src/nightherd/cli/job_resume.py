@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
 
 import click
 
-from nightherd.cli.edge import abandon_output
-from nightherd.cli.errand import (
-    Errand,
-    MakeJob,
-    exit_code_of,
-    launch,
-    perform,
-    tell_launch,
-    tell_result,
-)
+from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
+from nightherd.cli.going_on import Asked, see_to_it, working_options
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.limit_option import limit_option, raised_overrides
-from nightherd.cli.options import job_argument, json_option
-from nightherd.cli.prompt import read_prompt
+from nightherd.cli.options import job_argument
 from nightherd.cli.session_agent import agent_of_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, resume_job, run_fork
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError, UsageError
-from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import Job
 from nightherd.views.jobs import find_job_id
 from nightherd.wiring import check_runtime, open_reader, rescuer
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def working_options(command: Command) -> Command:
-    """How the work that goes on is asked for and watched."""
-    for option in (
-        json_option,
-        click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there."),
-        click.option("-d", "--detach", is_flag=True, help="Only record it; a worker runs it."),
-        click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is stdin."),
-        click.option("-p", "--prompt", metavar="TEXT", help="What it is told besides."),
-    ):
-        command = option(command)
-    return command
 
 
 @click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
@@ -64,18 +39,15 @@ def resume(
     job: str,
     raised: tuple[str, ...],
     at_checkpoint: int | None,
-    prompt: str | None,
-    file: str | None,
-    detach: bool,
-    quiet: bool,
+    asked: Asked,
 ) -> None:
     """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended."""
-    invocation, found, text = _asked(ctx, job, prompt, file)
-    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
+    invocation, found, text = _found(ctx, job, asked)
+    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
     agent = agent_of_job(found, invocation, fleet)
 
     wish = Wish(prompt=text, overrides=raised_overrides(_kept(invocation, found), raised))
-    if detach and at_checkpoint is None:
+    if asked.detach and at_checkpoint is None:
         check_runtime(agent.runtime)
         on = open_gateway(invocation, fleet).resume(found.id, agent, wish)
         tell_launch(on, invocation)
@@ -87,7 +59,7 @@ def resume(
             return await resume_at(found.id, at_checkpoint, agent, wish, workshop, rescue=rescue)
         return await resume_job(found.id, agent, wish, workshop, rescue=rescue)
 
-    see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
+    see_to_it(ctx, fleet, agent, go_on, asked)
 
 
 @click.command(
@@ -101,30 +73,27 @@ def resume(
 @click.option("--at-checkpoint", type=click.IntRange(1), help="Keep what had been said by then.")
 @working_options
 @click.pass_context
-def fork(  # noqa: PLR0913 (an option each)
+def fork(
     ctx: click.Context,
     job: str,
     at_message: int | None,
     at_seq: int | None,
     at_checkpoint: int | None,
-    prompt: str | None,
-    file: str | None,
-    detach: bool,
-    quiet: bool,
+    asked: Asked,
 ) -> None:
     """Do it otherwise: a new job in a branch of JOB's session, at its end or at an earlier place."""
-    invocation, found, text = _asked(ctx, job, prompt, file)
+    invocation, found, text = _found(ctx, job, asked)
     at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
     if found.session_id is None:
         raise RefusedError(f"job {found.id} has no session to branch from")
     session_id = found.session_id
-    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=quiet)
+    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
     agent = agent_of_job(found, invocation, fleet)
 
     async def go_on(workshop: Workshop) -> Job:
         return await run_fork(session_id, at, agent, Wish(prompt=text), workshop)
 
-    see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
+    see_to_it(ctx, fleet, agent, go_on, asked)
 
 
 def fork_place(
@@ -141,49 +110,12 @@ def fork_place(
     return AtEvent(seq=at_seq if at_seq is not None else job.last_seq, job_id=job.id)
 
 
-def see_to_it(
-    ctx: click.Context,
-    fleet: Fleet,
-    agent: Agent,
-    make_job: MakeJob,
-    *,
-    detach: bool,
-    quiet: bool,
-) -> None:
-    """Record the job and leave it to a worker, or do it here and end with its code."""
-    invocation = invocation_of(ctx)
-    screen = invocation.screen
-    errand = Errand(
-        fleet=fleet,
-        state=invocation.state_directory(),
-        environ=invocation.environ,
-        agent=agent,
-        make_job=make_job,
-    )
-    if detach:
-        tell_launch(launch(errand), invocation)
-        return
-    finished = perform(errand, screen, is_shown=not (quiet or screen.is_json))
-    try:
-        tell_result(finished, screen, is_quiet=quiet)
-    except BrokenPipeError:
-        abandon_output()
-    ctx.exit(exit_code_of(finished.job))
-
-
-def _asked(
-    ctx: click.Context, reference: str, prompt: str | None, file: str | None
-) -> tuple[Invocation, Job, str | None]:
+def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation, Job, str | None]:
     """The job that is meant, and what is said besides."""
     invocation = invocation_of(ctx)
-    text = None
-    if prompt is not None or file is not None:
-        text = read_prompt(prompt, file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
-    reader = open_reader(invocation.state_directory())
-    try:
+    text = asked.text(invocation)
+    with closing(open_reader(invocation.state_directory())) as reader:
         job = reader.find_job(find_job_id(reader, reference))
-    finally:
-        reader.close()
     if job is None:
         raise JobNotFoundError(f"there is no job {reference}")
     return invocation, job, text
@@ -191,9 +123,6 @@ def _asked(
 
 def _kept(invocation: Invocation, job: Job) -> Mapping[str, Any]:
     """What the job has other than its agent."""
-    reader = open_reader(invocation.state_directory())
-    try:
+    with closing(open_reader(invocation.state_directory())) as reader:
         texts = reader.find_texts(job.id)
-    finally:
-        reader.close()
     return texts.overrides if texts is not None else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from nightherd.cli.complete import complete_agents
@@ -54,11 +56,8 @@ def list_jobs(
     query = JobQuery(
         agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
     )
-    reader = open_job_list(invocation.state_directory())
-    try:
+    with closing(open_job_list(invocation.state_directory())) as reader:
         page = list_page(reader, query)
-    finally:
-        reader.close()
     if screen.is_json:
         rows = [job_row(job, now) for job in page.jobs]
         screen.document("jobs", rows, now, next_before=page.next_before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import click
 
@@ -45,13 +46,10 @@ def show(invocation: Invocation, agent: str | None) -> None:
     fleet = load_fleet_told(invocation, agent=agent)
     chosen = list(fleet.agents.values()) if agent is None else [find_agent(fleet, agent)]
     state = invocation.state_directory()
-    reader = open_reader(state)
-    try:
+    with closing(open_reader(state)) as reader:
         found = list(limits_of_fleet(fleet, reader, now))
         for one in chosen:
             found += limits_of_agent(one, job_limits(one, {}), reader, now)
-    finally:
-        reader.close()
     if screen.is_json:
         screen.document("limits", [limit_row(one) for one in found], now)
         return

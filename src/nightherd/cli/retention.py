@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import anyio
@@ -104,13 +105,10 @@ async def _apply(invocation: Invocation, found: Sequence[JobPlan]) -> dict[str, 
 def _planned(invocation: Invocation, job: str | None) -> list[JobPlan]:
     state = invocation.state_directory()
     persistence = load_persistence(state)
-    reader = open_reader(state)
-    try:
+    with closing(open_reader(state)) as reader:
         job_id = find_job_id(reader, job) if job is not None else None
         now = system_clock().now()
         return list(plans(reader, open_journals(state), persistence, now, job_id))
-    finally:
-        reader.close()
 
 
 def plan_row(one: JobPlan) -> dict[str, Any]:

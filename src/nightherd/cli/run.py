@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -203,8 +204,5 @@ def _terms(agent: Agent, mode: str | None) -> SessionTerms | None:
 
 
 def _find_session(invocation: Invocation, reference: str) -> SessionId:
-    reader = open_reader(invocation.state_directory())
-    try:
+    with closing(open_reader(invocation.state_directory())) as reader:
         return find_session_id(reader, reference)
-    finally:
-        reader.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import click
@@ -109,11 +110,8 @@ def tell_rest(invocation: Invocation) -> None:
 
 def _views(invocation: Invocation, now: datetime) -> list[ScheduleView]:
     fleet = load_fleet_told(invocation)
-    reader = open_reader(invocation.state_directory())
-    try:
+    with closing(open_reader(invocation.state_directory())) as reader:
         return list_views(reader, fleet, now)
-    finally:
-        reader.close()
 
 
 def _merged(

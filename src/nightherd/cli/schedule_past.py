@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from nightherd.cli.fleet import load_fleet_told
@@ -76,8 +78,5 @@ def why(invocation: Invocation, schedule: str) -> None:
 
 
 def _slots(invocation: Invocation, schedule: str, limit: int) -> list[Slot]:
-    reader = open_reader(invocation.state_directory())
-    try:
+    with closing(open_reader(invocation.state_directory())) as reader:
         return list(reader.list_slots(schedule, limit))
-    finally:
-        reader.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, TypeVar
 
 import click
@@ -28,11 +29,8 @@ def schedule_argument(command: Command) -> Command:
 
 def load_view(invocation: Invocation, agent: Agent, schedule: Schedule) -> ScheduleView:
     """The schedule with everything on record about it."""
-    reader = open_reader(invocation.state_directory())
-    try:
+    with closing(open_reader(invocation.state_directory())) as reader:
         return view_of(reader, agent, schedule, system_clock().now())
-    finally:
-        reader.close()
 
 
 def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> None:

@@ -8,11 +8,10 @@ import anyio
 import click
 
 from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.going_on import Asked, see_to_it, working_options
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.job_resume import see_to_it, working_options
 from nightherd.cli.session_agent import agent_for
 from nightherd.cli.session_options import agent_option, session_argument, told_session
-from nightherd.cli.session_resume import prompt_given
 from nightherd.engine.forking import (
     AtCheckpoint,
     AtEvent,
@@ -41,7 +40,7 @@ from nightherd.wiring import open_record, random_text, refresh_mirror, system_cl
 @agent_option
 @working_options
 @click.pass_context
-def fork(  # noqa: PLR0913 (an option each)
+def fork(
     ctx: click.Context,
     session: str,
     at_message: int | None,
@@ -49,22 +48,18 @@ def fork(  # noqa: PLR0913 (an option each)
     at_checkpoint: int | None,
     is_run: bool,
     agent: str | None,
-    prompt: str | None,
-    file: str | None,
-    detach: bool,
-    quiet: bool,
+    asked: Asked,
 ) -> None:
     """A new session that begins with what SESSION had said, at its end or at an earlier place. SESSION is not touched."""
     invocation = invocation_of(ctx)
     at = place_given(at_message, at_seq, at_checkpoint)
-    if not is_run and (prompt is not None or file is not None or detach or quiet):
+    if not is_run and asked.is_anything:
         raise UsageError("--prompt, --file, --detach and --quiet are for a fork that is --run")
     if not is_run and agent is not None:
         raise UsageError("--agent is for a fork that is --run")
     original = told_session(invocation, session)
     if is_run:
-        text = prompt_given(invocation, prompt, file)
-        _run(ctx, original, at, text, agent, detach=detach, quiet=quiet)
+        _run(ctx, original, at, agent, asked)
         return
     state = invocation.state_directory()
     made = anyio.run(_fork, state, original, at)
@@ -94,22 +89,17 @@ async def _fork(state: Path, original: Session, at: ForkAt | None) -> Session:
 
 
 def _run(
-    ctx: click.Context,
-    original: Session,
-    at: ForkAt | None,
-    prompt: str | None,
-    named: str | None,
-    *,
-    detach: bool,
-    quiet: bool,
+    ctx: click.Context, original: Session, at: ForkAt | None, named: str | None, asked: Asked
 ) -> None:
-    fleet = load_fleet_told(invocation_of(ctx), agent=named or original.agent, is_quiet=quiet)
+    invocation = invocation_of(ctx)
+    wish = Wish(prompt=asked.text(invocation))
+    fleet = load_fleet_told(invocation, agent=named or original.agent, is_quiet=asked.quiet)
     agent = agent_for(original, fleet, named)
 
     async def go_on(workshop: Workshop) -> Job:
-        return await run_fork(original.id, at, agent, Wish(prompt=prompt), workshop)
+        return await run_fork(original.id, at, agent, wish, workshop)
 
-    see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
+    see_to_it(ctx, fleet, agent, go_on, asked)
 
 
 def tell_fork(invocation: Invocation, made: Session) -> None:

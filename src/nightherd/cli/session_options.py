@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 
 import click
 
@@ -32,14 +31,9 @@ def agent_option(command: Command) -> Command:
     )(command)
 
 
-@contextmanager
-def reading(invocation: Invocation) -> Iterator[StateReader]:
+def reading(invocation: Invocation) -> closing[StateReader]:
     """Questions about state, for as long as the block lasts."""
-    reader = open_reader(invocation.state_directory())
-    try:
-        yield reader
-    finally:
-        reader.close()
+    return closing(open_reader(invocation.state_directory()))
 
 
 def told_session(invocation: Invocation, reference: str) -> Session:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from nightherd.cli.complete import complete_agents
 from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.job_resume import see_to_it, working_options
-from nightherd.cli.prompt import read_prompt
+from nightherd.cli.going_on import Asked, see_to_it, working_options
+from nightherd.cli.invocation import invocation_of
 from nightherd.cli.session_agent import agent_for
 from nightherd.cli.session_options import (
     agent_option,
@@ -37,16 +34,13 @@ def resume(
     ctx: click.Context,
     session: str,
     agent: str | None,
-    prompt: str | None,
-    file: str | None,
-    detach: bool,
-    quiet: bool,
+    asked: Asked,
 ) -> None:
     """Go on in SESSION: with the job that was cut off in it, else with a new one. What is over is gone on with in a fork."""
     invocation = invocation_of(ctx)
-    text = prompt_given(invocation, prompt, file)
+    text = asked.text(invocation)
     found = named_session(invocation, session)
-    _resume(ctx, found, text, agent, detach=detach, quiet=quiet)
+    _resume(ctx, found, text, agent, asked)
 
 
 @click.command("resume", epilog="Example: nightherd agent resume coder")
@@ -56,30 +50,21 @@ def resume(
 def agent_resume(
     ctx: click.Context,
     agent: str,
-    prompt: str | None,
-    file: str | None,
-    detach: bool,
-    quiet: bool,
+    asked: Asked,
 ) -> None:
     """Go on in the session that AGENT used last."""
     invocation = invocation_of(ctx)
-    text = prompt_given(invocation, prompt, file)
+    text = asked.text(invocation)
     find_agent(load_fleet_told(invocation, agent=agent, is_quiet=True), agent)
     with reading(invocation) as reader:
         found = latest_of_agent(reader, agent)
-    _resume(ctx, found, text, None, detach=detach, quiet=quiet)
+    _resume(ctx, found, text, None, asked)
 
 
 def _resume(
-    ctx: click.Context,
-    session: Session,
-    prompt: str | None,
-    named: str | None,
-    *,
-    detach: bool,
-    quiet: bool,
+    ctx: click.Context, session: Session, prompt: str | None, named: str | None, asked: Asked
 ) -> None:
-    fleet = load_fleet_told(invocation_of(ctx), agent=named or session.agent, is_quiet=quiet)
+    fleet = load_fleet_told(invocation_of(ctx), agent=named or session.agent, is_quiet=asked.quiet)
     agent = agent_for(session, fleet, named)
 
     async def go_on(workshop: Workshop) -> Job:
@@ -87,11 +72,4 @@ def _resume(
         wish = Wish(prompt=prompt)
         return await resume_session(session.id, agent, wish, workshop, rescue=rescue)
 
-    see_to_it(ctx, fleet, agent, go_on, detach=detach, quiet=quiet)
-
-
-def prompt_given(invocation: Invocation, prompt: str | None, file: str | None) -> str | None:
-    """What was said, if anything."""
-    if prompt is None and file is None:
-        return None
-    return read_prompt(prompt, file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
+    see_to_it(ctx, fleet, agent, go_on, asked)

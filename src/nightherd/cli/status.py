@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -77,11 +78,8 @@ def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem
 
 def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
     """The fleet on record."""
-    reader = open_reader(state_dir)
-    try:
+    with closing(open_reader(state_dir)) as reader:
         return show_fleet(reader, declared, is_at_work(system_clock().monotonic()))
-    finally:
-        reader.close()
 
 
 def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:

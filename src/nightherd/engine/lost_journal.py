@@ -7,6 +7,7 @@ that the rest was lost. Whoever finds the file in a backup puts it in its place.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import msgspec
@@ -27,14 +28,11 @@ UNKNOWN = "unknown"
 async def stand_in(record: Record, job: Job) -> None:
     """Write the journal of an ended job anew, as far as its rows know it, and let the row name its end."""
     execution = generate_execution_id(job.id, job.epoch)
-    journal = record.journals.open(job.id, epoch=job.epoch, execution=execution)
-    try:
+    with closing(record.journals.open(job.id, epoch=job.epoch, execution=execution)) as journal:
         for event in _events(job, record.reader.find_texts(job.id)):
             journal.append(event)
         journal.sync()
         after = replace(job, last_seq=journal.last_seq)
-    finally:
-        journal.close()
     change = CorrectJob(expected=job, job=after, reason="its journal was lost")
     await apply_changes(record, [change])
 

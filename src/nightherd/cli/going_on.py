@@ -1,0 +1,90 @@
+"""What the commands share by which work goes on: how it is asked for, and how it is seen to."""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from typing import Any, NamedTuple, cast
+
+import click
+
+from nightherd.cli.edge import abandon_output
+from nightherd.cli.errand import (
+    Errand,
+    MakeJob,
+    exit_code_of,
+    launch,
+    perform,
+    tell_launch,
+    tell_result,
+)
+from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.options import Command, json_option
+from nightherd.cli.prompt import read_prompt
+from nightherd.model.agent import Agent, Fleet
+
+
+class Asked(NamedTuple):
+    """What it is told besides, and who waits for it."""
+
+    prompt: str | None
+    file: str | None
+    detach: bool
+    quiet: bool
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether any of the options was given."""
+        return self.prompt is not None or self.file is not None or self.detach or self.quiet
+
+    def text(self, invocation: Invocation) -> str | None:
+        """What was said, if anything; a file, or standard input, is read."""
+        if self.prompt is None and self.file is None:
+            return None
+        return read_prompt(self.prompt, self.file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
+
+
+def working_options(command: Command) -> Command:
+    """`--prompt`, `--file`, `--detach`, `--quiet` and `--json`: the command gets them as `asked`."""
+
+    @wraps(command)
+    def bundled(
+        *args: Any, prompt: str | None, file: str | None, detach: bool, quiet: bool, **others: Any
+    ) -> object:
+        asked = Asked(prompt=prompt, file=file, detach=detach, quiet=quiet)
+        return command(*args, asked=asked, **others)
+
+    found = cast("Command", bundled)
+    for option in (
+        json_option,
+        click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there."),
+        click.option("-d", "--detach", is_flag=True, help="Only record it; a worker runs it."),
+        click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is stdin."),
+        click.option("-p", "--prompt", metavar="TEXT", help="What it is told besides."),
+    ):
+        found = option(found)
+    return found
+
+
+def see_to_it(
+    ctx: click.Context, fleet: Fleet, agent: Agent, make_job: MakeJob, asked: Asked
+) -> None:
+    """Record the job and leave it to a worker, or do it here and end with its code."""
+    invocation = invocation_of(ctx)
+    screen = invocation.screen
+    errand = Errand(
+        fleet=fleet,
+        state=invocation.state_directory(),
+        environ=invocation.environ,
+        agent=agent,
+        make_job=make_job,
+    )
+    if asked.detach:
+        tell_launch(launch(errand), invocation)
+        return
+    finished = perform(errand, screen, is_shown=not (asked.quiet or screen.is_json))
+    try:
+        tell_result(finished, screen, is_quiet=asked.quiet)
+    except BrokenPipeError:
+        abandon_output()
+    ctx.exit(exit_code_of(finished.job))
