@@ -13,7 +13,7 @@ import yaml
 from nightherd.config.load import check_fleet
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
 from nightherd.errors import ConfigInvalidError
-from nightherd.model.persistence import DEFAULT, Backoff, OnCompletion, Persistence
+from nightherd.model.persistence import DEFAULT, Backoff, OnCompletion, Persistence, WriteRetry
 from nightherd.model.trigger_point import TriggerPoint
 
 EXTENDS = "extends: nightherd/state_schema.yaml\n"
@@ -111,7 +111,10 @@ def test_null_takes_a_key_away(tmp_path: Path) -> None:
             "checkpoint: {triggers: {on_error: {enabled: false}}}\n",
             "a trigger of priority 10 is always saved",
         ),
-        ("checkpoint: {triggers: {on_suspend: null}}\n", "'on_suspend' is missing"),
+        (
+            "checkpoint:\n  triggers: {on_error: {enabled: true}, on_suspend: null}\n",
+            "yaml:3:53 expected a mapping of keys to values, got nothing",
+        ),
         (
             "checkpoint: {triggers: {pre_turn: {priority: 11}}}\n",
             "expected at most 10, got the number 11",
@@ -119,15 +122,52 @@ def test_null_takes_a_key_away(tmp_path: Path) -> None:
         ('schema_version: "2.0.0"\n', "'2.0.0' is not one of 1.0.0, 1.1.0"),
         ("state: {schema: {properties: {status: {kind: x}}}}\n", "unknown key 'kind'"),
         ("state: {schema: {properties: {status: {type: word}}}}\n", "is not one of"),
-        ("state: null\n", "'state' is missing"),
+        ("state: null\n", "yaml:2:8 expected a mapping of keys to values, got nothing"),
+        (
+            "retention:\n  max_checkpoints: 5\n  cleanup: {keep_last_n: null}\n",
+            "yaml:4:26 expected a whole number, got nothing",
+        ),
+        (
+            "retention: {cleanup: {delete_older_than_days: 1000000000}}\n",
+            "expected at most 36500, got the number 1000000000",
+        ),
+        (
+            "checkpoint: {performance: {retry: {max_attempts: 101}}}\n",
+            "expected at most 100, got the number 101",
+        ),
+        ("retention: {on_completion: {archive_path: old}}\n", "put {thread_id} in it"),
+        (
+            "retention: {on_completion: {archive_path: '../{thread_id}'}}\n",
+            "'../{thread_id}' is not a path inside the state directory",
+        ),
+        (
+            "retention: {on_completion: {archive_path: '/var/{thread_id}'}}\n",
+            "'/var/{thread_id}' is not a path inside the state directory",
+        ),
+        (
+            "retention: {on_completion: {archive_path: 'threads/{thread_id}/'}}\n",
+            "the job's own document is there",
+        ),
+        ("state: {schema: {properties: {status: {enum: []}}}}\n", "must not be empty"),
+        ("state: {schema: {properties: {status: {type: []}}}}\n", "must not be empty"),
         ("retention: 3\n", "expected a mapping of keys to values, got the number 3"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
     found = problems(tmp_path, EXTENDS + text)
 
-    assert any(expected in one for one in found), found
-    assert all(one.startswith("state_persistence.yaml:") for one in found), found
+    assert len(found) == 1, "one mistake is one problem"
+    assert expected in found[0]
+    assert found[0].startswith("state_persistence.yaml:")
+
+
+def test_a_type_that_was_meant_as_a_word_is_told_how_to_write(tmp_path: Path) -> None:
+    text = EXTENDS + "state: {schema: {properties: {inputs: {type: [object, null]}}}}\n"
+    with pytest.raises(ConfigInvalidError) as caught:
+        load_persistence(project(tmp_path, text))
+
+    (found,) = caught.value.problems
+    assert found.hint == 'put it in quotes: "null"'
 
 
 @pytest.mark.parametrize(
@@ -250,6 +290,8 @@ def test_words_become_what_they_mean(tmp_path: Path) -> None:
         )
     )
 
+    patient = WriteRetry(max_attempts=100)
+    assert patient.pause_ms(100) == patient.pause_ms(50) == 5_000, "nobody waits for years"
     retry = found.performance.retry
     assert (retry.backoff, retry.attempts) == (Backoff.LINEAR, 4)
     assert [retry.pause_ms(failures) for failures in (1, 2, 3)] == [50, 100, 150]

@@ -64,10 +64,19 @@ def not_one_of(choices: list[str], node: Node) -> Complaint:
     """A word that is not among the words a key takes."""
     if not isinstance(node, ScalarNode) or not node.text:
         return f"expected one of {listed(choices)}, got {described(node)}", None
-    hint = None if node.secret else did_you_mean(node.text, choices)
+    hint = None if node.secret else spelling(node, choices)
     if len(choices) == 1:
         return f"{quote(node.shown)} is not {choices[0]}", hint
     return f"{quote(node.shown)} is not one of {listed(choices)}", hint
+
+
+def spelling(node: ScalarNode, choices: list[str]) -> str | None:
+    """The word that was probably meant: right, and read as something else, or nearly right."""
+    return (
+        f'put it in quotes: "{node.text}"'
+        if node.text in choices
+        else did_you_mean(node.text, choices)
+    )
 
 
 def unreadable(what: str, context: Mapping[str, Any], node: Node) -> str:

@@ -106,20 +106,25 @@ def _named(text: str, by: str) -> str:
     return os.path.join(os.path.dirname(by), text)  # noqa: PTH118, PTH120 (text in, text out)
 
 
-def _laid_over(below: MappingNode, top: MappingNode) -> MappingNode:
-    """`top` over `below`, key by key; null takes a key away."""
+def _laid_over(below: MappingNode, top: MappingNode, *, is_of_fields: bool = False) -> MappingNode:
+    """`top` over `below`, key by key; null takes a key away. `is_of_fields` says that the keys are fields.
+
+    A key of ours that was taken away stays as null: where it may be missing that means the same, and where
+    it may not, the mistake is told at its place.
+    """
     entries = dict(below.entries)
     for key, entry in top.entries.items():
-        known = entries.get(key)
-        if isinstance(entry.value, ScalarNode) and plain_value(entry.value) is None:
-            if known is not None and not _is_default(key, top):
-                del entries[key]
-                continue
+        known, value = entries.get(key), entry.value
+        if known is None:
             entries[key] = entry
-        elif known is not None and isinstance(known.value, MappingNode):
-            inner = entry.value
-            is_mapping = isinstance(inner, MappingNode)
-            merged = _laid_over(known.value, inner) if is_mapping else inner  # type: ignore[arg-type]  # just looked
+        elif isinstance(value, ScalarNode) and plain_value(value) is None:
+            if is_of_fields or (key == "default" and not _is_default(key, top)):
+                del entries[key]
+            else:
+                entries[key] = entry
+        elif isinstance(known.value, MappingNode) and isinstance(value, MappingNode):
+            fields = key == "properties" and not is_of_fields
+            merged = _laid_over(known.value, value, is_of_fields=fields)
             entries[key] = Entry(entry.key, merged)
         else:
             entries[key] = entry

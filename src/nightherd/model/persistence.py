@@ -48,16 +48,21 @@ class WriteRetry:
 
     def pause_ms(self, failures: int) -> int:
         """How long to wait after so many failures in a row."""
+        return min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * self._growth(failures))
+
+    def _growth(self, failures: int) -> int:
         match self.backoff:
             case Backoff.EXPONENTIAL:
-                return int(FIRST_PAUSE_MS * 2 ** (failures - 1))
+                return int(2 ** (failures - 1))
             case Backoff.LINEAR:
-                return FIRST_PAUSE_MS * failures
+                return failures
             case Backoff.FIXED:
-                return FIRST_PAUSE_MS
+                return 1
 
 
 FIRST_PAUSE_MS = 50
+LONGEST_PAUSE_MS = 5_000
+"""The job's end waits for the file: no pause may double into hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,25 +4,75 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from nightherd.config.schema.types import Count, Filling, Flag, Model, Text, Whole, refuse
+from nightherd.config.schema.types import Count, Filling, Flag, Model, Text, Whole, reading, refuse
+from nightherd.errors import InvalidValueError
 from nightherd.model.persistence import MUST_SAVE
 
 TypeName = Literal["object", "array", "string", "integer", "number", "boolean", "null"]
 Priority = Annotated[int, Field(ge=1, le=MUST_SAVE)]
+Attempts = Annotated[Count, Field(le=100)]
+Days = Annotated[Whole, Field(le=36_500)]
+JOB_PLACE = "{thread_id}"
+"""Stands for the job in a path."""
+
+
+def kind_of_type(value: object) -> str:
+    """Which form of `type` this is, so that one mistake is one problem."""
+    return "(list)" if isinstance(value, list | tuple) else "(word)"
+
+
+def some(types: tuple[str, ...]) -> tuple[str, ...]:
+    """At least one; looked at when each of them is right."""
+    if not types:
+        raise refuse("too_short", "")
+    return types
+
+
+TypeOrTypes = Annotated[
+    Annotated[TypeName, Tag("(word)")]
+    | Annotated[tuple[TypeName, ...], AfterValidator(some), Tag("(list)")],
+    Discriminator(kind_of_type),
+]
+
+
+def read_archive_path(text: str) -> str:
+    """A path inside the state directory that is another for every job, and not where its document is."""
+    parts = text.rstrip("/").split("/")
+    is_plain = text.isprintable() and "\\" not in text
+    if not is_plain or any(part in ("", ".", "..") for part in parts):
+        raise InvalidValueError(
+            f"{text!r} is not a path inside the state directory; write threads/{JOB_PLACE}/archive/"
+        )
+    if JOB_PLACE not in text:
+        raise InvalidValueError(
+            f"{text!r} is one place for all jobs, each of which would replace the last; put {JOB_PLACE} in it"
+        )
+    if parts == ["threads", JOB_PLACE]:
+        raise InvalidValueError(
+            f"the job's own document is there, and goes; write threads/{JOB_PLACE}/archive/"
+        )
+    return text
+
+
+ArchivePath = Annotated[
+    str, BeforeValidator(reading("shape", read_archive_path), json_schema_input_type=str)
+]
 
 
 class FieldSchema(Model):
     """What one field of a `state.json` looks like."""
 
-    type: TypeName | tuple[TypeName, ...] | None = Field(None, description="Its type, or types.")
+    type: TypeOrTypes | None = Field(None, description="Its type, or types.")
     description: Text | None = Field(None, description="What it says.")
     default: Any = Field(None, description="Its value in a file that lacks it.")
     properties: dict[str, FieldSchema] | None = Field(None, description="The fields inside it.")
     required: tuple[Filling, ...] | None = Field(None, description="Fields it must have.")
     items: FieldSchema | None = Field(None, description="What the items of the list look like.")
-    enum: tuple[Any, ...] | None = Field(None, description="The values it may have.")
+    enum: Annotated[tuple[Any, ...], Field(min_length=1)] | None = Field(
+        None, description="The values it may have."
+    )
     format: Literal["date-time"] | None = Field(None, description="What its text spells.")
 
 
@@ -66,7 +116,7 @@ class Retry(Model):
     """What happens when the file cannot be written."""
 
     enabled: Flag = Field(description="Whether it is tried again.")
-    max_attempts: Count = Field(description="How often it is tried at most.")
+    max_attempts: Attempts = Field(description="How often it is tried at most.")
     backoff: Literal["exponential", "linear", "fixed"] = Field(
         description="How the pauses between tries grow."
     )
@@ -97,14 +147,14 @@ class Cleanup(Model):
 
     enabled: Flag = Field(description="Whether any go because of their age.")
     keep_last_n: Whole = Field(description="How many of the last ones stay in any case.")
-    delete_older_than_days: Whole = Field(description="The age beyond which they go.")
+    delete_older_than_days: Days = Field(description="The age beyond which they go.")
 
 
 class Completion(Model):
     """What becomes of a job's checkpoints once it has ended."""
 
     action: Literal["archive", "delete", "keep"] = Field(description="What is done with them.")
-    archive_path: Filling = Field(description="Where they are put, inside the state directory.")
+    archive_path: ArchivePath = Field(description="Where they are put, inside the state directory.")
 
 
 class Retention(Model):
