@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -37,6 +38,17 @@ def read_until(process: subprocess.Popen[bytes], text: str) -> list[str]:
         if text in lines[-1]:
             return lines
     raise AssertionError(f"{text!r} never came: {lines}")
+
+
+def test_job_is_done_although_every_standard_stream_is_closed(shell: Shell, cli: Cli) -> None:
+    line = shlex.join(shell.line("run", "hello", "-p", "nobody"))
+
+    done = subprocess.run(["sh", "-c", f"exec {line} <&- >&- 2>&-"], cwd=shell.directory)
+
+    assert done.returncode == 0
+    (job,) = cli("jobs", "--json").data
+    assert (job["status"], job["summary"]) == ("completed", "Done.")
+    assert (shell.directory / "hello.txt").read_text() == "Hello, nobody!\n"
 
 
 def test_spinner_is_on_a_terminals_stderr_and_never_in_the_data(shell: Shell) -> None:

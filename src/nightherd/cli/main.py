@@ -15,6 +15,7 @@ from nightherd.cli.edge import guarded
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup, load
 from nightherd.cli.render import ColorChoice, Screen
+from nightherd.cli.streams import open_closed_streams
 from nightherd.errors import RefusedError
 
 NAME = "nightherd"
@@ -95,6 +96,7 @@ def nightherd(ctx: click.Context, config: Path | None, state_dir: Path | None, c
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; its exit code. Errors are told, never raised."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    open_closed_streams()
     if COMPLETION in os.environ:
         return _complete(os.environ[COMPLETION])
     for stream in (sys.stdout, sys.stderr):
