@@ -253,6 +253,38 @@ def test_exported_session_goes_on_where_claude_has_never_heard_of_it(stage: Clau
     assert (resumed["session_id"], resumed["session_note"]) == (session, None)
 
 
+def forget(stage: ClaudeStage) -> None:
+    """Every transcript is gone: Claude's own, and our copies."""
+    for place in (stage.claude_home, stage.root / ".nightherd" / "transcripts"):
+        for path in place.rglob("*.jsonl*"):
+            path.unlink()
+
+
+@pytest.mark.parametrize("words", [("resume",), ("fork", "--run")], ids=lambda words: words[0])
+def test_session_whose_transcript_is_nowhere_goes_on_from_our_record(
+    stage: ClaudeStage, words: tuple[str, ...]
+) -> None:
+    call = Call("Bash", {"command": "echo seven"})
+    with MessagesApi(
+        Say(text="I look", calls=(call,)), Say(text="it is blue"), Say(text="as I said")
+    ) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", "pick a colour")["session_id"]
+        forget(stage)
+        on = herd("session", words[0], session, *words[1:], "-p", "which was it?")
+
+    (told,) = [text for text in api.asked[2].texts if text.endswith("\n\nwhich was it?")]
+    places = [told.find(one) for one in ("pick a colour", "I look", "echo seven", "it is blue")]
+    assert places == sorted(places)
+    assert -1 not in places
+    assert on["status"] == "completed"
+    assert "told what is on record" in on["session_note"]
+    # Nothing of it is on record twice.
+    assert herd.texts(on["session_id"]) == [
+        *("pick a colour", "I look", "seven", "it is blue", "which was it?", "as I said")
+    ]
+
+
 def test_exported_transcript_is_gone_on_with_by_claude_itself(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="a real answer")) as api:
         herd = Herd(stage, api)

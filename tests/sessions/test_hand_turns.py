@@ -125,11 +125,12 @@ def test_conversation_goes_on_across_a_compaction() -> None:
     assert len(said(lines, set())) == 3
 
 
+@pytest.mark.parametrize("before", ["", "What was said before.\n\n"])
 @pytest.mark.parametrize("notice", ["", "\n\n(Look before you do it again.)"])
-def test_what_a_job_had_asked_and_was_not_answered_is_not_by_hand(notice: str) -> None:
+def test_what_a_job_had_asked_and_was_not_answered_is_not_by_hand(before: str, notice: str) -> None:
     lines = [
         *KNOWN,
-        line("user", "p2", "a1", f"of a job that failed{notice}"),
+        line("user", "p2", "a1", f"{before}of a job that failed{notice}"),
         line("assistant", "lost", "p2", text("cut off from the record")),
         line("user", "i", "lost", "[Request interrupted by user]"),
         line("user", "q2", "i", "by hand"),

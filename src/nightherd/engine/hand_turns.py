@@ -87,11 +87,12 @@ def only_by_hand(
 def _is_ours(question: str, known: OnRecord, *, is_ours: bool) -> bool:
     if question.startswith(NOTICES):
         return is_ours
-    # A notice may stand before or after what was asked (fork_notice.py, runtimes/claude/opening.py).
+    # A notice may stand before and after what was asked (fork_notice.py, runtimes/claude/opening.py).
     return any(
         question == asked
         or question.startswith(f"{asked}\n\n")
         or question.endswith(f"\n\n{asked}")
+        or f"\n\n{asked}\n\n" in question
         for asked in known.unanswered
         if asked
     )

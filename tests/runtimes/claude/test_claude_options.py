@@ -15,7 +15,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.money import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch
-from nightherd.runtimes.claude.opening import Opening, opening_of
+from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
 from nightherd.runtimes.claude.options import (
     as_line,
     environment_of,
@@ -229,7 +229,7 @@ def test_fork_leaves_the_session_it_comes_from_alone() -> None:
 
     assert {"--resume=s-1", "--fork-session", "--resume-session-at=u-2"} <= set(given)
     assert opening.text == "mow the lawn"
-    assert not opening.may_begin_anew
+    assert begin_anew(request(fork=fork)) is None, "nothing is run without what it was to know"
 
 
 def test_fork_that_has_its_own_session_goes_on_in_that() -> None:
@@ -267,7 +267,7 @@ def test_next_job_of_a_session_begins_with_its_prompt_too() -> None:
     opening = opening_of(request(runtime_session_id="s-1"))
 
     assert (opening.text, opening.resume, opening.is_continuation) == ("mow the lawn", "s-1", False)
-    assert opening.may_begin_anew
+    assert begin_anew(request(runtime_session_id="s-1")) is not None
 
 
 def test_job_with_progress_goes_on_without_its_prompt() -> None:

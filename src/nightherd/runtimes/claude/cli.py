@@ -59,7 +59,7 @@ class CliConversation:
             launch = launch_of(request, self._opening, program=program, injected=always)
             process = ClaudeProcess(launch, self._keepers, self._grace)
             try:
-                await process.start(as_line(user_message(self._opening.text)))
+                await process.start(as_line(user_message(self._opening.told)))
                 async with aclosing(process.lines()) as lines:
                     async for line in lines:
                         yield line

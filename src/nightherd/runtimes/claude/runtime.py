@@ -94,18 +94,18 @@ class ClaudeRuntime(ABC):
             return
         keepers = self._keepers.branch()
         try:
-            opening = opening_of(request)
+            opening, anew = opening_of(request), None
             async with aclosing(self._run(request, opening, keepers)) as events:
                 async for event in events:
-                    if not (opening.may_begin_anew and _is_lost_session(event)):
-                        yield event
-                        continue
-                    text = f"claude has no session {opening.resume} any more; a new one begins"
-                    yield describe(Warned(code="session_not_found"), text)
-                    break
-                else:
-                    return
-            async with aclosing(self._run(request, begin_anew(request), keepers)) as events:
+                    if opening.resume is not None and _is_lost_session(event):
+                        anew = await to_thread.run_sync(begin_anew, request)
+                        if anew is not None:
+                            yield _lost(opening.resume, anew)
+                            break
+                    yield event
+            if anew is None:
+                return
+            async with aclosing(self._run(request, anew, keepers)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -201,6 +201,12 @@ def _refusal(request: RuntimeRequest) -> ErrorEvent | None:
         message = f"the job has taken its {agent.max_turns} turns"
         return ErrorEvent(message=message, code="max_turns")
     return None
+
+
+def _lost(session: str, anew: Opening) -> Event:
+    how = "" if anew.recount is None else ", and is told what is on record"
+    text = f"claude has no session {session} any more; a new one begins{how}"
+    return describe(Warned(code="session_not_found"), text)
 
 
 def _is_lost_session(event: Event) -> bool:

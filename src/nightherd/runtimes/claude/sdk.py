@@ -75,7 +75,7 @@ class SdkConversation:
         grace: timedelta,
         store: SessionStore | None = None,
     ) -> None:
-        self._text = opening.text
+        self._text = opening.told
         self._grace_s = grace.total_seconds()
         launch = launch_of(
             request,
