@@ -10,13 +10,14 @@ import anyio
 import pytest
 
 from nightherd.db.ledger import read_ledger
-from nightherd.errors import StateFileError
+from nightherd.errors import StateDirectoryCreateError, StateFileError
 from nightherd.model.change import Applied
 from nightherd.model.job import JobQuery
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
+from nightherd.state.rebuild import rebuild_database
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.clock import START, FakeClock
 from nightherd.testing.state_values import submit
 from state.stores import contents, open_store, replayed
 
@@ -66,6 +67,44 @@ def test_full_disk_is_said_and_everything_acknowledged_survives(
     anyio.run(write, roomy, 5000)
     assert jobs(roomy) == list(range(acknowledged + 1, 0, -1))
     assert replayed(roomy, tmp_path / "replayed.db") == contents(roomy.database)
+
+
+def test_rebuild_on_a_full_disk_never_replaces_a_good_database_by_a_bad_one(
+    small_disk: Path,
+) -> None:
+    directory = init_state_directory(small_disk / ".nightherd")
+    anyio.run(write, directory, 1, 2, 3)
+    before, filler = contents(directory.database), small_disk / "filler"
+    said = set()
+    for room in range(0, 1_700_000, 100_000):
+        filler.write_bytes(b"x" * max(shutil.disk_usage(small_disk).free - room, 0))
+        try:
+            rebuild_database(directory.root, at=START, is_there=lambda worker: False)
+            said.add("done")
+        except StateFileError as error:
+            said.add(str(error.code))
+        filler.unlink()
+
+        assert contents(directory.database) == before
+        assert not list(directory.root.glob("*.rebuilt*"))
+        for kept in directory.root.glob("*.corrupt-*"):
+            kept.unlink()
+    assert said in ({"ENOSPC", "done"}, {"ENOSPC", "EIO", "done"})
+
+
+def test_full_disk_under_a_new_state_directory_is_said_and_nothing_half_made_stays(
+    small_disk: Path,
+) -> None:
+    filler = small_disk / "filler"
+    root = small_disk / ".nightherd"
+    filler.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
+
+    with pytest.raises(StateDirectoryCreateError, match="No space left") as caught:
+        init_state_directory(root)
+
+    assert caught.value.code == "ENOSPC"
+    filler.unlink()
+    assert (init_state_directory(root).root / ".gitignore").read_text() == "*\n"
 
 
 def test_ledger_that_cannot_be_written_holds_up_no_change(

@@ -9,6 +9,7 @@ from pathlib import Path
 from nightherd.db.failure import errno_name, explain
 from nightherd.errors import StateDirectoryCreateError, StateDirectoryValidationError
 from nightherd.files.calls import sync_directory
+from nightherd.files.temp_files import temp_path_for
 from nightherd.state import layout
 
 NETWORK_FILESYSTEMS = frozenset(
@@ -196,16 +197,16 @@ def _make(path: Path) -> bool:
 
 
 def _write_gitignore(path: Path) -> None:
-    """State is never committed: it holds prompts and answers."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
+    """State is never committed: it holds prompts and answers. Whole or not at all, for it is written once."""
+    if path.exists() or path.is_symlink():
         return
+    draft = temp_path_for(path)
+    try:
+        draft.touch(0o600, exist_ok=False)
+        draft.write_bytes(b"*\n")
+        draft.rename(path)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise StateDirectoryCreateError(
             explain(error, path), path=str(path), code=errno_name(error)
         ) from error
-    try:
-        os.write(descriptor, b"*\n")
-    finally:
-        os.close(descriptor)

@@ -37,12 +37,28 @@ def replay(
         raise StateFileError(
             f"{database} exists already", path=str(database), operation="replay", code="EEXIST"
         )
+    try:
+        return _made(ledger, database, at, until, waiting, on_change)
+    except BaseException:
+        for suffix in ("", "-wal", "-shm"):
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        raise
+
+
+def _made(
+    ledger: Path,
+    database: Path,
+    at: datetime,
+    until: int | None,
+    waiting: Sequence[LedgerLine],
+    on_change: OnChange,
+) -> int:
     queries = Queries()
     made = open_for_writing(database)
     try:
         migrate(made, queries, load_migrations(), time_text(at))
         tables = StateTables(made, queries)
-        # Closing syncs it whole; until then it is only a copy.
+        # Synced whole at the end; until then it is only a copy.
         set_synchronous(made, is_durable=False)
         last = 0
         made.execute("BEGIN IMMEDIATE")
@@ -55,12 +71,10 @@ def replay(
         if last:
             made.execute(queries["outbox_add"], (last, time_text(at), "Restored", "[]"))
         made.execute("COMMIT")
-    except BaseException:
+        # Closing would do the same, but says nothing when the disk is full: rows would stay behind in the WAL.
+        made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
         made.close()
-        for suffix in ("", "-wal", "-shm"):
-            database.with_name(database.name + suffix).unlink(missing_ok=True)
-        raise
-    made.close()
     return last
 
 
