@@ -61,8 +61,11 @@ def test_a_raised_limit_lets_the_job_go_on(tmp_path: Path) -> None:
 
 def test_a_job_may_go_on_without_the_limit(tmp_path: Path) -> None:
     bench, job = asked(tmp_path, "continue")
+    done = bench.execute(job.id)
 
-    assert bench.execute(job.id).status is JobStatus.COMPLETED
+    assert done.status is JobStatus.COMPLETED
+    last = bench.reader.list_checkpoints(done.id)[-1]
+    assert last.header["limits"] == {}, "what does not limit is not told as a limit"
 
 
 def test_a_job_may_be_let_fail(tmp_path: Path) -> None:

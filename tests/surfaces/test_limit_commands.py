@@ -43,6 +43,7 @@ def dug(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (["--limit", "turns=many"], "not a whole number of turns"),
         (["--limit", "spend=x"], "not an amount in dollars"),
         (["--limit", "duration=5"], "not a duration"),
+        (["--limit", f"turns={10**16}"], "more than is ever counted"),
         (["--limit", "turns=1", "--limit", "turns=2"], "given twice"),
     ],
 )
@@ -73,6 +74,48 @@ def test_a_raised_job_says_what_it_has_used_and_has_left(cli: Cli, dug: str) -> 
         one for one in cli("jobs", "show", dug, "--json").data["limits"] if one["limit"] == "spend"
     )
     assert spend["maximum"] == 5.0, "what was raised before stays raised"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("turns=2", "turns: job {job} has used 2 already; 2 would be its new maximum"),
+        ("turns=1", "has used 2 already; 1 would be its new maximum, not what is added"),
+        ("spend=0.10", "spend: job {job} has used $0.20 already; $0.10 would be"),
+        ("tokens=0", "tokens: job {job} has used 30 already"),
+        ("duration=0s", "duration: job {job} has used"),
+    ],
+)
+def test_a_limit_is_not_raised_to_what_is_used_already(
+    cli: Cli, dug: str, given: str, why: str
+) -> None:
+    before = cli("jobs", "show", dug, "--json").data
+
+    refused = cli("jobs", "resume", dug, "--raise", given)
+
+    after = cli("jobs", "show", dug, "--json").data
+    assert refused.code == 5
+    assert why.format(job=dug) in refused.err
+    assert (after["limits"], after["executions"]) == (before["limits"], before["executions"])
+
+
+def test_what_happens_at_each_limit_of_a_job_is_shown(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fleet = FLEET.replace("{turns: 2}", "{turns: 2, spend: 9, on_reached: {spend: fail}}")
+    (tmp_path / "nightherd.yaml").write_text(fleet)
+    job = cli("run", "digger", "--json").data["job_id"]
+
+    rows = cli("jobs", "show", job, "--json").data["limits"]
+
+    assert {one["limit"]: one["on_reached"] for one in rows} == {
+        "turns": "suspend",
+        "spend": "fail",
+    }
+    shown = cli("jobs", "show", job).out
+    assert "limit     spend: $0.20 of $9.00, $8.80 left, then fail" in shown
+    assert "limit     turns: 2 of 2, 0 left\n" in shown
 
 
 def test_a_job_goes_on_from_an_earlier_place_in_a_branch(cli: Cli, dug: str) -> None:

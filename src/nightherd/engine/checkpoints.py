@@ -26,7 +26,7 @@ from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUs
 from nightherd.model.hook import AgentSubmission, HookPoint
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import Limits, OnLimit, limits_document
+from nightherd.model.limits import LimitName, Limits, OnLimit, limits_document
 from nightherd.model.outcome import Outcome, Tally
 from nightherd.model.persistence import MUST_SAVE
 from nightherd.model.suspension import Suspension
@@ -256,7 +256,12 @@ def suspension_document(why: Suspension, outcome: OnLimit | None) -> dict[str, A
 def header_of(agent: Agent, limits: Limits) -> dict[str, Any]:
     """What a bookmark says besides where and how much, bounded; what does not fit is named and left out."""
     header: dict[str, Any] = {"limits": limits_document(limits)}
+    answers = {name: limits.outcome(LimitName(name)).value for name in header["limits"]}
     optional: dict[str, Any] = {
+        "on_reached": {
+            name: word for name, word in answers.items() if word != OnLimit.SUSPEND.value
+        }
+        or None,
         "required_caps": list(agent.required_caps) if agent.required_caps is not None else None,
         "hooks": hook_documents(agent) or None,
         "system_prompt": agent.system_prompt,

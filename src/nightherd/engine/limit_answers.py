@@ -16,14 +16,13 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.change import Change, ResumeJob
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, SuspendReason
-from nightherd.model.limits import ONE_MS, LimitName, parse_limit
+from nightherd.model.limits import BOUNDLESS, ONE_MS, LimitName, parse_limit
 from nightherd.model.outcome import Outcome
 from nightherd.model.suspension import FailSuspended
 
 ASKED = ":limits.hooks["
 """What the dedupe key of a job has that was made by such a hook, for the agent itself."""
 ASKED_ELSEWHERE = ".limits.hooks["
-BOUNDLESS = 10**15
 PATIENCE_S = 30.0
 LOOK_EVERY_S = 0.05
 

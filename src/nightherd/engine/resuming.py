@@ -9,6 +9,7 @@ from typing import Any
 from nightherd.engine.execution import job_of
 from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
 from nightherd.engine.hand_turns import CLAUDE
+from nightherd.engine.raising import check_raised
 from nightherd.engine.retelling import told
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
@@ -60,6 +61,7 @@ async def resume_job(
     if job.status is JobStatus.PENDING:
         raise RefusedError(f"job {job_id} waits for a worker already", hint="nightherd worker")
     if job.status is JobStatus.SUSPENDED:
+        check_raised(job, wish.overrides, workshop)
         masked = None if wish.prompt is None else str(workshop.secrets.mask(wish.prompt))
         change = ResumeJob(
             job_id=job_id, at=workshop.clock.now(), prompt=masked, overrides=wish.overrides

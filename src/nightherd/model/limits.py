@@ -20,6 +20,8 @@ from nightherd.model.suspension import Suspension
 
 ONE_MS = timedelta(milliseconds=1)
 MICRO = 1_000_000
+BOUNDLESS = 10**15
+"""A maximum that is none: of a job that goes on without one of its limits."""
 
 
 class LimitName(StrEnum):
@@ -265,6 +267,8 @@ def read_maximum(name: LimitName, value: str) -> int | timedelta:
         raise InvalidValueError(f"{value!r} is not a whole number of {name.value}") from None
     if count < 0:
         raise InvalidValueError(f"{value!r} is negative; limits are zero or more")
+    if count > BOUNDLESS:
+        raise InvalidValueError(f"{value!r} is more than is ever counted")
     return count
 
 
@@ -278,8 +282,12 @@ def kept_limits(given: Mapping[LimitName, str]) -> dict[str, int]:
 
 
 def written_limits(kept: Mapping[str, int]) -> dict[LimitName, str]:
-    """The same the other way round."""
-    return {LimitName(name): _written(LimitName(name), maximum) for name, maximum in kept.items()}
+    """The same the other way round, but for what does not limit."""
+    return {
+        LimitName(name): _written(LimitName(name), maximum)
+        for name, maximum in kept.items()
+        if maximum < BOUNDLESS
+    }
 
 
 def _written(name: LimitName, maximum: int) -> str:
@@ -293,7 +301,7 @@ def limits_document(limits: Limits) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in LimitName:
         maximum = limits.maximum(name)
-        if maximum is not None:
+        if maximum is not None and maximum < BOUNDLESS:
             found[name.value] = maximum
     return found
 

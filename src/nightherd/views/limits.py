@@ -38,6 +38,7 @@ def limits_of_job(
 ) -> list[LimitView]:
     """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made."""
     kept: Mapping[str, Any] = (last.header.get("limits") or {}) if last is not None else {}
+    answers: Mapping[str, str] = (last.header.get("on_reached") or {}) if last is not None else {}
     took = job.duration(now)
     ran = last.duration_ms if last is not None and took is not None else 0
     used = used_of(job) + below + Used(duration=ran)
@@ -48,6 +49,7 @@ def limits_of_job(
             maximum=int(kept[name.value]),
             owner=job.id,
             used=None if name is LimitName.DEPTH else used.amount(name),
+            outcome=answers.get(name.value, "suspend"),
         )
         for name in LimitName
         if kept.get(name.value) is not None
