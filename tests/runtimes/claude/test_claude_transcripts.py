@@ -294,6 +294,25 @@ def test_store_writes_no_entry_twice_and_reads_past_half_a_line(tmp_path: Path) 
     anyio.run(use)
 
 
+def test_every_directory_of_the_copies_is_private(place: Place) -> None:
+    key = {"project_key": "p", "session_id": "s", "subpath": "subagents/one"}
+
+    async def use() -> None:
+        store = FileSessionStore(place.ours / SECOND_COPY)
+        await store.append(key, [{"type": "x"}])  # type: ignore[arg-type] # keys are plain mappings
+
+    anyio.run(use)
+    place.write(entry("a"))
+    beside = place.theirs.with_suffix("") / "subagents" / "agent-1.jsonl"
+    beside.parent.mkdir(parents=True)
+    beside.write_bytes(entry("b"))
+    place.kept().finish(is_over=False)
+
+    folders = [place.ours, *(path for path in place.ours.rglob("*") if path.is_dir())]
+    assert len(folders) > 4
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
+
+
 def test_store_does_not_leave_its_directory(tmp_path: Path) -> None:
     store = FileSessionStore(tmp_path / "store")
 

@@ -149,7 +149,7 @@ class TranscriptCopy:
 
         Not waited for: a process that was stopped at it may hold it for ever.
         """
-        self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        make_private(self.path.parent)
         with os.fdopen(os.open(self.path, GROWING, PRIVATE_FILE), "r+b") as copy:
             fcntl.flock(copy, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield copy
@@ -159,6 +159,14 @@ class TranscriptCopy:
         while (aside := self.path.with_name(f"{self.path.stem}.before-{number}.jsonl")).exists():
             number += 1
         self.path.rename(aside)
+
+
+def make_private(directory: Path) -> None:
+    """A directory that only its owner sees into, and so are those above it that have to be made."""
+    if directory.is_dir():
+        return
+    make_private(directory.parent)
+    directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
 
 
 def _begins_with(original: BinaryIO, copy: BinaryIO, size: int) -> bool:

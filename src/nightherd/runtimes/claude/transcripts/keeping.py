@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.path_safety import safe_name
-from nightherd.runtimes.claude.transcripts.copy import PRIVATE_DIRECTORY, TranscriptCopy
+from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy, make_private
 from nightherd.runtimes.claude.transcripts.place import transcript_path
 
 SECOND_COPY = "second"
@@ -62,7 +62,7 @@ class KeptTranscript:
             self._copy.cut(len(ours))
         target = self.source
         _put_aside_unless_part(target, ours)
-        target.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        make_private(target.parent)
         atomic_write_file(target, ours)
         self._put_companions_back(target.with_suffix(""))
         return True
@@ -137,7 +137,7 @@ def _copy_newer(source: Path, target: Path) -> None:
             continue
         if copy.exists() and copy.stat().st_size == path.stat().st_size:
             continue
-        copy.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        make_private(copy.parent)
         shutil.copyfile(path, copy)
         copy.chmod(0o600)
 

@@ -19,8 +19,8 @@ from claude_agent_sdk import (
 
 from nightherd.files.append import append_jsonl
 from nightherd.files.path_safety import safe_child
+from nightherd.runtimes.claude.transcripts.copy import make_private
 
-PRIVATE_DIRECTORY = 0o700
 LINES = ".jsonl"
 
 
@@ -41,7 +41,7 @@ class FileSessionStore(SessionStore):
         fresh = [entry for entry in entries if entry.get("uuid") not in known]
         if not fresh:
             return
-        path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        make_private(path.parent)
         for entry in fresh:
             append_jsonl(path, entry)
         known.update(uuid for entry in fresh if (uuid := entry.get("uuid")))
