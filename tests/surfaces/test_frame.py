@@ -221,6 +221,34 @@ def test_unexpected_error_is_one_line_and_says_how_to_see_more(
     ]
 
 
+def test_what_is_not_allowed_says_who_may(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(fleet / "not-there" / "x"))
+
+    monkeypatch.setattr("nightherd.cli.jobs.list_page", refuse)
+
+    result = cli("jobs")
+
+    assert result.code == 1
+    assert result.err.splitlines() == [
+        f"nightherd: Permission denied: {fleet / 'not-there' / 'x'}",
+        f"  try: do it as {fleet.owner()}, who owns {fleet}, or let others use it",
+    ]
+
+
+@pytest.mark.parametrize("words", [("run", "hello", "--resume"), ("jobs", "list", "--limit")])
+def test_an_option_without_its_value_sends_to_the_help_of_its_command(
+    words: tuple[str, ...], cli: Cli
+) -> None:
+    result = cli(*words)
+
+    path = " ".join(word for word in words[:-1] if word != "hello")
+    assert result.code == 2
+    assert result.err.splitlines()[-1] == f"  try: nightherd {path} --help"
+
+
 def test_debug_variable_shows_where_it_happened(
     cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

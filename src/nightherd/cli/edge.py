@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,6 +143,8 @@ def _tell_foreign(
     if environ.get(DEBUG):
         sys.excepthook(type(error), error, error.__traceback__)
     hint = None if environ.get(DEBUG) else f"{DEBUG}=1 nightherd ... shows where it happened"
+    if isinstance(error, PermissionError) and error.filename is not None:
+        hint = _owner_of(Path(os.fsdecode(error.filename))) or hint
     return _tell(screen, "unexpected", message, hint, FAILED)
 
 
@@ -149,3 +152,12 @@ def _os_message(error: OSError) -> str:
     if error.filename is None or error.strerror is None:
         return f"{type(error).__name__}: {error}"
     return f"{error.strerror}: {os.fsdecode(error.filename)}"
+
+
+def _owner_of(path: Path) -> str | None:
+    """Who may do what was not allowed: the owner of the file, or of the directory that keeps us from it."""
+    for one in (path, *path.parents):
+        with suppress(OSError, KeyError):
+            owner = load("pwd:getpwuid")(one.stat().st_uid).pw_name
+            return f"do it as {owner}, who owns {one}, or let others use it"
+    return None

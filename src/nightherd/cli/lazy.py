@@ -74,6 +74,12 @@ class LazyGroup(click.Group):
         """As click does it; a command that was used wrongly, and knows no better, sends to its help."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            # Click does not say whose option lacks its value.
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if error.ctx is None and command is not None:
+                error.ctx = click.Context(command, info_name=ctx.invoked_subcommand, parent=ctx)
+            raise
         except (UsageError, InvalidValueError) as error:
             if error.hint is None:
                 error.hint = f"{ctx.command_path} {ctx.invoked_subcommand} --help"
