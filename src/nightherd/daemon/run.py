@@ -118,6 +118,8 @@ class Daemon:
         self._proven = stint.fleet
         self._stints.append(stint)
         self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
+        if ports:
+            self._log.tell(f"listening on port {', '.join(str(port) for port in ports)}")
         return stint
 
     async def _obey_signals(

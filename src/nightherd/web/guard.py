@@ -22,6 +22,7 @@ from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.problem import problem
 
 HEALTH = "/healthz"
+ASK_SO = "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names"
 CLOSE = {"connection": "close"}
 TOO_LARGE = "a body may have at most {} bytes"
 API_BODY_LIMIT = 4 * 1024 * 1024
@@ -104,7 +105,7 @@ class Guard:
             if origin is not None and urlsplit(origin).hostname not in door.hosts:
                 return closing(problem(403, "forbidden", "pages of other sites may not ask"))
         if door.token is not None and path != HEALTH and not _shows(headers, door.token):
-            answer = problem(401, "unauthorized", "a token is needed", hint="Authorization: Bearer")
+            answer = problem(401, "unauthorized", "a token is needed", hint=ASK_SO)
             answer.headers["www-authenticate"] = "Bearer"
             return closing(answer)
         return None
