@@ -1,11 +1,15 @@
-"""Advice: what a person can do about a job that failed, by the code it failed with."""
+"""Advice: what a person can do about a job that failed, or waits, by the code it has."""
 
 from __future__ import annotations
 
-from nightherd.model.job import Job
+from nightherd.model.job import Job, SuspendReason
 
 GO_ON = "nightherd jobs resume {job}"
 AGAIN = "nightherd jobs retry {job}"
+EXCEEDED = "_exceeded"
+"""How the codes of limits end."""
+MORE = "nightherd jobs resume {{job}} --raise {limit}=MAXIMUM"
+SHARED = "nightherd limits show {agent}"
 ADVICE = {
     "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
     "missing_api_key": "export ANTHROPIC_API_KEY, or the key of your provider; a subscription: claude /login",
@@ -38,6 +42,10 @@ ADVICE = {
 
 
 def advice_on(job: Job) -> str | None:
-    """What to do about the job's failure; None when it has none, or nothing is known to help."""
-    known = ADVICE.get(job.error_code or "")
+    """What to do about the job's failure, or its waiting; None when nothing is known to help."""
+    code = job.error_code or ""
+    limit = code.removesuffix(EXCEEDED)
+    known = ADVICE.get(code) if limit == code else MORE.format(limit=limit)
+    if job.suspend_reason is SuspendReason.BUDGET:
+        known = SHARED
     return None if known is None else known.format(job=job.id, agent=job.agent)
