@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -61,6 +62,61 @@ def test_missing_directory_is_found_and_made_again(name: str, used: Ward) -> Non
     assert used.doctor("--fix").result.code == 0
     assert (used.root / name).stat().st_mode & 0o777 == 0o700
     used.clean("--verify")
+
+
+def put_directory(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir(mode=0o700)
+
+
+def put_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+def put_link(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(path.with_name("nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "put"),
+    [
+        ("write.lock", put_directory),
+        ("nightherd.db-shm", put_link),
+        ("ledger/*.jsonl", put_pipe),
+        ("jobs/*.jsonl", put_pipe),
+        ("state.yaml", put_pipe),
+    ],
+)
+def test_what_stands_in_the_place_of_a_file_is_found_and_kept_aside(
+    name: str, put: Callable[[Path], None], used: Ward
+) -> None:
+    used.settle_wal()
+    path = next(iter(used.root.glob(name)), used.root / name)
+    put(path)
+
+    found = used.doctor("--verify")
+    assert found.result.code == 1
+    (intruder,) = found.of("files")
+    assert (intruder["path"], intruder["is_fixable"]) == (str(path), True)
+    assert "where a file belongs" in intruder["message"]
+
+    assert used.doctor("--fix").result.code == 0
+    assert [one for one in path.parent.glob(f"{path.name}.corrupt-*") if not one.is_file()]
+    assert used.cli("run", "hello", "--quiet").code == 0
+    used.clean("--verify")
+
+
+def test_directory_in_the_place_of_the_database_is_called_that(used: Ward) -> None:
+    used.delete_database()
+    used.database.mkdir(mode=0o700)
+
+    listed = used.cli("jobs", "list")
+    assert (listed.code, "Is a directory" in listed.err) == (1, True)
+
+    assert used.doctor("--rebuild", "--verify").all == []
+    assert len(used.jobs()) == 2
 
 
 def test_stale_temporary_file_is_deleted_and_a_young_one_is_not(used: Ward) -> None:

@@ -33,6 +33,7 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
         "filesystem",
         "disk",
         "directory",
+        "files",
         "permissions",
         "temp-files",
         "database",
@@ -58,7 +59,7 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
 def test_verify_adds_the_checks_that_read_everything(used: Ward) -> None:
     names = [check["name"] for check in used.doctor("--verify").data["checks"]]
 
-    assert names[-4:] == ["whole-database", "agreement", "journals", "mirror-files"]
+    assert names[-5:] == ["whole-database", "agreement", "journals", "mirror-files", "state-files"]
 
 
 def test_person_reads_one_line_per_check_and_what_would_help(used: Ward) -> None:

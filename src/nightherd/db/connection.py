@@ -5,7 +5,9 @@ Foreign errors never leave this module: callers see `StateError` and its kin.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -101,7 +103,10 @@ def open_for_writing(path: Path) -> Database:
 def open_for_reading(path: Path) -> Database | None:
     """The database at `path` for questions only, or None when there is none yet. Creates nothing."""
     try:
-        if path.stat().st_size == 0:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if found.st_size == 0:
             return None
     except FileNotFoundError:
         return None

@@ -21,7 +21,7 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
     apsw.CorruptError: (
         "CORRUPT",
         "{path} is damaged",
-        "keep a copy of the file; the ledger beside it holds every row",
+        "nightherd doctor --rebuild",
     ),
     apsw.ReadOnlyError: (
         "EROFS",
@@ -36,7 +36,7 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
     apsw.CantOpenError: (
         "CANTOPEN",
         "{path} cannot be opened",
-        "check that the directory exists and that you may write in it",
+        "check that you may write in its directory; nightherd doctor finds what is in the way",
     ),
     apsw.FullError: (
         "ENOSPC",
@@ -85,6 +85,8 @@ def explain(error: OSError, path: Path) -> str:
             return f"No space left on device: Cannot write '{path}'. Free some space."
         case "ENOENT":
             return f"Not found: '{path}' does not exist."
+        case "EISDIR":
+            return f"Is a directory: '{path}' should be a file."
         case "ENOTDIR" | "EEXIST":
             return f"Not a directory: '{path}' is in the way of the state directory."
         case _:

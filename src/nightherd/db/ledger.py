@@ -17,6 +17,7 @@ import msgspec
 
 from nightherd.db.failure import unusable
 from nightherd.errors import StateFileError
+from nightherd.files.regular import open_regular
 from nightherd.ports import Probe
 
 VERSION = 1
@@ -118,7 +119,7 @@ class Ledger:
         try:
             return self._find_end().change
         except OSError as error:
-            raise unusable(error, self.directory, "read") from error
+            raise self._unusable(error, "read") from error
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Add `entries`, which follow the last change without a gap. When it returns, SIGKILL loses none."""
@@ -129,7 +130,7 @@ class Ledger:
                 end = self._extend(end, entry_file, lines)
             self._end = end
         except OSError as error:
-            raise unusable(error, self.directory, "append") from error
+            raise self._unusable(error, "append") from error
 
     def sync(self) -> None:
         """Everything it holds survives a power cut from here on."""
@@ -139,7 +140,7 @@ class Ledger:
                 _sync(end.path)
                 _sync(self.directory)
         except OSError as error:
-            raise unusable(error, self.directory, "sync") from error
+            raise self._unusable(error, "sync") from error
 
     def _extend(self, end: _End, path: Path, entries: Sequence[Entry]) -> _End:
         if end.path is not None and path != end.path:
@@ -159,6 +160,10 @@ class Ledger:
         finally:
             os.close(descriptor)
         return _End(path=path, size=size + len(lines), change=entries[-1].change)
+
+    def _unusable(self, error: OSError, operation: str) -> StateFileError:
+        """By the name of the file it is about, where the system gives one."""
+        return unusable(error, Path(error.filename or self.directory), operation)
 
     def _find_end(self) -> _End:
         known = self._end
@@ -214,7 +219,7 @@ def check_ends(directory: Path) -> None:
     """
     expected: int | None = None
     for path in ledger_files(directory):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             raw = file.readline()
         if not raw.endswith(b"\n"):
             continue
@@ -243,7 +248,7 @@ def read_lines(directory: Path, kind: type[WholeT], *, after: int = 0) -> Iterat
     expected: int | None = None
     is_new = False
     for path in _from(ledger_files(directory), after + 1, numbers):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.seek(_leap(file, after, numbers))
             name, suffix = str(path), f" after byte {start}" if start else ""
             for place, raw in enumerate(file, 1):
@@ -266,7 +271,7 @@ def read_lines(directory: Path, kind: type[WholeT], *, after: int = 0) -> Iterat
 def _from(files: list[Path], change: int, numbers: msgspec.json.Decoder[_Number]) -> list[Path]:
     """The files from the one that holds `change` on."""
     for place in range(len(files) - 1, 0, -1):
-        with files[place].open("rb") as file:
+        with open_regular(files[place]) as file:
             first = file.readline()
         if first.endswith(b"\n") and _decode(numbers, first, f"{files[place]}:1").change <= change:
             return files[place:]
@@ -321,7 +326,7 @@ def _unreadable(where: str, what: str) -> StateFileError:
 
 def _last_whole_line(path: Path) -> tuple[int, int]:
     """Where the file's last whole line ends, and the change it holds; 0 and 0 when there is none."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
         reach = TAIL_BYTES
         while True:

@@ -17,6 +17,7 @@ import yaml
 
 from nightherd.errors import SafeReadError
 from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.regular import read_regular
 from nightherd.files.yaml_load import load_yaml
 
 RETRIES = 3
@@ -66,7 +67,7 @@ def safe_read_jsonl(
     before it is damage, and raises `SafeReadError` with its number unless `skip_invalid_lines`.
     """
     try:
-        lines = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        lines = read_regular(Path(path)).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except OSError as error:
         return ReadFailed(error=_unreadable(Path(path), error))
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
@@ -88,7 +89,7 @@ def _read(
 ) -> ReadOk[Any] | ReadFailed:
     for delay in (*(FIRST_DELAY_S * 2**retry for retry in range(retries)), None):
         try:
-            return ReadOk(data=parse(path.read_bytes().decode("utf-8-sig")))
+            return ReadOk(data=parse(read_regular(path).decode("utf-8-sig")))
         except OSError as error:
             return ReadFailed(error=_unreadable(path, error))
         except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from nightherd.files.regular import FLAGS, check_regular
 
 BLOCK = 512 * 1024
 LINE_LIMIT = 64 * 1024 * 1024
 """Longest line that is looked at, in bytes; a longer one is reported, never held in memory."""
 
 BOM = b"\xef\xbb\xbf"
-FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""Without O_NONBLOCK a pipe in a file's place would be waited for."""
 
 
 class Line(NamedTuple):
@@ -34,11 +32,7 @@ def opened(path: Path) -> Iterator[int]:
     """A handle for reading a regular file; `OSError` when it is none."""
     handle = os.open(path, FLAGS)
     try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "Not a regular file", str(path))
+        check_regular(handle, path)
         yield handle
     finally:
         os.close(handle)

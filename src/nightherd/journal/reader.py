@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from nightherd.journal.place import seek, tail
 from nightherd.model.event import Event
 from nightherd.ports import Findings
 
-READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""A pipe in the place of a journal is not waited for: it cannot be read at a place, and that is said."""
 
 
 def read(path: Path, *, after: int, blobs: BlobStore | None) -> Iterator[Event]:
@@ -79,8 +81,10 @@ def opened(path: Path) -> Iterator[int | None]:
 
 def read_failed(path: Path, error: OSError) -> JournalError:
     """The error for a journal that cannot be read."""
+    is_link = error.errno == errno.ELOOP
+    reason = "it is a link, and links are not followed" if is_link else error.strerror or error
     return JournalError(
-        f"cannot read the journal {path}: {error.strerror or error}",
+        f"cannot read the journal {path}: {reason}",
         path=str(path),
         code=os_code(error),
     )

@@ -12,6 +12,7 @@ from nightherd.errors import StateFileError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.corrupt import keep_aside
 from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.regular import read_regular
 from nightherd.mirror.memory import VERSION, Memory
 
 
@@ -31,7 +32,7 @@ def load_memory(path: Path, now: datetime) -> Loaded:
     A file that cannot be used is kept aside.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         memory = msgspec.json.decode(data, type=Memory)
         if memory.v == VERSION:
             return Loaded(memory=memory, data=data)

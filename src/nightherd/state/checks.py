@@ -9,6 +9,7 @@ from pathlib import Path
 from nightherd.engine.doctor import Check, OnStep
 from nightherd.ports import Clock
 from nightherd.state.checkup import Checkup
+from nightherd.state.intruders import intruders, put_aside
 from nightherd.state.mending import Mending
 from nightherd.state.soundness import Soundness
 
@@ -27,6 +28,7 @@ def state_checks(
         Check("filesystem", "filesystem", checkup.filesystem),
         Check("disk", "free space", checkup.disk),
         Check("directory", "directories", checkup.directory, mending.directory),
+        Check("files", "files", partial(intruders, root), partial(put_aside, root, clock)),
         Check("permissions", "permissions", checkup.permissions, mending.permissions),
         Check("temp-files", "temporary files", temp_files, mending.temp_file),
         Check("database", "database", soundness.database),

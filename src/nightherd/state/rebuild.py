@@ -60,7 +60,7 @@ def _swap(directory: StateDirectory, rebuilt: Path, at: datetime, probe: Probe) 
     kept = []
     for suffix in (*SIDE_FILES, ""):
         path = directory.database.with_name(directory.database.name + suffix)
-        if path.exists():
+        if path.exists() or path.is_symlink():
             kept.append(keep_aside(path, at))
             probe(f"rebuild.kept{suffix}")
     rebuilt.rename(directory.database)
