@@ -229,6 +229,17 @@ def test_the_api_answers_on_the_socket(make_pasture: MakePasture) -> None:
     assert json.loads(body)["schema"] == "nightherd/v1/jobs"
 
 
+def test_a_webhook_without_its_secret_is_told_of_at_the_start(make_pasture: MakePasture) -> None:
+    endpoints = "webhooks: {endpoints: {issues: {agent: calm, secret_env: HOOK_SECRET}}}\n"
+    pasture = make_pasture(endpoints + QUIET)
+
+    trial = pasture.daemon()
+    trial.send(signal.SIGTERM)
+
+    said = "told webhook issues takes nothing in: the variable HOOK_SECRET holds no secret"
+    assert said in trial.wait().said
+
+
 def test_a_corrupt_state_file_is_kept_aside_and_written_anew(make_pasture: MakePasture) -> None:
     pasture = make_pasture(QUIET)
     pasture.state.mkdir(mode=0o700)

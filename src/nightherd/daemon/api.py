@@ -45,5 +45,6 @@ async def serve_api(
     ) as site:
         ports = load("nightherd.web.server:ports_of")(fleet(), site, state_dir, bench().random_text)
         app = load("nightherd.web.app:make_app")(site)
+        load("nightherd.web.hooks:tell_without_secret")(site)
         serve = load("nightherd.web.server:serve")
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)

@@ -85,6 +85,21 @@ async def list_deliveries(site: OnSite, name: str) -> Response:
     return document("deliveries", rows, site.workshop.clock.now())
 
 
+def tell_without_secret(site: Site) -> None:
+    """Tell the operator of endpoints that let nobody in."""
+    for endpoint in site.fleet().webhooks.endpoints.values():
+        if not site.secrets_of(endpoint.secret_env):
+            site.tell(_without_secret(endpoint))
+
+
+def _without_secret(endpoint: Endpoint) -> str:
+    variable = endpoint.secret_env
+    why = (
+        "no secret_env is named" if variable is None else f"the variable {variable} holds no secret"
+    )
+    return f"webhook {endpoint.name} takes nothing in: {why}"
+
+
 def _word(delivered: Delivered) -> str:
     if not delivered.is_new:
         return "duplicate"
@@ -95,8 +110,8 @@ def _check(endpoint: Endpoint, request: Request, body: bytes, site: Site, now: d
     """The delivery's id, its signature checked."""
     secrets = site.secrets_of(endpoint.secret_env)
     if not secrets:
-        # Not what is missing: that is for the operator, who finds it in the log and in `config check`.
-        site.tell(f"webhook {endpoint.name}: the variable {endpoint.secret_env} holds no secret")
+        # Not what is missing: that is for the operator, who finds it in the log.
+        site.tell(_without_secret(endpoint))
         raise ForbiddenError(f"webhook {endpoint.name} takes nothing in")
     if endpoint.signature is SignatureKind.GITHUB:
         if not is_github(secrets, _header(request, "x-hub-signature-256"), body):
