@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 from nightherd import __version__
 from nightherd.wiring.loading import load
-from nightherd.wiring.memories import open_journals, open_reader, open_record, system_clock
+from nightherd.wiring.memories import (
+    load_persistence,
+    open_journals,
+    open_reader,
+    open_record,
+    open_threads,
+    system_clock,
+)
 from nightherd.wiring.mirrors import finished_journals, open_mirror, transcripts_of
 
 if TYPE_CHECKING:
@@ -89,7 +96,14 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
     mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir))
-    return [*quick, *agreeing, mirror, *deep, *reading, each_file]
+    threads = load("nightherd.mirror.thread_checkup:thread_check")(
+        state_dir,
+        lambda: open_threads(state_dir, load_persistence(state_dir)),
+        record.reader,
+        record.journals,
+        now,
+    )
+    return [*quick, *agreeing, mirror, *deep, *reading, each_file, threads]
 
 
 def rebuild_database(state_dir: Path, on_change: Callable[[int], None]) -> Sequence[Path]:
