@@ -64,6 +64,29 @@ def test_missing_directory_is_found_and_made_again(name: str, used: Ward) -> Non
     used.clean("--verify")
 
 
+def test_journals_on_a_disk_that_is_away_are_not_taken_for_lost(used: Ward, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    (used.root / "jobs").rename(away)
+    (used.root / "jobs").symlink_to(tmp_path / "disk")
+    used.settle_wal()
+    rows = used.rows()
+
+    found = used.doctor("--fix")
+    assert found.result.code == 1
+    (told,) = found.of("directory")
+    assert (
+        told["message"]
+        == f"{used.root / 'jobs'} is a link to {tmp_path / 'disk'}, which is not there"
+    )
+    assert not any(one["is_fixed"] or one["is_fixable"] for one in found.of("record"))
+    refused = used.cli("run", "hello")
+    assert (refused.code, "which does not exist" in refused.err) == (1, True)
+    assert used.rows() == rows
+
+    away.rename(tmp_path / "disk")
+    used.clean("--verify")
+
+
 def put_directory(path: Path) -> None:
     path.unlink(missing_ok=True)
     path.mkdir(mode=0o700)

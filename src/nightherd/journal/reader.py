@@ -66,7 +66,10 @@ def opened(path: Path) -> Iterator[int | None]:
     """A handle for reading, None when there is no such file; the system's errors as ours."""
     try:
         descriptor = os.open(path, READ_FLAGS)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if path.parent.is_symlink() and not path.parent.exists():
+            # The journals are elsewhere, and that is away: they must not be taken for lost.
+            raise read_failed(path.parent, error) from error
         yield None
         return
     except OSError as error:

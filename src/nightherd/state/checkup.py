@@ -58,18 +58,27 @@ class Checkup:
     def directory(self) -> Iterator[Finding]:
         """Directories that are missing."""
         for path in self._directory.directories:
-            if not path.is_dir():
-                is_free = not path.exists() and not path.is_symlink()
-                yield Finding(
-                    check="directory",
-                    level=Level.PROBLEM,
-                    message=f"{path} is missing"
-                    if is_free
-                    else f"{path} is in the way of a directory",
-                    path=str(path),
-                    remedy="it is made again" if is_free else "move it away",
-                    is_fixable=is_free,
+            if path.is_dir():
+                continue
+            is_link = path.is_symlink() and not path.exists()
+            is_free = not is_link and not path.exists()
+            if is_link:
+                message = f"{path} is a link to {path.readlink()}, which is not there"
+                remedy = (
+                    "bring back what it names (a disk that is not mounted?), or remove the link"
                 )
+            elif is_free:
+                message, remedy = f"{path} is missing", "it is made again"
+            else:
+                message, remedy = f"{path} is in the way of a directory", "move it away"
+            yield Finding(
+                check="directory",
+                level=Level.PROBLEM,
+                message=message,
+                path=str(path),
+                remedy=remedy,
+                is_fixable=is_free,
+            )
 
     def permissions(self) -> Iterator[Finding]:
         """What others can read, for it holds prompts and answers; and what its owner cannot use."""

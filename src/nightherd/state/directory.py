@@ -99,7 +99,8 @@ def init_state_directory(root: Path, *, mounts: Path = MOUNTS) -> StateDirectory
     operating system's code; nothing is made on a network filesystem.
     """
     directory = StateDirectory(root=Path(os.path.abspath(root)))  # noqa: PTH100 - links stay as they are
-    _refuse_dangling(directory.root)
+    for path in directory.directories:
+        _refuse_dangling(path)
     _refuse_network(directory.root, mounts)
     made = [path for path in directory.directories if _make(path)]
     _write_gitignore(directory.root / layout.GITIGNORE)
@@ -143,11 +144,11 @@ def is_network_filesystem(kind: str | None) -> bool:
     return kind is not None and (kind in NETWORK_FILESYSTEMS or kind.startswith(NETWORK_FUSE))
 
 
-def _refuse_dangling(root: Path) -> None:
-    if root.is_symlink() and not root.exists():
+def _refuse_dangling(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
         raise StateDirectoryCreateError(
-            f"'{root}' is a link to {root.readlink()}, which does not exist.",
-            path=str(root),
+            f"'{path}' is a link to {path.readlink()}, which does not exist.",
+            path=str(path),
             code="ENOENT",
             hint="make the directory it names, or remove the link",
         )
