@@ -41,13 +41,14 @@ from nightherd import wiring
 from nightherd.engine.execution import execute
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
-from nightherd.model.event import Event, describe
+from nightherd.model.event import AssistantEvent, Event, describe
 from nightherd.model.ids import JobId
 from nightherd.model.job import JobStatus
 from nightherd.model.limits import Limits
 from nightherd.model.secret import find_secrets
 from nightherd.model.system import Complete, Init, SystemSubtype
 from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.encode import encode
@@ -60,6 +61,8 @@ LOADS = 15
 LAST, BLOCK = 500, 100
 TEXT = "x" * 1_000
 USAGE = RequestUsage(input_tokens=1_000, output_tokens=250)
+ASKED = AssistantEvent(partial=True, usage=Usage(input_tokens=100_000), uuid="x" * 48)
+"""What a run says before it asks a model, in as many bytes."""
 LANGGRAPH = ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2")
 OPENAI = ("openai-agents==0.24.0",)
 HERE = Path(__file__).resolve().parent
@@ -98,6 +101,7 @@ class Talk:
             if is_answer:
                 await request.at(TriggerPoint.PRE_TURN)
                 await request.may_spend(0, 0)
+                yield ASKED
             for line in lines:
                 yield line
             await request.at(TriggerPoint.POST_LLM if is_answer else TriggerPoint.POST_TOOLS)
@@ -261,9 +265,7 @@ def report_growth(root: Path) -> Left:
             place = root / f"{messages}-{number}"
             runs.append(run(place, messages, has_tools=False, synced=False))
     few, many = (min(one.typical for one in runs) for runs in found.values())
-    print(
-        f"a step takes {few * 1e6:.0f} us after {FEW}, {many * 1e6:.0f} us after {MANY:,} messages"
-    )
+    print(f"a step takes {few * 1e6:.0f} us after {FEW}, {many * 1e6:.0f} us after {MANY:,}")
     against = f"{MANY:,} against {FEW} messages"
     print(f"time of a step with its checkpoint, {against}: {many / few:.2f}x (limit 1.2x)")
     saves = found[MANY][0].save / found[FEW][0].save
@@ -312,10 +314,8 @@ class Beside:
         self._report("each synced", self.ours.step, self.peer.step, least)
 
     def _report(self, level: str, ours: float, peer: float, least: float) -> None:
-        ours, peer = ours * 1e3, peer * 1e3
-        print(
-            f"{self.steps:,} steps, {level}: ours {ours:.2f} ms, {self.name} {peer:.2f} ms a step"
-        )
+        took = f"ours {ours * 1e3:.2f} ms, {self.name} {peer * 1e3:.2f} ms a step"
+        print(f"{self.steps:,} steps, {level}: {took}")
         what = f"time of a step of {self.name} against ours, {self.steps:,} steps, {level}"
         print(f"{what}: {peer / ours:.1f}x{at_least(least)}")
 

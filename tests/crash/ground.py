@@ -14,8 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from crash import native_trials
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
 from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.system import SystemSubtype
+from nightherd.model.usage import Usage
 from nightherd.testing.fork_server import Ended, ForkServer
 from nightherd.wiring import open_journals, open_reader
 
@@ -201,9 +210,21 @@ def check_calls(ground: Ground, tag: str, events: Sequence[Event]) -> None:
 
 
 def cost_in(events: Sequence[Event]) -> int:
-    """What the answers on record cost."""
-    used = [event.usage for event in events if isinstance(event, AssistantEvent)]
-    return sum(usage.cost_microusd for usage in used if usage is not None)
+    """What the answers on record cost; and what each that never came was last taken to have cost."""
+    told, under_way = 0, 0
+    for event in events:
+        match event:
+            case AssistantEvent(partial=True, usage=Usage(cost_microusd=cost)):
+                under_way = cost
+            case AssistantEvent(usage=Usage(cost_microusd=cost)):
+                told, under_way = told + cost, 0
+            case ErrorEvent():
+                under_way = 0
+            case SystemEvent(subtype=SystemSubtype.EXECUTION_STARTED):
+                told, under_way = told + under_way, 0
+            case _:
+                pass
+    return told + under_way
 
 
 def whole_answers(events: Sequence[Event]) -> list[int]:

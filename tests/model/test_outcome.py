@@ -18,7 +18,14 @@ from nightherd.model.event import (
 from nightherd.model.job import ExitReason, JobStatus
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import EXIT_OF_CODE, SILENT_END, Outcome, Tally
-from nightherd.model.system import Complete, Init, SystemSubtype, UserInput, Warned
+from nightherd.model.system import (
+    Complete,
+    ExecutionStarted,
+    Init,
+    SystemSubtype,
+    UserInput,
+    Warned,
+)
 from nightherd.model.usage import NOTHING_USED, Usage
 
 SOME = Usage(input_tokens=5, output_tokens=2, cost_microusd=MicroUsd(30))
@@ -93,9 +100,49 @@ def test_messages_are_counted_one_for_each_that_ended() -> None:
 
 
 def test_pieces_of_an_answer_count_for_nothing() -> None:
-    piece = AssistantEvent(content="half", partial=True, usage=SOME, turn=1, end=True)
+    piece = AssistantEvent(content="half", partial=True, turn=1, end=True)
 
     assert tally(piece) == Tally()
+
+
+MORE = Usage(input_tokens=100, output_tokens=3, cost_microusd=MicroUsd(7))
+NEXT_OWNER = describe(ExecutionStarted(worker="w"))
+
+
+def piece_of(usage: Usage) -> AssistantEvent:
+    """A piece of an answer on its way, with what that has used by then."""
+    return AssistantEvent(partial=True, usage=usage, turn=1)
+
+
+def test_what_an_answer_on_its_way_uses_counts_once_when_it_never_comes() -> None:
+    asked = tally(piece_of(SOME), piece_of(MORE))
+
+    assert asked.usage == NOTHING_USED
+    assert asked.cut_off.usage == MORE
+    lost = asked.add(NEXT_OWNER)
+    assert (lost.usage, lost.usage_before) == (MORE, MORE)
+    assert lost.add(NEXT_OWNER).usage == lost.cut_off.usage == MORE
+    assert lost.add(describe(Complete(usage=SOME))).usage == MORE + SOME
+
+
+@pytest.mark.parametrize(
+    ("heard", "used"),
+    [
+        (AssistantEvent(content="x", usage=SOME, turn=1, index=0), SOME),
+        (AssistantEvent(content="x", usage=SOME, turn=1, index=0, end=True), SOME),
+        (AssistantEvent(usage=SOME, turn=1), SOME),
+        (ErrorEvent(message="refused", code="rate_limited"), NOTHING_USED),
+        (ErrorEvent(message="broke", extra={"usage": {"input_tokens": 1}}), Usage(input_tokens=1)),
+        (describe(Complete(usage=SOME)), SOME),
+    ],
+)
+def test_what_an_answer_is_taken_to_use_gives_way_to_what_is_known(
+    heard: Event, used: Usage
+) -> None:
+    told = tally(piece_of(MORE), heard)
+
+    assert told.usage == used
+    assert told.add(NEXT_OWNER).usage == told.cut_off.usage == used
 
 
 def test_the_answer_is_the_last_text_unless_the_runtime_sums_up() -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from nightherd.cli.render import Screen, status_cell, table
 from nightherd.cli.text import counted, length, neutralise, one_line
 from nightherd.model.advice import advice_on
+from nightherd.model.execution import Execution
 from nightherd.model.job import Job
 from nightherd.model.money import format_usd
 from nightherd.views.jobs import JobView
@@ -66,11 +67,15 @@ def job_card(view: JobView, screen: Screen, now: datetime) -> str:
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
         pairs += [
-            ("execution", f"{one.epoch}: {one.status.value}, {one.turns} turns, {one.worker}")
+            ("execution", f"{one.epoch}: {one.status.value}, {_came_to(one)}, {one.worker}")
             for one in view.executions
         ]
     lines = [f"{label:<10}{value}" for label, value in pairs]
     return "\n".join(lines + _texts(view, screen))
+
+
+def _came_to(execution: Execution) -> str:
+    return f"{counted(execution.turns, 'turn')}, {format_usd(execution.cost_microusd)}"
 
 
 def _why(job: Job) -> str:

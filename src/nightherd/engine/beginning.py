@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from nightherd.engine.fork_notice import with_notice
 from nightherd.engine.hand_turns import CLAUDE, said_by_hand
 from nightherd.engine.recorder import Recorder
@@ -24,7 +26,8 @@ from nightherd.model.event import (
 )
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobTexts
-from nightherd.model.outcome import Tally
+from nightherd.model.money import format_usd
+from nightherd.model.outcome import Tally, is_afterthought
 from nightherd.model.overrides import FollowUp, follow_up_of
 from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
 from nightherd.model.replace import replace
@@ -37,6 +40,7 @@ from nightherd.model.system import (
     SystemSubtype,
     Warned,
 )
+from nightherd.model.usage import NOTHING_USED, Usage, tokens_in
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.views.conversation import events_of, messages_in, segments_of
 
@@ -82,7 +86,10 @@ def begin(
     if not is_first:
         found = children_of_calls(job, recorder.tally.open_calls, workshop)
         left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
-        _tell_return(recorder, job, was_suspended=past.was_suspended, besides=frozenset(left))
+        _tell_return(recorder, job, was_suspended=past.was_suspended)
+        if past.cut_off != NOTHING_USED:
+            recorder.record(_answer_lost(past.cut_off))
+        close_open_calls(recorder, besides=frozenset(left))
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
     for event in _said_meanwhile(job, session, workshop):
@@ -106,10 +113,15 @@ class _Past:
         self.is_asked = False
         self.is_told = False
         self.is_answered = False
+        self.cut_off = NOTHING_USED
+        """What the last execution's answer had used that never came."""
+        self._epoch = 0
         self._after_epoch = follow_up.after_epoch if follow_up is not None else 0
 
     def add(self, event: Event) -> None:
         """One more event."""
+        if event.epoch > self._epoch:
+            self.cut_off, self._epoch = self.tally.under_way, event.epoch
         self.tally = self.tally.add(event)
         self.repeatable.add(event)
         if is_by_hand(event):
@@ -121,7 +133,7 @@ class _Past:
             case SystemEvent(subtype=SystemSubtype.RESUMED, extra={"reason": "asked"}):
                 self.is_told = event.epoch > self._after_epoch
             case AssistantEvent(partial=None | False) if self.is_told:
-                self.is_answered = True
+                self.is_answered = self.is_answered or not is_afterthought(event)
             case AssistantEvent():
                 self.was_suspended = False
             case _:
@@ -160,16 +172,20 @@ def _ask(recorder: Recorder, text: str) -> None:
     recorder.record(SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text, end=True))
 
 
-def _tell_return(
-    recorder: Recorder, job: Job, *, was_suspended: bool, besides: frozenset[str]
-) -> None:
-    """Why there is another execution, and the end of what the last one left open."""
+def _tell_return(recorder: Recorder, job: Job, *, was_suspended: bool) -> None:
+    """Why there is another execution."""
     if was_suspended:
         recorder.record(describe(Resumed(reason="suspended", after_seq=recorder.last_seq)))
     else:
         lost = generate_execution_id(job.id, job.epoch - 1)
         recorder.record(describe(Recovered(lost_execution=lost, reason="its worker is gone")))
-    close_open_calls(recorder, besides=besides)
+
+
+def _answer_lost(used: Usage) -> SystemEvent:
+    """What is counted for an answer that the last execution asked for and nobody will ever see."""
+    cost, tokens = format_usd(used.cost_microusd), tokens_in(used)
+    text = f"an answer was asked for and lost: about {tokens} tokens, {cost}, count as used"
+    return describe(Warned(code="answer_lost", raw=msgspec.to_builtins(used)), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from nightherd.journal.lines import blocks, complete_until, split
 from nightherd.journal.place import tail
 from nightherd.journal.torn import blank, describe_fragment, is_whole
 from nightherd.model.agent import Durability
-from nightherd.model.event import VERSION, Event, SystemEvent
+from nightherd.model.event import VERSION, AssistantEvent, Event, SystemEvent
 from nightherd.model.ids import ExecutionId
 from nightherd.model.system import SystemSubtype
 from nightherd.ports import BadLine, Clock, Probe
@@ -92,7 +92,7 @@ class JournalFile:
                 self._floor = self._epoch
             elif not self._catch_up(end, offset):
                 written = self._place(event)
-        if self._is_synced_always and not _is_bookmark(event):
+        if self._is_synced_always and not _can_wait(event):
             self._sync_lines()
         return written
 
@@ -265,6 +265,11 @@ class JournalFile:
         )
 
 
-def _is_bookmark(event: Event) -> bool:
-    """Whether the line only says where a job could go on from: it goes to the disk with the next one."""
+def _can_wait(event: Event) -> bool:
+    """Whether nothing is continued from the line, which goes to the disk with the next one.
+
+    One says where a job could go on from, the other that a model is about to be asked.
+    """
+    if isinstance(event, AssistantEvent):
+        return event.partial is True and event.content is None
     return isinstance(event, SystemEvent) and event.subtype is SystemSubtype.CHECKPOINT

@@ -99,6 +99,15 @@ class Tally:
     """What was said since then."""
     session_note: str | None = None
     """Why the conversation did not go on in the session that it was to go on in."""
+    under_way: Usage = NOTHING_USED
+    """What the answer that is on its way is taken to have used so far; counted only if it never comes."""
+
+    @property
+    def cut_off(self) -> Tally:
+        """The tally when whoever waited for an answer is gone: what was asked for has been used all the same."""
+        if self.under_way == NOTHING_USED:
+            return self
+        return replace(self, usage=self.usage + self.under_way, under_way=NOTHING_USED)
 
     @property
     def totals(self) -> Totals:
@@ -118,14 +127,16 @@ class Tally:
         match event:
             case SystemEvent():
                 return self._add_system(event)
-            case AssistantEvent(partial=True):
-                return self
+            case AssistantEvent(partial=True, usage=usage):
+                return self if usage is None else replace(self, under_way=usage)
             case AssistantEvent(content=content, usage=usage):
                 spent = self.usage + usage if usage is not None else self.usage
                 if is_afterthought(event):
-                    return replace(self, usage=spent)
+                    return replace(self, usage=spent, under_way=NOTHING_USED)
                 grown = self._grown(event, tokens_in(usage) if usage is not None else 0)
-                return _close(replace(grown, usage=spent, answer=content or self.answer), event)
+                answer = content or self.answer
+                heard = replace(grown, usage=spent, answer=answer, under_way=NOTHING_USED)
+                return _close(heard, event)
             case ToolUseEvent(tool_use_id=call):
                 grown = self._grown(event)
                 return _close(replace(grown, open_calls=self.open_calls | {call or ""}), event)
@@ -137,13 +148,14 @@ class Tally:
                 ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
                 used = _usage_in(extra)
                 spent = self.usage_before + used if used is not None else self.usage
-                return replace(self, outcome=ended, usage=spent)
+                return replace(self, outcome=ended, usage=spent, under_way=NOTHING_USED)
 
     def _add_system(self, event: SystemEvent) -> Tally:
         match payload_of(event):
             case ExecutionStarted() | Resumed():
                 # From here on another run speaks, and counts what it uses from its own beginning.
-                return replace(self, usage_before=self.usage, outcome=None)
+                after = self.cut_off
+                return replace(after, usage_before=after.usage, outcome=None)
             case Init(runtime_session_id=found) if found is not None:
                 return replace(self, runtime_session_id=found)
             case Complete(summary=summary, usage=usage) as complete:
@@ -151,6 +163,7 @@ class Tally:
                     self,
                     answer=summary or self.answer,
                     usage=self.usage_before + usage if usage is not None else self.usage,
+                    under_way=NOTHING_USED,
                     outcome=Outcome(
                         exit_reason=ExitReason.SUCCESS,
                         stop_reason=complete.stop_reason,

@@ -86,7 +86,7 @@ class Recollection:
                 return replace(after, header=header)
             case ExecutionStarted(worker=worker) if event.timestamp is not None:
                 owner = Owner(
-                    epoch=event.epoch, worker=worker, at=event.timestamp, before=self.tally.totals
+                    epoch=event.epoch, worker=worker, at=event.timestamp, before=tally.totals
                 )
                 return replace(
                     after,
@@ -145,11 +145,14 @@ def _suspension(waits: Suspended, message: str) -> Suspension:
 
 
 def recollect(events: Iterable[Event]) -> Recollection:
-    """What a journal says, first line to last."""
+    """What a journal that nobody writes any more says, first line to last.
+
+    An answer that was on its way at its end never came: what is known of its cost counts.
+    """
     known = Recollection()
     for event in events:
         known = known.add(event)
-    return known
+    return replace(known, tally=known.tally.cut_off)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,10 +188,11 @@ def results(events: Iterable[Event]) -> list[Result]:
 
 
 def subtypes(events: Iterable[Event]) -> list[str]:
-    """What happened, in a word each."""
+    """What happened, in a word each; what was streamed is not among it."""
     return [
         event.subtype.value if isinstance(event, SystemEvent) else type(event).__name__
         for event in events
+        if not _is_piece(event)
     ]
 
 

@@ -127,12 +127,23 @@ def test_a_job_whose_worker_was_killed_in_an_answer_goes_on(tmp_path: Path) -> N
             assert api.wait_until_asked(2, PATIENCE_S)
             worker.kill()
         rescuer = herd.nightherd("worker", "--until-idle")
-        job = herd.job()
+        job, lines = herd.job(), herd.journal()
 
     assert rescuer.returncode == 0, rescuer.stderr
     assert (job["status"], job["summary"]) == ("completed", "All done.")
     assert (job["restart_count"], job["turns"]) == (1, 2)
-    assert job["usage"]["input_tokens"] == 20
+    lost = [line for line in lines if line.get("partial")][1]
+    assert (lost["execution"][-2:], lost["extra"]) == (".1", {"cost_source": "estimate"})
+    assert job["usage"]["input_tokens"] == 20 + lost["usage"]["input_tokens"]
+    costs = [
+        line["usage"]["cost_microusd"]
+        for line in lines
+        if not line.get("partial") and line.get("usage") and line["type"] == "assistant"
+    ]
+    assert round(job["cost_usd"] * 1e6) == sum(costs) + lost["usage"]["cost_microusd"]
+    assert sum(costs) > 0 < lost["usage"]["cost_microusd"]
+    (warned,) = [line for line in lines if line.get("subtype") == "warning"]
+    assert warned["extra"] == {"code": "answer_lost", "raw": lost["usage"]}
     assert (herd.work / "times").read_text() == "once\n"
     assert api.asked[2].body["messages"] == api.asked[1].body["messages"]
 

@@ -17,7 +17,10 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
     ToolCallPart,
+    ToolCallPartDelta,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
@@ -50,22 +53,31 @@ class Question:
     asking: Asking
     answer: ModelResponse | None = None
     usage: RequestUsage = field(default_factory=RequestUsage)
-    """What is known to have been used, also when the answer was cut off."""
+    """What the provider has said to have been used, also when the answer was cut off."""
+    is_sent: bool = False
+    has_begun: bool = False
+    """Whether the provider has taken the request: nothing is paid for one that it refused."""
+    heard: int = 0
+    """Bytes of what has arrived: text, thoughts, arguments of calls."""
 
     async def pieces(self) -> AsyncGenerator[str, None]:
         """Texts of a long answer as they arrive, every now and then; a short one has none."""
         asking = self.asking
         messages = asking.model.prepare_messages(list(asking.messages), asking.parameters)
+        self.is_sent = True
         async with AsyncExitStack() as opened:
             stream = await self._patiently(
                 opened.enter_async_context(
                     asking.model.request_stream(messages, asking.settings, asking.parameters)
                 )
             )
+            self.has_begun = True
             events = aiter(stream)
             buffer, due = "", anyio.current_time() + PIECE_S
             while (event := await self._next(events, stream)) is not None:
-                buffer += _text_in(event)
+                said = _text_in(event)
+                self.heard += len((said or _unseen_in(event)).encode(errors="replace"))
+                buffer += said
                 if buffer and anyio.current_time() >= due:
                     yield buffer
                     buffer, due = "", anyio.current_time() + PIECE_S
@@ -116,6 +128,19 @@ def _text_in(event: ModelResponseStreamEvent) -> str:
         case PartStartEvent(part=TextPart(content=text)):
             return text
         case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
+
+
+def _unseen_in(event: ModelResponseStreamEvent) -> str:
+    """What is paid for as text is, and is no piece of an answer by itself."""
+    match event:
+        case PartStartEvent(part=ThinkingPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))):
+            return text
+        case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str(text))):
             return text
         case _:
             return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from genai_prices.data_snapshot import get_snapshot
@@ -12,6 +12,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.model.money import FREE, MicroUsd, parse_usd
+from nightherd.model.usage import BYTES_PER_TOKEN as USUAL_BYTES_PER_TOKEN
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.provider import members
 from nightherd.runtimes.native.script_model import NAME as SCRIPTED
@@ -34,6 +35,8 @@ class CostSource(StrEnum):
     SCRIPT = "script"
     PROVIDER = "provider"
     PRICES = "genai-prices"
+    ESTIMATE = "estimate"
+    """Worked out for an answer that never came: nobody said what it used."""
     UNKNOWN = "unknown"
     """Nobody knows the model's prices: the cost is counted as nothing."""
 
@@ -80,6 +83,8 @@ class WorstCase:
 
     cost: MicroUsd
     tokens: int
+    sent: RequestUsage = field(default_factory=RequestUsage)
+    """What is probably sent with it: not the most, but what is counted should nobody ever say."""
 
 
 def worst_case(
@@ -97,7 +102,23 @@ def worst_case(
     size = len(ModelMessagesTypeAdapter.dump_json(since)) + (0 if known else constants_bytes)
     asked = known + size // BYTES_PER_TOKEN + FRAME_TOKENS
     worst = max(_most(one, asked, max_output) for one in members(model))
-    return WorstCase(cost=MicroUsd(worst), tokens=asked + max_output)
+    sent = _sent(known + size // USUAL_BYTES_PER_TOKEN, messages)
+    return WorstCase(cost=MicroUsd(worst), tokens=asked + max_output, sent=sent)
+
+
+def used_so_far(model: Model, sent: RequestUsage, said: RequestUsage, heard: int) -> Usage:
+    """What an answer on its way has used: as far as the provider `said`, else what was `sent` and `heard`, in bytes."""
+    known = said if said.input_tokens else sent
+    answered = max(said.output_tokens, heard // USUAL_BYTES_PER_TOKEN)
+    cut = answer_of(model, replace(known, output_tokens=answered, cost=said.cost))
+    return usage_of(cut, cost_of(cut))
+
+
+def _sent(tokens: int, messages: Sequence[ModelMessage]) -> RequestUsage:
+    """So many tokens, of which a cache has what it had of the last request, and was given by it."""
+    last = next((one.usage for one in reversed(messages) if isinstance(one, ModelResponse)), None)
+    cached = last.cache_read_tokens + last.cache_write_tokens if last is not None else 0
+    return RequestUsage(input_tokens=tokens, cache_read_tokens=min(cached, tokens))
 
 
 def _most(model: Model, asked: int, answered: int) -> int:

@@ -12,6 +12,7 @@ from anyio import to_thread
 from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.event import (
@@ -32,7 +33,7 @@ from nightherd.runtimes.native.answer import Asking, Question, check
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
 from nightherd.runtimes.native.encode import MessageEvent, encode
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
-from nightherd.runtimes.native.price import CostSource, answer_of, cost_of, usage_of, worst_case
+from nightherd.runtimes.native.price import CostSource, cost_of, usage_of, used_so_far, worst_case
 from nightherd.runtimes.native.processes import Processes
 from nightherd.runtimes.native.provider import members, settings_of
 from nightherd.runtimes.native.result import result_line
@@ -45,6 +46,7 @@ NAME = "native"
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 """What an end is called in the words of the record."""
+ESTIMATED = {"cost_source": CostSource.ESTIMATE.value}
 SCRIPT_FINISHED = "script_finished"
 """Stop reason when the session had come to the end of the script before this job began."""
 
@@ -68,6 +70,8 @@ class Run:
     _setup: Setup = field(init=False)
     _settings: ModelSettings = field(init=False)
     _warned: bool = False
+    _sent: RequestUsage = field(default_factory=RequestUsage)
+    """What the next request is taken to hold."""
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Everything; the last is `system/complete` or an error."""
@@ -189,6 +193,7 @@ class Run:
             constants_bytes=self._setup.size_bytes,
             max_output=self._settings.get("max_tokens", 0),
         )
+        self._sent = worst.sent
         stop = await request.may_spend(worst.cost, worst.tokens)
         if stop is None:
             return []
@@ -214,11 +219,19 @@ class Run:
         )
         question, begun = Question(asking), self.clock.monotonic()
         try:
+            if not isinstance(self.model, ScriptModel):  # nobody is paid for those
+                yield self._piece(question, turn)
             async with aclosing(question.pieces()) as pieces:
                 async for piece in pieces:
-                    yield AssistantEvent(content=piece, partial=True, turn=turn)
+                    yield self._piece(question, turn, piece)
         except MODEL_ERRORS:
-            self.used += self._spent_on_nothing(question)
+            if question.has_begun:
+                self.used += self._so_far(question)
+            raise
+        except BaseException:  # it was stopped: nobody will see the answer, and it is paid for
+            if not isinstance(self.model, ScriptModel):
+                used = self._so_far(question) if question.is_sent else NOTHING_USED
+                self.request.late(AssistantEvent(usage=used, turn=turn, extra=ESTIMATED))
             raise
         finally:
             self._asked_ms += round((self.clock.monotonic() - begun) * 1_000)
@@ -263,10 +276,16 @@ class Run:
             return line
         return msgspec.structs.replace(line, extra={**(line.extra or {}), IDEMPOTENT: True})
 
-    def _spent_on_nothing(self, question: Question) -> Usage:
-        """What an answer that was cut off has used, as far as the provider had said."""
-        cut = answer_of(self.model, question.usage)
-        return usage_of(cut, cost_of(cut)) if question.usage.has_values() else NOTHING_USED
+    def _piece(self, question: Question, turn: int, text: str | None = None) -> AssistantEvent:
+        """What has arrived since the last, none before the request, and what it is taken to have used in all.
+
+        On record before it is sent: who finds it without its answer knows what that has cost.
+        """
+        used = self._so_far(question)
+        return AssistantEvent(content=text, partial=True, usage=used, turn=turn, extra=ESTIMATED)
+
+    def _so_far(self, question: Question) -> Usage:
+        return used_so_far(self.model, self._sent, question.usage, question.heard)
 
     def _calls(self) -> list[ToolCallPart]:
         answer = self._conversation.last_answer
