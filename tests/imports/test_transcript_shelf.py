@@ -86,7 +86,8 @@ def test_closed_shelf_leaves_nothing_that_was_never_synced(
 def test_copy_that_cannot_get_its_name_is_an_error_and_costs_no_other(
     shelf: TranscriptFiles, tmp_path: Path
 ) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
+    names = ["a.jsonl", *(f"b{number:02}.jsonl" for number in range(40))]
+    for name in names:
         with shelf.draft(name) as draft:
             draft.write(b"text")
             draft.keep()
@@ -95,7 +96,7 @@ def test_copy_that_cannot_get_its_name_is_an_error_and_costs_no_other(
     with pytest.raises(AtomicWriteError):
         shelf.sync()
 
-    assert sorted(path.name for path in (tmp_path / "shelf").iterdir()) == ["a.jsonl", "b.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "shelf").iterdir()) == names
 
 
 def test_unfinished_draft_has_a_name_that_is_known_as_temporary(

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from nightherd.errors import RefusedError, StateFileError
+from nightherd.errors import RefusedError
 from nightherd.files.atomic import atomic_write_json
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import state_file_error
 from nightherd.host.process import is_alive, this_process
 from nightherd.ports import Process
 
@@ -106,9 +106,7 @@ def owning(state_dir: Path) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE)
     except OSError as error:
-        code = error_code(error)
-        message = permission_error_message(code, path)
-        raise StateFileError(message, path=str(path), operation="lock", code=code) from error
+        raise state_file_error(error, path, "lock") from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

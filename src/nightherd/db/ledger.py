@@ -17,6 +17,7 @@ import msgspec
 
 from nightherd.db.failure import unusable
 from nightherd.errors import StateFileError
+from nightherd.files.calls import write_all
 from nightherd.files.regular import open_regular
 from nightherd.ports import Probe
 
@@ -154,9 +155,9 @@ class Ledger:
             if os.fstat(descriptor).st_size != size:
                 os.truncate(descriptor, size)
             half = len(lines) // 2
-            _write_all(descriptor, lines[:half])
+            write_all(descriptor, lines[:half])
             self._probe("ledger.half_written")
-            _write_all(descriptor, lines[half:])
+            write_all(descriptor, lines[half:])
         finally:
             os.close(descriptor)
         return _End(path=path, size=size + len(lines), change=entries[-1].change)
@@ -343,12 +344,6 @@ def _last_whole_line(path: Path) -> tuple[int, int]:
     line = tail[begin + 1 : end + 1]
     decoder = msgspec.json.Decoder(_Number)
     return start + end + 1, _decode(decoder, line, f"{path}: last line").change
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _size(path: Path) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from nightherd.errors import StateFileError
-from nightherd.files.calls import SYSTEM_CALLS, FileCalls
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.calls import SYSTEM_CALLS, FileCalls, write_all
+from nightherd.files.permission import state_file_error
 
 PRIVATE = 0o600
 
@@ -30,9 +30,7 @@ def append_jsonl(
     try:
         _append(Path(path), line, calls if durable else None)
     except OSError as error:
-        code = error_code(error)
-        message = permission_error_message(code, path)
-        raise StateFileError(message, path=str(path), operation="append", code=code) from error
+        raise state_file_error(error, path, "append") from error
 
 
 def _append(path: Path, line: bytes, durable: FileCalls | None) -> None:
@@ -42,9 +40,7 @@ def _append(path: Path, line: bytes, durable: FileCalls | None) -> None:
         size = os.fstat(handle).st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":
             line = b"\n" + line
-        rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
+        write_all(handle, line)
         if durable is not None:
             durable.fsync(handle)
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nightherd.errors import AtomicWriteError
-from nightherd.files.calls import SYSTEM_CALLS, FileCalls, sync_directory
+from nightherd.files.calls import SYSTEM_CALLS, FileCalls, sync_directory, write_all
 from nightherd.files.permission import error_code, permission_error_message
 from nightherd.files.rename import rename_with_retry
 from nightherd.files.temp_files import temp_name_for
@@ -92,9 +92,7 @@ def _write_new(path: str, data: bytes, mode: int, durable: FileCalls | None) -> 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     handle = os.open(path, flags, mode)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
+        write_all(handle, data)
         if durable is not None:
             durable.fsync(handle)
     finally:

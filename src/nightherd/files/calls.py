@@ -30,3 +30,10 @@ def sync_directory(directory: Path, calls: FileCalls = SYSTEM_CALLS) -> None:
         calls.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write `data` to its last byte; the system may take it in pieces."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from nightherd.errors import StateFileError
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import state_file_error
 
 
 def keep_aside(path: Path, now: datetime) -> Path:
@@ -18,7 +17,5 @@ def keep_aside(path: Path, now: datetime) -> Path:
     try:
         path.rename(target)
     except OSError as error:
-        code = error_code(error)
-        message = permission_error_message(code, path)
-        raise StateFileError(message, path=str(path), operation="rename", code=code) from error
+        raise state_file_error(error, path, "rename") from error
     return target

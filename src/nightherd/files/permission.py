@@ -1,9 +1,11 @@
-"""System error codes as sentences a person can act on."""
+"""System errors as sentences a person can act on, and as errors of ours."""
 
 from __future__ import annotations
 
 import errno
 from pathlib import Path
+
+from nightherd.errors import AtomicWriteError, StateFileError
 
 SENTENCES = {
     "EACCES": "Permission denied: Cannot access '{path}'. Check file permissions.",
@@ -30,3 +32,16 @@ def error_code(error: BaseException) -> str | None:
     """The system's name for an error (`EACCES`, ...); None for one that has none."""
     number = error.errno if isinstance(error, OSError) else None
     return None if number is None else errno.errorcode.get(number)
+
+
+def state_file_error(error: OSError, path: str | Path, operation: str = "read") -> StateFileError:
+    """Why the operation on `path` was not done."""
+    code = error_code(error)
+    message = permission_error_message(code, path)
+    return StateFileError(message, path=str(path), operation=operation, code=code)
+
+
+def atomic_write_error(error: OSError, path: str | Path) -> AtomicWriteError:
+    """Why `path` was not written; what was there before still is."""
+    code = error_code(error)
+    return AtomicWriteError(permission_error_message(code, path), path=str(path), code=code)

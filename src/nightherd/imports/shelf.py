@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightherd.errors import AtomicWriteError, RefusedError
-from nightherd.files.calls import sync_directory
+from nightherd.errors import RefusedError
+from nightherd.files.calls import sync_directory, write_all
 from nightherd.files.path_safety import safe_child
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import atomic_write_error
 from nightherd.files.rename import rename_with_retry
 from nightherd.files.temp_files import temp_path_for
 
@@ -40,7 +40,7 @@ class Kept:
             os.fsync(self.handle)
             rename_with_retry(self.temporary, self.target)
         except OSError as error:
-            raise failure(error, self.target) from error
+            raise atomic_write_error(error, self.target) from error
 
     def drop(self) -> None:
         """Give everything back; what did not get its name is gone."""
@@ -89,7 +89,10 @@ class TranscriptFiles:
         try:
             if kept:
                 with ThreadPoolExecutor(SYNCERS) as pool:
-                    list(pool.map(Kept.put, kept))
+                    # Not by `map`: the first that fails would call off those that have not begun.
+                    puttings = [pool.submit(one.put) for one in kept]
+                for putting in puttings:
+                    putting.result()
         finally:
             for one in kept:
                 one.drop()
@@ -99,7 +102,7 @@ class TranscriptFiles:
             try:
                 sync_directory(directory)
             except OSError as error:
-                raise failure(error, directory) from error
+                raise atomic_write_error(error, directory) from error
 
     def mark(self, name: str, *, modified_ns: int) -> None:
         """The copy, and what was recorded from it, is as the source was at this time."""
@@ -107,7 +110,7 @@ class TranscriptFiles:
         try:
             os.utime(path, ns=(modified_ns, modified_ns))
         except OSError as error:
-            raise failure(error, path) from error
+            raise atomic_write_error(error, path) from error
 
     def close(self) -> None:
         """Drop what was kept and never synced."""
@@ -121,7 +124,7 @@ class TranscriptFiles:
                     directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
                     self._unsynced.add(directory.parent)
         except OSError as error:
-            raise failure(error, target) from error
+            raise atomic_write_error(error, target) from error
         return temp_path_for(target)
 
     def _below_root(self, target: Path) -> list[Path]:
@@ -156,7 +159,7 @@ class Draft:
                 self._old_left = os.fstat(self._old).st_size
         except OSError as error:
             self.close()
-            raise failure(error, target) from error
+            raise atomic_write_error(error, target) from error
 
     @property
     def extends_old(self) -> bool:
@@ -176,11 +179,10 @@ class Draft:
                 self._old_left -= len(before)
                 self._is_like_old = bool(before) and block.startswith(before)
             self._size += len(block)
-            rest = memoryview(block) if self._handle >= 0 else memoryview(b"")
-            while rest:
-                rest = rest[os.write(self._handle, rest) :]
+            if self._handle >= 0:
+                write_all(self._handle, block)
         except OSError as error:
-            raise failure(error, self._target) from error
+            raise atomic_write_error(error, self._target) from error
 
     def keep(self) -> None:
         """It gets its name when the shelf is synced. Nothing happens in a dry run, or when it is there."""
@@ -202,9 +204,3 @@ class Draft:
         self._handle = self._old = -1
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
-
-
-def failure(error: OSError, path: Path) -> AtomicWriteError:
-    """The system's error as ours."""
-    code = error_code(error)
-    return AtomicWriteError(permission_error_message(code, path), path=str(path), code=code)

@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from nightherd.files.calls import write_all
+
 LIMIT = 10 * 1024 * 1024
 KEPT = 5
 PRIVATE = 0o600
@@ -36,9 +38,7 @@ class RotatingFile:
         handle = self._current()
         if self._size + len(line) > self._limit:
             handle = self._rotate(len(line))
-        rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
+        write_all(handle, line)
 
     def close(self) -> None:
         """Let go of the file."""

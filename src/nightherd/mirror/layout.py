@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from nightherd.errors import AtomicWriteError
 from nightherd.files.path_safety import safe_child, safe_name
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import atomic_write_error
 
 OTHER = re.compile(r"[^A-Za-z0-9]")
 LONGEST_SLUG = 200
@@ -86,7 +85,4 @@ def make_directory(path: Path) -> None:
         for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
             missing.mkdir(mode=PRIVATE, exist_ok=True)
     except OSError as error:
-        code = error_code(error)
-        raise AtomicWriteError(
-            permission_error_message(code, path), path=str(path), code=code
-        ) from error
+        raise atomic_write_error(error, path) from error

@@ -6,8 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from nightherd.errors import StateFileError
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import state_file_error
 
 PRIVATE = 0o600
 
@@ -33,11 +32,7 @@ class MirrorLock:
                 self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE
             )
         except OSError as error:
-            code = error_code(error)
-            message = permission_error_message(code, self._path)
-            raise StateFileError(
-                message, path=str(self._path), operation="lock", code=code
-            ) from error
+            raise state_file_error(error, self._path, "lock") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

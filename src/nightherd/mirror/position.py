@@ -8,10 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.errors import StateFileError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.corrupt import keep_aside
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import state_file_error
 from nightherd.files.regular import read_regular
 from nightherd.mirror.memory import VERSION, Memory
 
@@ -40,9 +39,7 @@ def load_memory(path: Path, now: datetime) -> Loaded:
     except FileNotFoundError:
         return Loaded(memory=Memory(v=VERSION))
     except OSError as error:
-        code = error_code(error)
-        message = permission_error_message(code, path)
-        raise StateFileError(message, path=str(path), code=code) from error
+        raise state_file_error(error, path) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = str(error)
     aside = keep_aside(path, now)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.errors import AtomicWriteError
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.calls import write_all
+from nightherd.files.permission import atomic_write_error
 
 PRIVATE = 0o600
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -48,7 +48,7 @@ def examine(path: Path, known: int | None) -> Held:
     try:
         return _examine(path, start)
     except OSError as error:
-        raise _failed(path, error) from error
+        raise atomic_write_error(error, path) from error
 
 
 def append(path: Path, held: int, data: bytes) -> int:
@@ -59,16 +59,14 @@ def append(path: Path, held: int, data: bytes) -> int:
     try:
         handle = os.open(path, FLAGS, PRIVATE)
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+            write_all(handle, data)
         except OSError:
             os.ftruncate(handle, held)
             raise
         finally:
             os.close(handle)
     except OSError as error:
-        raise _failed(path, error) from error
+        raise atomic_write_error(error, path) from error
     return held + len(data)
 
 
@@ -98,8 +96,3 @@ def _mark(decoder: msgspec.json.Decoder[Mark], line: bytes) -> Mark:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Mark()  # somebody else's line: it stays, and says nothing about ours
-
-
-def _failed(path: Path, error: OSError) -> AtomicWriteError:
-    code = error_code(error)
-    return AtomicWriteError(permission_error_message(code, path), path=str(path), code=code)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from nightherd.errors import StateFileError
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.files.permission import state_file_error
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.model.ids import JOB_ID
 
@@ -35,9 +34,7 @@ def wipe(layout: MirrorLayout) -> int:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            code = error_code(error)
-            message = permission_error_message(code, path)
-            raise StateFileError(message, path=str(path), operation="delete", code=code) from error
+            raise state_file_error(error, path, "delete") from error
         count += 1
     return count
 

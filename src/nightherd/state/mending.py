@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from nightherd.db.lock import WriteLock
-from nightherd.errors import RefusedError, StateFileError
-from nightherd.files.permission import error_code, permission_error_message
+from nightherd.errors import RefusedError
+from nightherd.files.permission import state_file_error
 from nightherd.model.finding import Finding
 from nightherd.ports import Clock
 from nightherd.state.checkup import PRIVATE_DIRECTORY, PRIVATE_FILE
@@ -34,7 +34,7 @@ class Mending:
         try:
             path.chmod(PRIVATE_DIRECTORY if path.is_dir() else PRIVATE_FILE)
         except OSError as error:
-            raise _failed(error, path, "chmod") from error
+            raise state_file_error(error, path, "chmod") from error
 
     async def temp_file(self, finding: Finding) -> None:
         """Delete a temporary file, or a copy of the database that nobody uses."""
@@ -47,7 +47,7 @@ class Mending:
             else:
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise _failed(error, path, "delete") from error
+            raise state_file_error(error, path, "delete") from error
 
     async def ledger(self, finding: Finding) -> None:
         """The database gets back what it lost; a ledger that is damaged begins anew."""
@@ -74,10 +74,3 @@ class Mending:
         if path.is_symlink() or not path.is_relative_to(self._directory.root):
             raise RefusedError(f"{path} is not in the state directory")
         return path
-
-
-def _failed(error: OSError, path: Path, operation: str) -> StateFileError:
-    code = error_code(error)
-    return StateFileError(
-        permission_error_message(code, path), path=str(path), operation=operation, code=code
-    )
