@@ -75,11 +75,14 @@ def test_a_job_may_be_let_fail(tmp_path: Path) -> None:
     assert (job.error or "").endswith("judge let it fail")
 
 
-@pytest.mark.parametrize("answer", ["", "I do not know.", "raise hopes=2", "raise spend=", "raise"])
+@pytest.mark.parametrize(
+    "answer", ["", "I do not know.", "raise hopes=2", "raise spend=", "raise", "raise spend=0.20"]
+)
 def test_any_other_answer_leaves_the_job_waiting(tmp_path: Path, answer: str) -> None:
     _, job = asked(tmp_path, answer or " ")
 
     assert job.status is JobStatus.SUSPENDED
+    assert "the job's limit of $0.25" in (job.error or "")
 
 
 def test_only_a_job_that_leaves_it_to_others_obeys(tmp_path: Path) -> None:

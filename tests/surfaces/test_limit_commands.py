@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,22 @@ def test_what_happens_at_each_limit_of_a_job_is_shown(
     shown = cli("jobs", "show", job).out
     assert "limit     spend: $0.20 of $9.00, $8.80 left, then fail" in shown
     assert "limit     turns: 2 of 2, 0 left\n" in shown
+
+
+def test_the_hooks_of_a_document_are_in_the_formats_own_order(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hook = "{inputs: {why: more}, directive: digger, event: limit}"
+    fleet = FLEET.replace("{turns: 2}", f"{{turns: 2, hooks: [{hook}]}}")
+    (tmp_path / "nightherd.yaml").write_text(fleet)
+    job = cli("run", "digger", "--json").data["job_id"]
+
+    state = json.loads((tmp_path / ".nightherd" / "threads" / job / "state.json").read_text())
+
+    assert [list(one.items()) for one in state["hooks"]] == [
+        [("event", "limit"), ("directive", "digger"), ("inputs", {"why": "more"})]
+    ]
 
 
 def test_a_job_goes_on_from_an_earlier_place_in_a_branch(cli: Cli, dug: str) -> None:

@@ -11,6 +11,7 @@ from datetime import timedelta
 import anyio
 
 from nightherd.engine.limits import KEPT, Stop
+from nightherd.engine.raising import given_before, used_in_all, used_up
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import Change, ResumeJob
@@ -60,9 +61,10 @@ async def answer_changes(
             raised = _raised(rest.split())
         case _:
             return ()
-    if not raised:
+    reader = workshop.reader
+    if not raised or used_up(raised, used_in_all(waiting, reader)) is not None:
         return ()
-    kept = {KEPT: {**_kept(waiting, workshop), **raised}}
+    kept = {KEPT: {**given_before(waiting, reader), **raised}}
     return (ResumeJob(job_id=waiting.id, at=at, overrides=kept),)
 
 
@@ -93,9 +95,3 @@ def _raised(words: Sequence[str]) -> dict[str, int]:
             return {}
         found[name.value] = maximum // ONE_MS if isinstance(maximum, timedelta) else maximum
     return found
-
-
-def _kept(job: Job, workshop: Workshop) -> Mapping[str, int]:
-    texts = workshop.reader.find_texts(job.id)
-    found = texts.overrides.get(KEPT) if texts is not None else None
-    return found if isinstance(found, Mapping) else {}

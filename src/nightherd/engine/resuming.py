@@ -34,6 +34,7 @@ class Wish:
     prompt: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
 
 
 async def resume_job(
@@ -61,7 +62,7 @@ async def resume_job(
     if job.status is JobStatus.PENDING:
         raise RefusedError(f"job {job_id} waits for a worker already", hint="nightherd worker")
     if job.status is JobStatus.SUSPENDED:
-        check_raised(job, wish.overrides, workshop)
+        check_raised(job, wish.overrides, workshop.reader)
         masked = None if wish.prompt is None else str(workshop.secrets.mask(wish.prompt))
         change = ResumeJob(
             job_id=job_id, at=workshop.clock.now(), prompt=masked, overrides=wish.overrides
@@ -97,6 +98,7 @@ async def go_on_in(
         prompt=wish.prompt if wish.prompt is not None else GO_ON,
         inputs=wish.inputs,
         overrides=wish.overrides,
+        priority=wish.priority,
         into=session.id,
         channel_id=session.channel_id,
         resumed_from=resumed_from,
@@ -106,9 +108,18 @@ async def go_on_in(
 
 
 async def run_fork(
-    session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish, workshop: Workshop
+    session_id: SessionId,
+    at: ForkAt | None,
+    agent: Agent,
+    wish: Wish,
+    workshop: Workshop,
+    *,
+    dedupe_key: str | None = None,
 ) -> Job:
-    """A new job in a new branch of that session; it knows which job wrote the place it branches from."""
+    """A new job in a new branch of that session; it knows which job wrote the place it branches from.
+
+    Asked again with the same dedupe key it is the same job; the branch made for the second stays empty.
+    """
     session = await told(session_named(session_id, workshop), workshop)
     _check_agent(session, agent, workshop)
     made, point = await branch(session, at, workshop)
@@ -117,10 +128,12 @@ async def run_fork(
         prompt=wish.prompt if wish.prompt is not None else GO_ON,
         inputs=wish.inputs,
         overrides=wish.overrides,
+        priority=wish.priority,
         into=made.id,
         channel_id=made.channel_id,
         trigger_type=TriggerType.FORK,
         forked_from=point.place.job_id if point.place is not None else None,
+        dedupe_key=dedupe_key,
     )
     return (await submit(request, workshop)).job
 

@@ -76,7 +76,7 @@ def state_document(
         "status": STATUS_WORDS[checkpoint.status],
         "suspend_reason": checkpoint.suspend_reason,
         "suspend_metadata": _metadata(suspension),
-        "hooks": list(header.get("hooks") or ()),
+        "hooks": [_hook(one) for one in header.get("hooks") or ()],
         "required_caps": list(header.get("required_caps") or ()),
         "messages": messages,
         "partial_cognition": partial,
@@ -92,6 +92,11 @@ def _limits(kept: Mapping[str, Any]) -> dict[str, float | int | None]:
         name.value: None if kept.get(name.value) is None else number(name, int(kept[name.value]))
         for name in LimitName
     }
+
+
+def _hook(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """A hook in the order the format has; a row keeps none."""
+    return {name: kept.get(name) for name in ("event", "directive", "inputs")}
 
 
 def _metadata(suspension: Mapping[str, Any] | None) -> dict[str, Any] | None:
