@@ -181,13 +181,28 @@ def test_a_type_that_was_meant_as_a_word_is_told_how_to_write(tmp_path: Path) ->
         ("extends: 3\n", "state_persistence.yaml:1:10 expected the name of a file"),
         ("extends: [a]\n", "state_persistence.yaml:1:10 expected the name of a file"),
         ("- a list\n", "expected a mapping of keys to values"),
-        ("retention: {max_checkpoints: 3}\n", "is missing"),
+        (
+            "retention: {max_checkpoints: 3}\n",
+            "state_persistence.yaml:1:1 what extends nothing has to say everything; schema_version, state, checkpoint is missing",
+        ),
         ("a: [\n", "not valid YAML"),
         ("", "the file is empty"),
     ],
 )
 def test_a_chain_that_leads_nowhere_is_told(tmp_path: Path, text: str, expected: str) -> None:
-    assert any(expected in one for one in problems(tmp_path, text))
+    (found,) = problems(tmp_path, text)
+
+    assert expected in found
+
+
+def test_a_chain_that_is_far_too_long_is_told(tmp_path: Path) -> None:
+    for number in range(25):
+        text = f"extends: {number + 1}.yaml\n"
+        project(tmp_path, text, Path("config", f"{number}.yaml"))
+
+    assert problems(tmp_path, "extends: 0.yaml\n") == [
+        "19.yaml:1:10 more than 20 files extend one another"
+    ]
 
 
 def test_a_cycle_over_several_files_is_told(tmp_path: Path) -> None:

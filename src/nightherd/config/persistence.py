@@ -13,7 +13,8 @@ from nightherd.config.node import Entry, MappingNode, Node, ScalarNode, problem_
 from nightherd.config.paths import real_path
 from nightherd.config.plain import plain_value
 from nightherd.config.schema.persistence import FieldSchema, PersistenceFile, Triggers
-from nightherd.config.validate import check
+from nightherd.config.validate import beginning, check
+from nightherd.config.wording import listed
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.persistence import (
     Backoff,
@@ -59,7 +60,12 @@ def check_persistence(state_dir: Path, findings: Findings) -> Persistence | None
     node = _chained(str(project if is_project else SHIPPED), documents, findings, ())
     if node is None or len(findings.errors) > before:
         return None
-    checked = check(PersistenceFile, node, findings, path="")
+    missing = [name for name in PersistenceFile.model_fields if name not in node.entries]
+    if missing:
+        message = f"what extends nothing has to say everything; {listed(missing)} is missing"
+        hint = f"begin it with: extends: {SHIPPED_NAME}"
+        findings.add(problem_at(beginning(node), message, hint=hint))
+    checked = check(PersistenceFile, node, findings, path="", partial=bool(missing))
     if checked is None:
         return None
     return _resolved(checked, is_project=is_project)
@@ -91,9 +97,13 @@ def _chained(
         return None
     below_path = _named(named.text, path)
     files = (*chain, real_path(path))
-    if real_path(below_path) in files or len(files) > LONGEST_CHAIN:
+    if real_path(below_path) in files:
         names = " -> ".join(Path(one).name for one in (*files, below_path))
         findings.add(problem_at(named, f"this file extends itself: {names}", path="extends"))
+        return None
+    if len(files) > LONGEST_CHAIN:
+        message = f"more than {LONGEST_CHAIN} files extend one another"
+        findings.add(problem_at(named, message, path="extends"))
         return None
     below = _chained(below_path, documents, findings, files, named_by=named)
     return None if below is None else _laid_over(below, own)
