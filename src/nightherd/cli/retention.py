@@ -13,6 +13,7 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.render import table
+from nightherd.cli.text import counted
 from nightherd.engine.retention import apply_plan, plans
 from nightherd.errors import NightherdError
 from nightherd.model.retention import JobPlan
@@ -83,7 +84,8 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
         screen.document("retention", rows, now, is_dry_run=False, failures=failures)
     else:
         count = sum(len(one.going) for one in done)
-        screen.say(f"{count} checkpoint{'' if count == 1 else 's'} of {len(done)} jobs went")
+        went = f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')} went"
+        screen.say(went if found else "nothing goes")
         for job_id, message in failures.items():
             screen.say(f"{job_id}: {message}")
     if failures:
