@@ -37,26 +37,31 @@ COUNTING = frozenset(("ledger", "agreement", "orphans"))
 @click.option("--fix", is_flag=True, help="Mend what can be mended.")
 @click.option("--verify", is_flag=True, help="Read everything there is: slow, and sure.")
 @click.option("--rebuild", is_flag=True, help="Make the database again from ledger and journals.")
+@click.option("--salvage", is_flag=True, help="Rebuild without what a damaged ledger lost.")
 @json_option
 @click.pass_context
-def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool) -> None:
+def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: bool) -> None:
     """Examine the state directory. Exit code 1 when a problem is left."""
     invocation = invocation_of(ctx)
     screen, state = invocation.screen, invocation.state_directory()
     if not state.exists() and not state.is_symlink():
         _tell_nothing_there(screen, state)
         return
+    rebuild, lost = rebuild or salvage, list[str]()
     kept: Sequence[Path] = ()
     with _steps(screen) as on_step:
         if rebuild:
-            kept = rebuild_database(state, partial(on_step, "rebuilding: changes"))
+            told = partial(on_step, "rebuilding: changes")
+            kept = rebuild_database(state, told, lost.append if salvage else None)
         examined = anyio.run(_examine, state, fix or rebuild, verify, on_step)
         mirror = _refresh_mirror(state, examined, is_new=rebuild) if fix or rebuild else None
+    for what in lost:
+        screen.say(f"lost: {neutralise(what)}")
     for path in kept:
         screen.say(f"kept aside: {neutralise(str(path))}")
     if mirror is not None:
         screen.say(f"the readable files are as they were: {mirror}")
-    _tell(screen, state, examined, kept)
+    _tell(screen, state, examined, kept, lost)
     ctx.exit(1 if any(one.level is Level.PROBLEM for one in examined) else 0)
 
 
@@ -97,14 +102,20 @@ def _steps(screen: Screen) -> Iterator[OnStep]:
 def _tell_nothing_there(screen: Screen, state: Path) -> None:
     now = system_clock().now()
     if screen.is_json:
-        screen.document("doctor", _document(state, [], ()), now)
+        screen.document("doctor", _document(state, [], (), ()), now)
         return
     screen.show(f"{state}: nothing there yet, and nothing wrong")
 
 
-def _tell(screen: Screen, state: Path, examined: list[Examined], kept: Sequence[Path]) -> None:
+def _tell(
+    screen: Screen,
+    state: Path,
+    examined: list[Examined],
+    kept: Sequence[Path],
+    lost: Sequence[str],
+) -> None:
     if screen.is_json:
-        screen.document("doctor", _document(state, examined, kept), system_clock().now())
+        screen.document("doctor", _document(state, examined, kept, lost), system_clock().now())
         return
     told: set[str] = set()
     for one in examined:
@@ -124,13 +135,16 @@ def _tell(screen: Screen, state: Path, examined: list[Examined], kept: Sequence[
             screen.show(f"    and {len(left) - SHOWN} more; --json has them all")
 
 
-def _document(state: Path, examined: list[Examined], kept: Sequence[Path]) -> dict[str, Any]:
+def _document(
+    state: Path, examined: list[Examined], kept: Sequence[Path], lost: Sequence[str]
+) -> dict[str, Any]:
     order = list(Level)
     worst = max((one.level for one in examined), key=order.index, default=Level.OK)
     return {
         "state_dir": str(state),
         "level": worst.value,
         "kept_aside": [str(path) for path in kept],
+        "lost": list(lost),
         "checks": [
             {
                 "name": one.check.name,

@@ -43,14 +43,17 @@ def begin_ledger(root: Path, *, at: datetime, probe: Probe = no_probe) -> list[P
         with lock:
             database = open_for_writing(directory.database)
             try:
-                return _begin(directory, database, at, probe)
+                return replace_ledger(directory, database, at, probe)
             finally:
                 database.close()
     finally:
         lock.close()
 
 
-def _begin(directory: StateDirectory, database: Database, at: datetime, probe: Probe) -> list[Path]:
+def replace_ledger(
+    directory: StateDirectory, database: Database, at: datetime, probe: Probe = no_probe
+) -> list[Path]:
+    """The same, for the holder of `write.lock` who has the database open."""
     migrate(database, Queries(), load_migrations(), time_text(at))
     _, last = outbox_span(database)
     if not is_sound(database) or last == 0:

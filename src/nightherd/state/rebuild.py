@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from nightherd.db.connection import Database, open_for_reading
-from nightherd.db.ledger import Ledger
+from nightherd.db.connection import Database, open_for_reading, open_for_writing
+from nightherd.db.damaged_ledger import OnLost
+from nightherd.db.ledger import Ledger, ledger_files
 from nightherd.db.lock import WriteLock
 from nightherd.db.queries import Queries
-from nightherd.errors import RefusedError, StateError
+from nightherd.errors import RefusedError, StateError, StateFileError
 from nightherd.files.corrupt import keep_aside
 from nightherd.model.worker import Worker
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory, init_state_directory
+from nightherd.state.fresh_ledger import replace_ledger
 from nightherd.state.layout import DATABASE
 from nightherd.state.outbox import is_sound, outbox_span, waiting_after
 from nightherd.state.replay import OnChange, replay
@@ -22,6 +24,7 @@ from nightherd.state.rows import SqliteRows
 
 REBUILT = f"{DATABASE}.rebuilt"
 SIDE_FILES = ("-wal", "-shm")
+LEDGER_CODES = frozenset(("LEDGER_DAMAGED", "LEDGER_GAP"))
 
 IsThere = Callable[[Worker], bool]
 
@@ -33,24 +36,38 @@ def rebuild_database(
     is_there: IsThere,
     probe: Probe = no_probe,
     on_change: OnChange = lambda change: None,
+    on_lost: OnLost | None = None,
 ) -> Sequence[Path]:
     """Make the database again from the ledger, then put it in place of the old one, which is kept aside.
 
     `RefusedError` while a worker `is_there`, or when the old database knows changes that the ledger does
     not. When this raises, or is killed, the next one goes on: the ledger has every row. The paths the old
     one has now.
+
+    A damaged ledger is an error that says the way out. With `on_lost` it is read as far as it can be, and
+    begins anew from the rows there are, the old one kept aside: `RefusedError` while the database is sound,
+    which has more.
     """
     directory = init_state_directory(root)
     rebuilt = directory.root / REBUILT
     lock = WriteLock(directory.write_lock, notice=lambda text: None)
     try:
         with lock:
-            _finish_ledger(directory)
             _delete(rebuilt, ("", *SIDE_FILES))
-            replay(directory.ledger, rebuilt, at=at, on_change=on_change)
+            try:
+                if on_lost is None:
+                    _finish_ledger(directory)
+                elif _has_sound_database(directory):
+                    raise RefusedError("the database is sound", hint="nightherd doctor --fix")
+                replay(directory.ledger, rebuilt, at=at, on_change=on_change, on_lost=on_lost)
+            except StateFileError as error:
+                raise _with_way_out(directory, error) from error
             probe("rebuild.replayed")
             _refuse_at_work(rebuilt, is_there)
-            return _swap(directory, rebuilt, at, probe)
+            kept = _swap(directory, rebuilt, at, probe)
+            if on_lost is not None:
+                kept += _begin_ledger(directory, at)
+            return kept
     finally:
         lock.close()
 
@@ -65,6 +82,46 @@ def _swap(directory: StateDirectory, rebuilt: Path, at: datetime, probe: Probe) 
             probe(f"rebuild.kept{suffix}")
     rebuilt.rename(directory.database)
     return kept
+
+
+def _begin_ledger(directory: StateDirectory, at: datetime) -> list[Path]:
+    """The ledger of what was salvaged; when that is nothing, the old one is only kept aside."""
+    database = open_for_writing(directory.database)
+    try:
+        if outbox_span(database)[1]:
+            return replace_ledger(directory, database, at)
+        return [keep_aside(path, at) for path in ledger_files(directory.ledger)]
+    finally:
+        database.close()
+
+
+def _has_sound_database(directory: StateDirectory) -> bool:
+    try:
+        database = open_for_reading(directory.database)
+    except StateError:
+        return False
+    if database is None:
+        return False
+    try:
+        return is_sound(database) and outbox_span(database)[1] > 0
+    except StateError:
+        return False
+    finally:
+        database.close()
+
+
+def _with_way_out(directory: StateDirectory, error: StateFileError) -> StateFileError:
+    """A damaged ledger, with what to do about it."""
+    if error.code not in LEDGER_CODES:
+        return error
+    hint = (
+        "nightherd doctor --fix: the database is sound, and the ledger begins anew from it"
+        if _has_sound_database(directory)
+        else "put the file back as it was; if you cannot, nightherd doctor --salvage goes on without"
+        " what cannot be read"
+    )
+    path, operation = error.path, error.operation
+    return StateFileError(error.message, path=path, operation=operation, code=error.code, hint=hint)
 
 
 def _finish_ledger(directory: StateDirectory) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 
 from nightherd.db.connection import open_for_writing, set_synchronous
+from nightherd.db.damaged_ledger import OnLost, readable_lines
 from nightherd.db.ledger import LedgerLine, read_ledger
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
 from nightherd.state.carry_out import StateTables
+from nightherd.state.salvage import Salvage
 from nightherd.state.tables import time_text
 
 OnChange = Callable[[int], None]
@@ -26,19 +29,24 @@ def replay(
     until: int | None = None,
     waiting: Sequence[LedgerLine] = (),
     on_change: OnChange = lambda change: None,
+    on_lost: OnLost | None = None,
 ) -> int:
     """Make `database` from the files in `ledger`, up to change `until`; the last change it holds.
 
     `waiting` are changes that were committed and may not be in the ledger yet. The file must not exist:
     nothing is ever overwritten. When this raises, it does not exist either. The next change of the new
-    database is numbered after the last one replayed.
+    database is numbered after the last one replayed. A damaged ledger is an error, unless `on_lost` is
+    there to hear what had to be left out.
     """
     if database.exists():
         raise StateFileError(
             f"{database} exists already", path=str(database), operation="replay", code="EEXIST"
         )
     try:
-        return _made(ledger, database, at, until, waiting, on_change)
+        lines = _lines(ledger, waiting) if on_lost is None else readable_lines(ledger, on_lost)
+        if until is not None:
+            lines = takewhile(lambda line: line.change <= until, lines)
+        return _made(lines, database, at, on_change, on_lost)
     except BaseException:
         for suffix in ("", "-wal", "-shm"):
             database.with_name(database.name + suffix).unlink(missing_ok=True)
@@ -46,12 +54,11 @@ def replay(
 
 
 def _made(
-    ledger: Path,
+    lines: Iterable[LedgerLine],
     database: Path,
     at: datetime,
-    until: int | None,
-    waiting: Sequence[LedgerLine],
     on_change: OnChange,
+    on_lost: OnLost | None,
 ) -> int:
     queries = Queries()
     made = open_for_writing(database)
@@ -60,14 +67,18 @@ def _made(
         tables = StateTables(made, queries)
         # Synced whole at the end; until then it is only a copy.
         set_synchronous(made, is_durable=False)
+        salvage = Salvage(made, tables, on_lost) if on_lost is not None else None
+        if salvage is not None:
+            salvage.begin()
+        restore = tables.restore if salvage is None else salvage.restore
         last = 0
         made.execute("BEGIN IMMEDIATE")
-        for line in _lines(ledger, waiting):
-            if until is not None and line.change > until:
-                break
-            tables.restore(line)
+        for line in lines:
+            restore(line)
             last = line.change
             on_change(last)
+        if salvage is not None:
+            salvage.finish()
         if last:
             made.execute(queries["outbox_add"], (last, time_text(at), "Restored", "[]"))
         made.execute("COMMIT")

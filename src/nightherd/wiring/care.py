@@ -106,8 +106,15 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     return [*quick, *agreeing, mirror, *deep, *reading, each_file, threads]
 
 
-def rebuild_database(state_dir: Path, on_change: Callable[[int], None]) -> Sequence[Path]:
-    """Make the database again from the ledger; where the old one was put. Refused while a worker works."""
+def rebuild_database(
+    state_dir: Path,
+    on_change: Callable[[int], None],
+    on_lost: Callable[[str], None] | None = None,
+) -> Sequence[Path]:
+    """Make the database again from the ledger; where the old one was put. Refused while a worker works.
+
+    A damaged ledger is refused too, unless `on_lost` hears what had to be left out.
+    """
     process_of = load("nightherd.engine.record:process_of")
     is_alive = load("nightherd.host.process:is_alive")
     return cast(
@@ -117,5 +124,6 @@ def rebuild_database(state_dir: Path, on_change: Callable[[int], None]) -> Seque
             at=system_clock().now(),
             is_there=lambda worker: is_alive(process_of(worker)),
             on_change=on_change,
+            on_lost=on_lost,
         ),
     )
