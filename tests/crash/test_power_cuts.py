@@ -22,12 +22,13 @@ from crash.test_whole_path import FLEET, LONG_PROMPT, Pasture
 from crash.whole_trials import RECORDED
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied
+from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.event import Event
-from nightherd.model.job import JobStatus
+from nightherd.model.job import Job, JobStatus
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import submit
-from nightherd.wiring import open_journals
+from nightherd.wiring import open_journals, open_reader
 from state.stores import contents, open_store, replayed
 
 STATE = ".nightherd"
@@ -42,19 +43,33 @@ NEXT = 5
 SHARE = 4
 """Of the images that are only luckier variants of another, every fourth is looked at."""
 PARTS = 3
+SUSPENDED = """\
+agents:
+  - name: herder
+    runtime: native
+    limits: {turns: 1}
+    script:
+      - say: one
+      - tool: Glob
+        input: {pattern: "*"}
+      - say: two
+"""
+"""A fleet whose job has to stop."""
 
 
-def record(durability: str, folder: Path, server: ForkServer) -> list[Frame]:
+def record(
+    durability: str, folder: Path, server: ForkServer, fleet: str = FLEET, *, expected: int = 0
+) -> list[Frame]:
     """A run with that durability, frame by frame."""
     folder.mkdir()
-    (folder / "nightherd.yaml").write_text(f"durability: {durability}\nmirror: false\n{FLEET}")
+    (folder / "nightherd.yaml").write_text(f"durability: {durability}\nmirror: false\n{fleet}")
     (folder / "prompt").write_text(LONG_PROMPT)
     recording, shown = folder.with_name("recording"), folder.with_name("shown")
     arguments = ["run", "herder", "-f", "prompt", "--input", "tag=cut"]
     order = {"folder": folder, "shown": shown, "recording": recording}
     texts = {name: str(path) for name, path in order.items()}
     ended = server.run(RECORDED, {**texts, "arguments": arguments})
-    assert (ended.status, ended.error) == (0, ""), shown.read_text()
+    assert (ended.status, ended.error) == (expected, ""), shown.read_text()
     frames = pickle.loads(recording.read_bytes())
     assert isinstance(frames, list)
     return frames
@@ -130,6 +145,37 @@ def test_power_cut_loses_nothing_that_was_promised(
 
     print(f"{durability}: {count} disks of {len(frames)} moments")
     assert count * PARTS > len(frames) / 2
+
+
+@pytest.mark.parametrize("durability", ["fsync", "checkpoint"])
+def test_power_cut_leaves_no_checkpoint_of_a_line_that_is_gone(
+    durability: str, command_server: ForkServer, quick_path: Path
+) -> None:
+    frames = record(durability, quick_path / "original", command_server, SUSPENDED, expected=6)
+
+    stopped = 0
+    for number, image in enumerate(images(frames, STATE)):
+        if image.luck is not Luck.LOST:
+            continue
+        pasture = Pasture(quick_path / f"{number}", command_server)
+        image.write(pasture.folder)
+        if StateDirectory(root=pasture.state).database.exists():
+            for job in pasture.jobs().values():
+                until = sum(event.seq for event in open_journals(pasture.state).last(job.id, 1))
+                saved = saved_rows(pasture, job)
+                stopped += any(row.trigger == "on_suspend" for row in saved)
+                assert all(row.seq <= until for row in saved), (image.place, image.frame.call)
+        shutil.rmtree(pasture.folder)
+    assert stopped, "there were disks with the checkpoint on them"
+
+
+def saved_rows(pasture: Pasture, job: Job) -> list[Checkpoint]:
+    """The checkpoints that must be saved, of those that are rows."""
+    reader = open_reader(pasture.state)
+    try:
+        return [row for row in reader.list_checkpoints(job.id) if row.trigger.startswith("on_")]
+    finally:
+        reader.close()
 
 
 @pytest.mark.parametrize("forgotten", ["synced_file", "synced_names", "commit"])

@@ -104,10 +104,12 @@ class Bookmarks:
         return is_first or is_must or (self._is_same_line and self._has_row)
 
     async def _save(self, checkpoint: Checkpoint, point: TriggerPoint) -> Checkpoint:
-        """As a row; the checkpoint as it is there."""
+        """As a row; the checkpoint as it is there. One that must be saved is so after the lines before it."""
         if self._last is None and self._job.epoch > 1:
             checkpoint = replace(checkpoint, number=await self._number_on_record() + 1)
         is_synced = self._workshop.persistence.priority(point) >= MUST_SAVE
+        if is_synced:
+            await self._recorder.sync(self._workshop.sync)
         change = SaveCheckpoint(epoch=self._job.epoch, checkpoint=checkpoint, is_synced=is_synced)
         (answer,) = await self._workshop.state.apply([change])
         return saved_by(answer)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from anyio import CancelScope
-
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
@@ -165,9 +163,7 @@ class _Execution:
                 if stop is None:
                     return await _hand_over(job, self.before, self.recorder, workshop)
                 stop = await self._end(stop)
-                # The journal stays open until that is done, whoever wants the job to end.
-                with CancelScope(shield=True):
-                    await workshop.sync(journal)
+                await self.recorder.sync(workshop.sync)
         except StateError as error:
             # The record cannot be continued (a full disk, say); what it holds so far is what counts.
             failure = error

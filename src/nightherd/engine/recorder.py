@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import msgspec
+from anyio import CancelScope
 
 from nightherd.errors import FencedError, JournalError
 from nightherd.model.event import ErrorEvent, Event, is_message
@@ -13,6 +14,8 @@ from nightherd.model.outcome import Tally
 from nightherd.model.secret import Secrets
 from nightherd.ports import Journal
 
+Sync = Callable[[Journal], Awaitable[None]]
+"""Brings a journal to the disk without holding anybody up."""
 OnEvent = Callable[[Event], None]
 """Told of every event, after it is durable."""
 
@@ -63,6 +66,14 @@ class Recorder:
             self.last_error = written
         self._on_event(written)
         return written
+
+    async def sync(self, sync: Sync) -> None:
+        """Everything recorded so far survives a power cut from here on, as far as the fleet wants that."""
+        if self._journal is None:
+            raise JournalError("the journal is closed")
+        # The journal stays open until that is done, whoever wants the job to end.
+        with CancelScope(shield=True):
+            await sync(self._journal)
 
     def _numbered(self, event: Event) -> Event:
         """`event` with the number of the message it belongs to: one more than those that have ended."""
