@@ -38,11 +38,12 @@ from nightherd.cli.errand import (
     submitting,
 )
 from nightherd.cli.init import write_fleet
-from nightherd.cli.invocation import STATE_DIRECTORY, invocation_of
+from nightherd.cli.invocation import invocation_of
 from nightherd.cli.job_text import job_table
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import neutralise
+from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import load_fleet
 from nightherd.engine.submit import SubmitRequest
 from nightherd.errors import NightherdError, RefusedError

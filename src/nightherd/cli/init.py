@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.invocation import STATE_DIRECTORY, Invocation
+from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
+from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, fleet_file_in
 from nightherd.config.json_schema import json_schema
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.wiring import system_clock

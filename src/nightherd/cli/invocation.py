@@ -9,10 +9,8 @@ from typing import NamedTuple
 import click
 
 from nightherd.cli.render import Screen
-from nightherd.config.discovery import find_fleet_file
+from nightherd.config.discovery import STATE_DIRECTORY, find_fleet_file
 from nightherd.errors import ConfigNotFoundError
-
-STATE_DIRECTORY = ".nightherd"
 
 
 class Invocation(NamedTuple):

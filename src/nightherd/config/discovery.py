@@ -6,6 +6,8 @@ from pathlib import Path
 
 FLEET_FILE_NAMES = ("nightherd.yaml", "nightherd.yml")
 """What a fleet file is called; the first one found in a directory counts."""
+STATE_DIRECTORY = ".nightherd"
+"""Beside the fleet file: where its state is unless another place is named."""
 
 
 def fleet_file_in(directory: Path) -> Path | None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
 from nightherd.config.capabilities import CLAUDE, check_capabilities
-from nightherd.config.discovery import FLEET_FILE_NAMES, find_fleet_file
+from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
 from nightherd.config.layers import Draft
@@ -36,7 +36,6 @@ from nightherd.model.scheduled import prompt_text
 from nightherd.model.template import PLACE
 from nightherd.model.web import PAYLOAD
 
-STATE_DIRECTORY = ".nightherd"
 """Beside the fleet file: where a project's own `config/` is."""
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nightherd.config.load import STATE_DIRECTORY, CheckedFleet, check_fleet
+from nightherd.config.discovery import STATE_DIRECTORY
+from nightherd.config.load import CheckedFleet, check_fleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.errors import AgentNotFoundError, ConfigInvalidError, NightherdError

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from nightherd.model.ids import ALPHABET, RandomText, SessionId, generate_session_id
 from nightherd.model.secret import Secrets
@@ -123,3 +124,11 @@ def hashed_text(seed: str) -> RandomText:
 def clean(text: str) -> str:
     """`text` as any file can hold it: a lone surrogate, which UTF-8 does not have, becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def in_utc(at: datetime | None) -> datetime | None:
+    """The same instant in UTC; None for one that UTC cannot say, as the first day there is somewhere else."""
+    try:
+        return at.astimezone(UTC) if at is not None else None
+    except OverflowError:
+        return None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
-from nightherd.engine.adopt import hashed_text
+from nightherd.engine.adopt import hashed_text, in_utc
 from nightherd.engine.forking import find_point, forked
 from nightherd.engine.hand_turns import CLAUDE, RETOLD, on_record, only_by_hand
 from nightherd.engine.workshop import Workshop
@@ -210,7 +210,7 @@ class _Telling:
         self._cause = cause
         self._version = version
         first = next((event.timestamp for event in events if event.timestamp), None)
-        begun = _in_utc(first) or session.last_active_at
+        begun = in_utc(first) or session.last_active_at
         self._at = begun if not_before is None else max(begun, not_before)
         self.job_id: JobId = generate_job_id(self._at, hashed_text(_seed(session, events)))
         self.known = Recollection()
@@ -243,7 +243,7 @@ class _Telling:
 
     def _place(self, event: Event) -> Event:
         """`event` as it stands in the journal."""
-        self._at = max(self._at, _in_utc(event.timestamp) or self._at)
+        self._at = max(self._at, in_utc(event.timestamp) or self._at)
         if not isinstance(event, ErrorEvent) and is_message(event):
             event = msgspec.structs.replace(event, message=self.known.tally.messages + 1)
         placed: Event = msgspec.structs.replace(
@@ -256,10 +256,3 @@ class _Telling:
         )
         self.known = self.known.add(placed)
         return placed
-
-
-def _in_utc(at: datetime | None) -> datetime | None:
-    try:
-        return at.astimezone(UTC) if at is not None else None
-    except OverflowError:
-        return None  # the first day there is, somewhere else

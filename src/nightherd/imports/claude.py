@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nightherd.engine.adopt import Report, Unreadable
+from nightherd.engine.adopt import Report, Unreadable, in_utc
 from nightherd.engine.adopt_transcripts import Sink, TranscriptFacts
 from nightherd.errors import NotFoundError
 from nightherd.imports.claude_lines import Tally
@@ -86,8 +86,8 @@ class ClaudeTranscript(ClaudeFile):
         modified_at = datetime.fromtimestamp(self.modified_ns / 1e9, UTC)
         return TranscriptFacts(
             working_directory=directory_of(list(tally.directories), self.path.parent.name),
-            first_at=_in_utc(tally.first_at) or modified_at,
-            last_at=_in_utc(tally.last_at) or modified_at,
+            first_at=in_utc(tally.first_at) or modified_at,
+            last_at=in_utc(tally.last_at) or modified_at,
             title=tally.title,
             messages=tally.messages,
             turns=tally.turns,
@@ -102,13 +102,6 @@ class ClaudeTranscript(ClaudeFile):
             yield Unreadable(file=self.source, line=number, reason=reason)
         if more := tally.bad_count - len(tally.bad_lines):
             yield Unreadable(file=self.source, reason=f"{more} more lines that are no JSON objects")
-
-
-def _in_utc(at: datetime | None) -> datetime | None:
-    try:
-        return at.astimezone(UTC) if at is not None else None
-    except OverflowError:
-        return None
 
 
 def _why_not(tally: Tally) -> str | None:

@@ -155,14 +155,15 @@ def _blocks(event: Event) -> list[Line]:
             return [{"type": "tool_use", "id": call, "name": name, "input": _cut_inside(given)}]
         case ToolResultEvent(tool_use_id=call, result=result, error=error):
             failed = event.success is False
-            text = _text(result if result is not None or error is None else error)
+            text = text_of(result if result is not None or error is None else error)
             block = {"type": "tool_result", "tool_use_id": call, "content": cut(text)}
             return [{**block, "is_error": True} if failed else block]
         case _:
             return []
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as text: itself, or its JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

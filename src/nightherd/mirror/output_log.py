@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC
 from pathlib import Path
-from typing import Any
 
 from nightherd.files.atomic import atomic_write_file
+from nightherd.mirror.envelope import text_of
 from nightherd.mirror.layout import MirrorLayout, make_directory
 from nightherd.model.event import (
     AssistantEvent,
@@ -51,17 +50,13 @@ def _said(event: Event) -> str | None:
             thought = f"[thinking] {thinking}\n" if thinking else ""
             return f"{thought}[assistant] {content}" if content else thought or None
         case ToolUseEvent(tool_name=name, input=given):
-            return f"[tool] {name} {_text(given)}".rstrip()
+            return f"[tool] {name} {text_of(given)}".rstrip()
         case ToolResultEvent(result=result, success=success, error=error):
             label = "[tool failed]" if success is False else "[tool result]"
-            return " ".join(part for part in (label, error or "", _text(result)) if part)
+            return " ".join(part for part in (label, error or "", text_of(result)) if part)
         case ErrorEvent(message=message, code=code):
             return f"[error] {f'{code}: ' if code else ''}{message}"
         case SystemEvent(subtype=subtype, content=content, extra=extra):
-            return f"[{subtype.value}] {content if content is not None else _text(extra)}".rstrip()
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            return (
+                f"[{subtype.value}] {content if content is not None else text_of(extra)}".rstrip()
+            )

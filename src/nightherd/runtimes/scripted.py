@@ -38,15 +38,13 @@ from nightherd.runtimes.mcp.link import Surroundings
 from nightherd.runtimes.tools.spawn import Spawn
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import standard_tools
-from nightherd.runtimes.turn import PlannedTurn, failing_turn, plan_turn
+from nightherd.runtimes.turn import SCRIPT_FINISHED, PlannedTurn, failing_turn, plan_turn
 
 NAME = "scripted"
 GRACE = timedelta(seconds=2)
 
 END_TURN = "end_turn"
 """Stop reason when the script was played to its end."""
-SCRIPT_FINISHED = "script_finished"
-"""Stop reason when the session had come to the end of the script before this job began."""
 
 
 class ScriptedRuntime:

@@ -12,6 +12,9 @@ from nightherd.model.script import Fail, Say, Sleep, Spend, Think, Turn, UseTool
 from nightherd.model.template import render
 from nightherd.model.usage import NOTHING_USED, Usage
 
+SCRIPT_FINISHED = "script_finished"
+"""Stop reason when the session had come to the end of the script before this job began."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTurn:

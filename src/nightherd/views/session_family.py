@@ -13,6 +13,7 @@ from nightherd.model.money import MicroUsd, to_usd
 from nightherd.model.session import Session
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import (
+    DEEPEST,
     Place,
     Segment,
     count_messages,
@@ -20,9 +21,6 @@ from nightherd.views.conversation import (
     segments_of,
 )
 from nightherd.views.sessions import session_row, up_to_now
-
-DEEPEST = 1_000
-"""Forks of forks; beyond this somebody's rows go round in a circle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,7 @@ from nightherd.config.schema.types import (
     refuse,
 )
 from nightherd.config.schema.work_source import WorkSource
-
-SHORTEST = timedelta(seconds=1)
+from nightherd.model.due import SHORTEST
 
 ScheduleType = Literal["interval", "cron", "webhook", "chat"]
 

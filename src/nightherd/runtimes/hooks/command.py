@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from contextlib import suppress
 from datetime import timedelta
-
-import anyio
 
 from nightherd.errors import FencedError
 from nightherd.model.duration import format_duration
 from nightherd.model.hook import ShellCommand
 from nightherd.ports import HookCall, HookResult
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
+from nightherd.runtimes.keeper.finish import finish
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.keeper.process import KeptProcess, kept_process
+from nightherd.runtimes.keeper.process import kept_process
 from nightherd.runtimes.tools.output import BoundedOutput
 
 OUTPUT_LIMIT = 8 * 1024
 """Bytes of its output that are kept."""
-DRAIN_S = 0.5
 GRACE = timedelta(seconds=2)
 SHELL = "/bin/sh"
 
@@ -44,7 +41,9 @@ async def run_command(command: ShellCommand, call: HookCall, keepers: Keepers) -
             grace=GRACE,
             keepers=keepers,
         ) as process:
-            ending = await _finish(process, call.body, output, command.timeout)
+            ending = await finish(
+                process, output.add, command.timeout, body=call.body, is_alone=True
+            )
     except (OSError, ValueError) as error:
         return HookResult(success=False, error=f"the command could not be started: {error}")
     text = output.text()
@@ -56,36 +55,6 @@ async def run_command(command: ShellCommand, call: HookCall, keepers: Keepers) -
     if ending.returncode == 0 and ending.killed_by is KilledBy.NONE:
         return HookResult(success=True, output=text)
     return HookResult(success=False, output=text, error=_explain(ending))
-
-
-async def _finish(
-    process: KeptProcess, body: bytes, output: BoundedOutput, allowed: timedelta
-) -> Ending | None:
-    """How the command ended, or None when it was stopped because its time was up."""
-    ending: Ending | None = None
-    closed = anyio.Event()
-
-    async def write() -> None:
-        if process.stdin is not None:
-            with suppress(BrokenPipeError):  # a command need not read what it is told
-                await process.stdin.send(body)
-            process.stdin.close()
-
-    async def read() -> None:
-        if process.stdout is not None:
-            await process.stdout.drain(output.add)
-        closed.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(write)
-        tasks.start_soon(read)
-        with anyio.move_on_after(allowed.total_seconds()):
-            ending = await process.wait()
-        await process.stop()
-        with anyio.move_on_after(DRAIN_S):
-            await closed.wait()
-        tasks.cancel_scope.cancel()
-    return ending
 
 
 def _explain(ending: Ending) -> str:

@@ -17,12 +17,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from nightherd.model.event import Event, SystemEvent
+from nightherd.model.event import Event, MessageEvent, SystemEvent
 from nightherd.model.secret import Secrets
 from nightherd.model.system import SystemSubtype
 from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode, load
 from nightherd.runtimes.native.dump import Dump
-from nightherd.runtimes.native.encode import MessageEvent
 
 UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
 

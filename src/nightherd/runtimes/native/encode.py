@@ -10,13 +10,17 @@ import msgspec
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.event import (
+    AssistantEvent,
+    MessageEvent,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
 from nightherd.model.system import Context, SystemSubtype
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.constants import INSTRUCTIONS, constant
 from nightherd.runtimes.native.dump import Dump, has_big_numbers, pack, read_arguments
-
-MessageEvent = SystemEvent | AssistantEvent | ToolUseEvent | ToolResultEvent
 
 _USAGE_DEFAULTS: Dump = {
     field.name: field.default for field in fields(RequestUsage) if field.default is not MISSING

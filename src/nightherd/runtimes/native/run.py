@@ -19,6 +19,7 @@ from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
+    MessageEvent,
     SystemEvent,
     ToolUseEvent,
     describe,
@@ -31,7 +32,7 @@ from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.native.answer import Asking, Question, check
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
-from nightherd.runtimes.native.encode import MessageEvent, encode
+from nightherd.runtimes.native.encode import encode
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
 from nightherd.runtimes.native.price import CostSource, cost_of, usage_of, used_so_far, worst_case
 from nightherd.runtimes.native.processes import Processes
@@ -41,14 +42,13 @@ from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of
 from nightherd.runtimes.native.together import as_they_come, batches
 from nightherd.runtimes.native.toolset import Answered, Toolset, context_of
+from nightherd.runtimes.turn import SCRIPT_FINISHED
 
 NAME = "native"
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 """What an end is called in the words of the record."""
 ESTIMATED = {"cost_source": CostSource.ESTIMATE.value}
-SCRIPT_FINISHED = "script_finished"
-"""Stop reason when the session had come to the end of the script before this job began."""
 
 
 @dataclass(slots=True, kw_only=True)

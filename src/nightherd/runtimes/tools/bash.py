@@ -16,6 +16,7 @@ from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.duration import format_duration, parse_duration
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK
+from nightherd.runtimes.keeper.finish import finish
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.tools.arguments import Arguments
 from nightherd.runtimes.tools.output import BoundedOutput
@@ -23,8 +24,6 @@ from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
 
 DEFAULT_TIMEOUT = timedelta(minutes=2)
 LONGEST_TIMEOUT = timedelta(minutes=10)
-DRAIN_S = 0.5
-"""How long output may still come once the shell has ended; a process it left behind may hold the pipe open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Bash:
         output = BoundedOutput()
         try:
             async with _kept(await _shell(), command, context) as process:
-                ending = await finish(process, output, timeout)
+                ending = await finish(process, output.add, timeout)
         except (OSError, ValueError) as error:
             return failed(f"the command could not be started: {error}")
         if ending is None:
@@ -78,28 +77,6 @@ def _kept(
         may_outlive=True,
         keepers=context.keepers,
     )
-
-
-async def finish(process: KeptProcess, output: BoundedOutput, allowed: timedelta) -> Ending | None:
-    """How the command ended, or None when it was stopped because its time was up."""
-    ending: Ending | None = None
-    closed = anyio.Event()
-
-    async def read() -> None:
-        if process.stdout is not None:
-            await process.stdout.drain(output.add)
-        closed.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(read)
-        with anyio.move_on_after(allowed.total_seconds()):
-            ending = await process.wait()
-        if ending is None:
-            await process.stop()
-        with anyio.move_on_after(DRAIN_S):
-            await closed.wait()
-        tasks.cancel_scope.cancel()
-    return ending
 
 
 def outcome_of(ending: Ending, text: str) -> ToolOutcome:

@@ -16,10 +16,11 @@ from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK
+from nightherd.runtimes.keeper.finish import finish
 from nightherd.runtimes.keeper.process import kept_process
 from nightherd.runtimes.tools import search_program
 from nightherd.runtimes.tools.arguments import Arguments
-from nightherd.runtimes.tools.bash import finish, outcome_of
+from nightherd.runtimes.tools.bash import outcome_of
 from nightherd.runtimes.tools.output import BoundedOutput
 from nightherd.runtimes.tools.paths import locate
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
@@ -109,7 +110,7 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
                 grace=context.grace,
                 keepers=context.keepers,
             ) as process:
-                ending = await finish(process, output, SEARCH_LIMIT)
+                ending = await finish(process, output.add, SEARCH_LIMIT)
         except (OSError, ValueError) as error:
             return failed(f"the search could not be started: {error}")
     if ending is None:
