@@ -20,9 +20,10 @@ from nightherd.cli.overriding import Override
 from nightherd.cli.socket_gateway import SocketGateway
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
+from nightherd.engine.resuming import Wish
 from nightherd.engine.submit import SubmitRequest
 from nightherd.model.agent import Fleet
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import JobStatus
 from nightherd.model.schedule import ScheduleStatus
 from nightherd.web.socket_file import listen
@@ -59,6 +60,18 @@ COMMANDS = (
     "schedule reset calm/yearly",
     "agent reset calm",
     "agent reset nobody",
+    "run calm -d -p on --resume SESSION3 --limit turns=7 --priority 2 --input topic=a-hidden-value",
+    "run calm -d -p a-hidden-value --fork SESSION3 --model m",
+    "run calm -d --resume @last",
+    "run calm -d --resume sess-nowhere",
+    "run calm -d --fork SESSION3 --resume SESSION3",
+    "session resume SESSION3 -d -p a-hidden-value",
+    "session resume SESSION0 -d",
+    "session resume sess-nowhere -d",
+    "agent resume calm -d -p again",
+    "agent resume nobody -d",
+    "jobs show JOB4",
+    "jobs show JOB5",
     "jobs list --limit 50",
 )
 PLACES = (
@@ -74,12 +87,15 @@ def played(cli: Cli, folder: Path, patch: pytest.MonkeyPatch) -> list[tuple[str,
     """Every command in that folder: what it ended with and said, but for ids and times."""
     patch.chdir(folder)
     made: list[str] = []
+    sessions: list[str] = []
     found = []
     for command in COMMANDS:
         line = re.sub(r"JOB(\d)", lambda place: made[int(place[1])], command)
+        line = re.sub(r"SESSION(\d)", lambda place: sessions[int(place[1])], line)
         result = cli(*line.split(), "--json")
         if line.startswith("run") and result.code == 0:
             made.append(result.data["job_id"])
+            sessions.append(result.data["session_id"])
         out = result.out.replace(str(folder), "FOLDER")
         for pattern, word in PLACES:
             out = pattern.sub(word, out)
@@ -111,7 +127,7 @@ def test_every_command_says_the_same_with_the_running_fleet_and_without(
 
     assert with_it == without
     assert "a-hidden-value" not in "".join(out for _, _, out in with_it)
-    assert counted == {("POST", "200"): 7, ("POST", "201"): 6, ("POST", "409"): 3}
+    assert counted == {("POST", "200"): 10, ("POST", "201"): 9, ("POST", "409"): 3}
     for one, trial in ((pasture, daemon), (alone, worker)):
         (one.folder / "go").touch()
         trial.send(signal.SIGKILL)
@@ -200,12 +216,17 @@ def test_what_was_done_by_one_who_died_before_saying_so_is_not_done_again(
 ) -> None:
     pasture = make_pasture(QUIET)
     gateway, direct, fleet = gateways(pasture, patience_s=30)
-    calm = fleet.agents["calm"]
+    calm, wish = fleet.agents["calm"], Wish(prompt="more")
+    session = SessionId("")
 
     def act(path: str, key: str) -> None:
         match path.split("/")[2:]:
-            case ["jobs"]:
+            case ["jobs"] if not pasture.jobs():
                 direct.submit(SubmitRequest(agent=calm, prompt="x", dedupe_key=f"api:{key}"))
+            case ["jobs"]:
+                direct.go_on(session, calm, wish, is_fork=False, dedupe_key=f"api:{key}")
+            case ["sessions", name, "resume"]:
+                direct.resume_session(SessionId(name), calm, wish, f"session:{name}:{key}")
             case ["jobs", job_id, "cancel"]:
                 direct.cancel(JobId(job_id))
             case ["jobs", job_id, "retry"]:
@@ -219,10 +240,14 @@ def test_what_was_done_by_one_who_died_before_saying_so_is_not_done_again(
         job = gateway.submit(SubmitRequest(agent=calm, prompt="x"))
         cancelled = gateway.cancel(job.id)
         again = gateway.retry(job.id)
+        assert again.session_id is not None
+        session = again.session_id
+        on = gateway.go_on(session, calm, wish, is_fork=False)
+        further = gateway.resume_session(session, calm, wish)
         run = gateway.run_schedule(calm, calm.schedules["yearly"])
 
     assert (cancelled.id, cancelled.status) == (job.id, JobStatus.CANCELLED)
-    assert {one.id for one in pasture.jobs()} == {job.id, again.id, run.id}
+    assert {one.id for one in pasture.jobs()} == {job.id, again.id, on.id, further.id, run.id}
 
 
 def test_daemons_killed_while_work_is_handed_in_neither_lose_nor_double_it(

@@ -161,6 +161,33 @@ def test_a_job_that_ended_goes_on_as_another_in_its_session(tmp_path: Path) -> N
     anyio.run(main)
 
 
+def test_a_session_is_gone_on_in_and_branched_once_for_each_key(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            first = await world.run()
+            (session,) = (await world.get("/v1/sessions")).data
+            path, key = f"/v1/sessions/{session['id']}/resume", {"idempotency-key": "k"}
+
+            fork = await world.post("/v1/jobs", {"agent": "hello", "fork": session["id"]})
+            again = [
+                await world.post("/v1/jobs", {"agent": "hello", "resume": "@last"}, **key)
+                for _ in range(2)
+            ]
+            resumed = [await world.post(path, {"prompt": "and the moon"}, **key) for _ in range(2)]
+            unclear = await world.post(
+                "/v1/jobs", {"agent": "hello", "fork": "@last", "resume": "@last"}
+            )
+
+            assert (fork.status, fork.data["forked_from"]) == (201, first)
+            assert [one.status for one in again] == [201, 201]
+            assert len({one.data["id"] for one in again}) == 1
+            assert [one.data["resumed_from"] for one in resumed] == [first, first]
+            assert len({one.data["id"] for one in resumed}) == 1
+            assert (unclear.status, unclear.document["code"]) == (400, "usage")
+
+    anyio.run(main)
+
+
 def test_sessions_are_listed_and_shown(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:

@@ -51,6 +51,7 @@ OPERATIONS = {
     ("GET", "/v1/jobs/{job}/events"),
     ("GET", "/v1/sessions"),
     ("GET", "/v1/sessions/{session}"),
+    ("POST", "/v1/sessions/{session}/resume"),
     ("POST", "/v1/hooks/{name}"),
     ("POST", "/v1/jobs"),
     ("POST", "/v1/jobs/{job}/cancel"),

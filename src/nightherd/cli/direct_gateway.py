@@ -15,16 +15,17 @@ from nightherd.cli.overriding import Override
 from nightherd.engine.again import retry_job
 from nightherd.engine.record import Record, get_job
 from nightherd.engine.rescue import rescue
-from nightherd.engine.resuming import Wish, resume_job
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.schedule_jobs import schedule_request
 from nightherd.engine.schedule_override import override_schedule
+from nightherd.engine.session_resume import resume_session
 from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import ConfigNotFoundError, NotFoundError, RefusedError
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.change import Applied, CancelJob, Refused, ResetAgent
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
@@ -93,6 +94,46 @@ class DirectGateway:
             )
 
         return self._in_workshop(work)
+
+    def go_on(
+        self,
+        session_id: SessionId,
+        agent: Agent,
+        wish: Wish,
+        *,
+        is_fork: bool,
+        dedupe_key: str | None = None,
+    ) -> Job:
+        """A new job in that session, or in a branch of its end; it waits for a worker."""
+
+        async def work(workshop: Workshop) -> Job:
+            if is_fork:
+                return await run_fork(
+                    session_id, None, agent, wish, workshop, dedupe_key=dedupe_key
+                )
+            return await go_on_in(session_id, agent, wish, workshop, dedupe_key=dedupe_key)
+
+        return self._in_workshop(work)
+
+    def resume_session(
+        self, session_id: SessionId, agent: Agent, wish: Wish, dedupe_key: str | None = None
+    ) -> Job:
+        """The job that goes on in the session: the one that was cut off in it, else a new one."""
+        fleet = self.fleet
+
+        async def work(workshop: Workshop) -> Job:
+            lost = rescuer(workshop, fleet)
+            return await resume_session(
+                session_id, agent, wish, workshop, rescue=lost, dedupe_key=dedupe_key
+            )
+
+        return self._in_workshop(work)
+
+    def last_job(self, session_id: SessionId) -> Job | None:
+        """The session's last job as it is now."""
+        with closing(open_reader(self.state_dir)) as reader:
+            jobs = reader.jobs_of_session(session_id)
+        return jobs[-1] if jobs else None
 
     def run_schedule(self, agent: Agent, schedule: Schedule, dedupe_key: str | None = None) -> Job:
         """A job of the schedule."""

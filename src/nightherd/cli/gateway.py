@@ -19,7 +19,7 @@ from nightherd.engine.resuming import Wish
 from nightherd.engine.submit import SubmitRequest
 from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agent import Agent, Fleet
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.schedule_rule import Schedule
 
@@ -38,6 +38,12 @@ class Gateway(Protocol):
 
     def resume(self, job_id: JobId, agent: Agent, wish: Wish) -> Job:
         """The job that goes on, and waits for a worker."""
+
+    def go_on(self, session_id: SessionId, agent: Agent, wish: Wish, *, is_fork: bool) -> Job:
+        """A new job in that session, or in a branch of its end; it waits for a worker."""
+
+    def resume_session(self, session_id: SessionId, agent: Agent, wish: Wish) -> Job:
+        """The job that goes on in the session: the one that was cut off in it, else a new one."""
 
     def run_schedule(self, agent: Agent, schedule: Schedule) -> Job:
         """A job of the schedule."""

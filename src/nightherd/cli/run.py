@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import click
 
-from nightherd.cli.complete import complete_agents
+from nightherd.cli.complete import complete_agents, complete_sessions
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.errand import (
     Errand,
     MakeJob,
     exit_code_of,
     find_agent,
-    launch,
     perform,
     submitting,
     tell_launch,
@@ -28,6 +26,7 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.limit_option import limit_option, limit_overrides
 from nightherd.cli.options import json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
+from nightherd.cli.session_options import named_session
 from nightherd.cli.values import DURATION
 from nightherd.engine.resuming import Wish, go_on_in, run_fork
 from nightherd.engine.submit import SubmitRequest
@@ -39,8 +38,7 @@ from nightherd.model.job import Job
 from nightherd.model.overrides import Overrides
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
-from nightherd.views.conversation import find_session_id
-from nightherd.wiring import check_runtime, open_reader, write_output_log
+from nightherd.wiring import check_runtime, write_output_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +49,6 @@ class Where:
     fork: str | None = None
     mode: str | None = None
     channel: str | None = None
-
-    @property
-    def is_somewhere(self) -> bool:
-        """Whether it goes on from a session that is there."""
-        return self.resume is not None or self.fork is not None
 
     def check(self) -> None:
         """One way of saying it."""
@@ -84,8 +77,18 @@ class Where:
 @click.option("--max-turns", type=click.IntRange(1), help="Turns it may take.")
 @limit_option("--limit", "limits", "What it may use, as in spend=0.50 or turns=20.")
 @click.option("--priority", type=int, default=0, help="Higher goes first (0).")
-@click.option("--resume", metavar="SESSION", help="Go on in this session.")
-@click.option("--fork", metavar="SESSION", help="Begin with all that was said in this session.")
+@click.option(
+    "--resume",
+    metavar="SESSION",
+    shell_complete=complete_sessions,
+    help="Go on in this session; @last is the newest.",
+)
+@click.option(
+    "--fork",
+    metavar="SESSION",
+    shell_complete=complete_sessions,
+    help="Begin with all that was said in this session.",
+)
 @click.option(
     "--session",
     "mode",
@@ -131,20 +134,24 @@ def run(  # noqa: PLR0913 (an option each)
     fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet)
     found = find_agent(fleet, agent)
     kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
-    wish = Wish(prompt=text, inputs=values, overrides={**kept, **limit_overrides(limits)})
+    overrides = {**kept, **limit_overrides(limits)}
+    wish = Wish(prompt=text, inputs=values, overrides=overrides, priority=priority)
+    into = _find_session(invocation, where)
     errand = Errand(
         fleet=fleet,
         state=invocation.state_directory(),
         environ=invocation.environ,
         agent=found,
-        make_job=_maker(invocation, found, wish, where, priority),
+        make_job=_maker(found, wish, where, into),
         wait_timeout=wait_timeout,
     )
     if detach:
         check_runtime(found.runtime)
-        request = _request(found, wish, where, priority)
         gateway = open_gateway(invocation, fleet)
-        job = launch(errand) if where.is_somewhere else gateway.submit(request)
+        if into is not None:
+            job = gateway.go_on(into, found, wish, is_fork=where.fork is not None)
+        else:
+            job = gateway.submit(_request(found, wish, where))
         tell_launch(job, invocation)
         return
     finished = perform(errand, screen, is_shown=not (quiet or wait or screen.is_json))
@@ -170,29 +177,27 @@ def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) ->
         raise UsageError("--wait-timeout is for those who wait, and --detach does not")
 
 
-def _maker(
-    invocation: Invocation, agent: Agent, wish: Wish, where: Where, priority: int
-) -> MakeJob:
+def _maker(agent: Agent, wish: Wish, where: Where, into: SessionId | None) -> MakeJob:
     """How the job is recorded. What makes no sense is found out before there is anything to record it in."""
-    if where.is_somewhere:
-        session_id = _find_session(invocation, where.resume or where.fork or "")
+    if into is None:
+        return submitting(_request(agent, wish, where))
+    session_id = into
 
-        async def go_on(workshop: Workshop) -> Job:
-            if where.fork is not None:
-                return await run_fork(session_id, None, agent, wish, workshop)
-            return await go_on_in(session_id, agent, wish, workshop)
+    async def go_on(workshop: Workshop) -> Job:
+        if where.fork is not None:
+            return await run_fork(session_id, None, agent, wish, workshop)
+        return await go_on_in(session_id, agent, wish, workshop)
 
-        return go_on
-    return submitting(_request(agent, wish, where, priority))
+    return go_on
 
 
-def _request(agent: Agent, wish: Wish, where: Where, priority: int) -> SubmitRequest:
+def _request(agent: Agent, wish: Wish, where: Where) -> SubmitRequest:
     return SubmitRequest(
         agent=agent,
         prompt=wish.prompt,
         inputs=wish.inputs,
         overrides=wish.overrides,
-        priority=priority,
+        priority=wish.priority,
         channel_id=where.channel,
         session_terms=_terms(agent, where.mode),
     )
@@ -203,6 +208,7 @@ def _terms(agent: Agent, mode: str | None) -> SessionTerms | None:
     return None if mode is None else replace(agent.session, mode=SessionMode(mode))
 
 
-def _find_session(invocation: Invocation, reference: str) -> SessionId:
-    with closing(open_reader(invocation.state_directory())) as reader:
-        return find_session_id(reader, reference)
+def _find_session(invocation: Invocation, where: Where) -> SessionId | None:
+    """The session that it goes on from, if it does."""
+    reference = where.resume if where.resume is not None else where.fork
+    return None if reference is None else named_session(invocation, reference).id

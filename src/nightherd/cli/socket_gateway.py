@@ -22,7 +22,7 @@ from nightherd.engine.submit import SubmitRequest, prompt_of
 from nightherd.errors import NoDaemonError
 from nightherd.host.process import boot_id
 from nightherd.model.agent import Agent
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import written_limits
 from nightherd.model.schedule_rule import Schedule
@@ -87,6 +87,32 @@ class SocketGateway:
         key = f"resume:{job_id}:{key}"
         return self._made(done) or self._direct.resume(job_id, agent, wish, key)
 
+    def go_on(self, session_id: SessionId, agent: Agent, wish: Wish, *, is_fork: bool) -> Job:
+        """A new job in that session, or in a branch of its end; it waits for a worker."""
+        key = _key()
+        body = {
+            **self._wished(wish),
+            "agent": agent.name,
+            "prompt": self._masked(wish.prompt),
+            "fork" if is_fork else "resume": session_id,
+        }
+        done = self._ask("/v1/jobs", body, key)
+        return self._made(done) or self._direct.go_on(
+            session_id, agent, wish, is_fork=is_fork, dedupe_key=f"api:{key}"
+        )
+
+    def resume_session(self, session_id: SessionId, agent: Agent, wish: Wish) -> Job:
+        """The job that goes on in the session: the one that was cut off in it, else a new one."""
+        key, before = _key(), self._direct.last_job(session_id)
+        body = {"agent": agent.name, "prompt": self._masked(wish.prompt)}
+        done = self._ask(f"/v1/sessions/{session_id}/resume", body, key)
+        if done.is_uncertain and before is not None:
+            now = self._direct.find_job(before.id)
+            if _went_on(before, now):
+                return now
+        key = f"session:{session_id}:{key}"
+        return self._made(done) or self._direct.resume_session(session_id, agent, wish, key)
+
     def run_schedule(self, agent: Agent, schedule: Schedule) -> Job:
         """A job of the schedule."""
         key, name = _key(), f"{agent.name}/{schedule.name}"
@@ -118,18 +144,21 @@ class SocketGateway:
 
     def _body(self, request: SubmitRequest) -> dict[str, Any]:
         """The request in the API's words; secrets that only this process knows are not in it."""
-        kept, terms = dict(request.overrides), request.session_terms
-        limits = written_limits(kept.pop("limits", {}))
+        terms = request.session_terms
+        wish = Wish(inputs=request.inputs, overrides=request.overrides, priority=request.priority)
         return {
+            **self._wished(wish),
             "agent": request.agent.name,
             "prompt": self._masked(prompt_of(request)),
-            "inputs": self._masked(dict(request.inputs)),
-            "priority": request.priority,
             "channel": request.channel_id,
             "session": None if terms is None else terms.mode.value,
-            "limits": limits,
-            **kept,
         }
+
+    def _wished(self, wish: Wish) -> dict[str, Any]:
+        kept = dict(wish.overrides)
+        limits = written_limits(kept.pop("limits", {}))
+        inputs = self._masked(dict(wish.inputs))
+        return {"inputs": inputs, "priority": wish.priority, "limits": limits, **kept}
 
     def _masked(self, value: Any) -> Any:
         fleet, environ = self._direct.fleet, self._direct.environ
@@ -159,6 +188,13 @@ class SocketGateway:
             return Asked(is_uncertain=True)
         finally:
             connection.close()
+
+
+def _went_on(before: Job, now: Job) -> bool:
+    """Whether the job that was cut off is so no more."""
+    if before.status is JobStatus.SUSPENDED:
+        return now.status is not JobStatus.SUSPENDED
+    return before.status is JobStatus.RUNNING and now.status is JobStatus.PENDING
 
 
 def _key() -> str:

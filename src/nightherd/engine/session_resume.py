@@ -11,11 +11,17 @@ from nightherd.model.job import Job, JobStatus
 
 
 async def resume_session(
-    session_id: SessionId, agent: Agent, wish: Wish, workshop: Workshop, *, rescue: Rescue
+    session_id: SessionId,
+    agent: Agent,
+    wish: Wish,
+    workshop: Workshop,
+    *,
+    rescue: Rescue,
+    dedupe_key: str | None = None,
 ) -> Job:
     """The job that goes on: a suspended or interrupted one of the session, else a new one in it.
 
-    While another job runs in it, the new one waits its turn.
+    While another job runs in it, the new one waits its turn. A new one is made once for each dedupe key.
     """
     jobs = workshop.reader.jobs_of_session(session_id)
     last = jobs[-1] if jobs else None
@@ -28,4 +34,4 @@ async def resume_session(
             return await resume_job(last.id, agent, wish, workshop, rescue=rescue)
         except RefusedError:
             pass  # somebody is at it already: the new job comes after it
-    return await go_on_in(session_id, agent, wish, workshop)
+    return await go_on_in(session_id, agent, wish, workshop, dedupe_key=dedupe_key)

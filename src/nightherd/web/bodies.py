@@ -38,6 +38,8 @@ class NewJob(Body):
     session: SessionMode | None = Field(
         None, strict=False, description="How it shares its session, instead of how the agent says."
     )
+    resume: Line | None = Field(None, description="The session it goes on in.")
+    fork: Line | None = Field(None, description="The session it begins as a branch of.")
     model: Line | None = Field(None, description="Another model than the agent's.")
     max_turns: int | None = Field(None, ge=1, le=1_000_000, description="Turns it may take.")
     job_timeout: Line | None = Field(None, description="How long it may run, as in 30m.")
@@ -49,6 +51,13 @@ class Resumption(Body):
 
     prompt: Prompt | None = Field(None, description="What it is told besides.")
     limits: LimitTexts = Field({}, description=LIMITS)
+
+
+class SessionResumption(Body):
+    """How a session goes on."""
+
+    agent: Line | None = Field(None, description="Who goes on in it, if it came from elsewhere.")
+    prompt: Prompt | None = Field(None, description="What it is told besides.")
 
 
 class Word(Body):

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from nightherd.engine.again import retry_job
 from nightherd.engine.execution import job_of
-from nightherd.engine.resuming import Wish, resume_job
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
-from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
+from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError, UsageError
 from nightherd.model.agent import Agent
 from nightherd.model.change import CancelJob
 from nightherd.model.duration import parse_duration
@@ -23,6 +23,7 @@ from nightherd.model.limits import kept_limits
 from nightherd.model.overrides import Overrides
 from nightherd.views.events import event_document
 from nightherd.views.jobs import find_job_id, job_document, job_row, list_page, show_job
+from nightherd.views.sessions import find_session
 from nightherd.web.bodies import NewJob, Resumption
 from nightherd.web.documents import (
     EVENT,
@@ -80,7 +81,9 @@ async def submit_job(
     The same `Idempotency-Key` never makes a second job: asked again, it is the same job, and 200.
     """
     agent = site.agent(body.agent)
-    _check_runs(agent, site)
+    check_runs(agent, site)
+    if body.resume is not None or body.fork is not None:
+        return await _go_on(agent, body, idempotency_key, site)
     request = SubmitRequest(
         agent=agent,
         prompt=body.prompt,
@@ -95,7 +98,25 @@ async def submit_job(
     site.wake()
     if not submitted.is_new:
         await _check_same(request, submitted, site)
-    return _job(submitted.job, site, 201 if submitted.is_new else 200)
+    return job_answer(submitted.job, site, 201 if submitted.is_new else 200)
+
+
+async def _go_on(agent: Agent, body: NewJob, idempotency_key: str | None, site: Site) -> Response:
+    """The job in a session that is there, or in a branch of one."""
+    if sum(one is not None for one in (body.resume, body.fork, body.session, body.channel)) > 1:
+        raise UsageError("resume, fork, session and channel say which session; give one of them")
+    named = body.resume if body.resume is not None else body.fork or ""
+    session = await site.ask(lambda reader: find_session(reader, named))
+    wish = Wish(
+        prompt=body.prompt, inputs=body.inputs, overrides=_overrides(body), priority=body.priority
+    )
+    key, shop = key_of("api", idempotency_key), site.workshop
+    if body.fork is not None:
+        job = await run_fork(session.id, None, agent, wish, shop, dedupe_key=key)
+    else:
+        job = await go_on_in(session.id, agent, wish, shop, dedupe_key=key)
+    site.wake()
+    return job_answer(job, site, 201)
 
 
 @router.get("/{job}", responses=answers("job", JOB, 404, 409))
@@ -119,7 +140,7 @@ async def cancel(site: OnSite, job: str) -> Response:
         found = await _get(site, job_id)
     if found.is_terminal:
         await cancel_below(job_id, site.workshop)
-    return _job(found, site)
+    return job_answer(found, site)
 
 
 @router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
@@ -129,7 +150,7 @@ async def retry(site: OnSite, job: str, idempotency_key: Key = None) -> Response
     key = key_of(f"retry:{old.id}", idempotency_key)
     again = await retry_job(old.id, site.agent(old.agent), site.workshop, dedupe_key=key)
     site.wake()
-    return _job(again, site, 201)
+    return job_answer(again, site, 201)
 
 
 @router.post("/{job}/resume", responses=answers("job", JOB, 404, 409))
@@ -151,7 +172,7 @@ async def resume(
         dedupe_key=key_of(f"resume:{old.id}", idempotency_key),
     )
     site.wake()
-    return _job(on, site)
+    return job_answer(on, site)
 
 
 @router.get(
@@ -203,7 +224,8 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _job(job: Job, site: Site, status: int = 200) -> Response:
+def job_answer(job: Job, site: Site, status: int = 200) -> Response:
+    """The job as lists give it."""
     now = site.workshop.clock.now()
     answer = document("job", job_row(job, now), now, status=status)
     if status == 201:
@@ -239,7 +261,8 @@ async def _raised(job_id: JobId, body: Resumption, site: Site) -> dict[str, Any]
     return {"limits": {**kept, **kept_limits(body.limits)}}
 
 
-def _check_runs(agent: Agent, site: Site) -> None:
+def check_runs(agent: Agent, site: Site) -> None:
+    """`RefusedError` when nobody here could run the agent."""
     if not site.workshop.can_run(agent.runtime):
         raise RefusedError(f"runtime {agent.runtime.value!r} is not available here")
 

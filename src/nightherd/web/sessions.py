@@ -6,6 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from nightherd.engine.resuming import Wish
+from nightherd.engine.session_resume import resume_session
 from nightherd.model.session import SessionQuery, SessionStatus
 from nightherd.views.sessions import (
     find_session,
@@ -14,7 +16,9 @@ from nightherd.views.sessions import (
     session_row,
     show_session,
 )
-from nightherd.web.documents import NEXT, SESSION, answers, document, list_of
+from nightherd.web.bodies import SessionResumption
+from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
+from nightherd.web.jobs import Key, check_runs, job_answer, key_of
 from nightherd.web.site import Site, site_of
 
 MOST = 200
@@ -51,3 +55,27 @@ async def show(site: OnSite, session: str) -> Response:
         lambda reader: show_session(reader, journals, find_session(reader, session), now)
     )
     return document("session", session_document(view), now)
+
+
+@router.post("/{session}/resume", responses=answers("job", JOB, 404, 409))
+async def resume(
+    site: OnSite, session: str, body: SessionResumption | None = None, idempotency_key: Key = None
+) -> Response:
+    """Go on in a session: with the job that was cut off in it, else with a new one; in a branch when it is over.
+
+    The same `Idempotency-Key` makes one new job.
+    """
+    said = body or SessionResumption(agent=None, prompt=None)
+    found = await site.ask(lambda reader: find_session(reader, session))
+    agent = site.agent(said.agent or found.agent)
+    check_runs(agent, site)
+    on = await resume_session(
+        found.id,
+        agent,
+        Wish(prompt=said.prompt),
+        site.workshop,
+        rescue=site.rescue,
+        dedupe_key=key_of(f"session:{found.id}", idempotency_key),
+    )
+    site.wake()
+    return job_answer(on, site)
