@@ -21,6 +21,7 @@ from nightherd.model.event import (
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.limits import LimitName, Limits, OnLimit
 from nightherd.model.money import MicroUsd
+from nightherd.model.overrides import overridden
 from nightherd.model.script import Say, Spend, compile_script
 from nightherd.model.system import SystemSubtype
 from nightherd.runtimes.scripted import ScriptedRuntime
@@ -166,6 +167,16 @@ def test_the_older_spellings_fail_the_job(tmp_path: Path) -> None:
         ExitReason.LIMIT,
         2,
     )
+
+
+def test_turns_that_were_raised_are_the_agents_turns_for_this_job() -> None:
+    """Runtimes count the turns of `max_turns` themselves."""
+    agent = replace(AGENT, max_turns=2)
+
+    assert overridden(agent, {"limits": {"turns": 9}}).max_turns == 9
+    assert overridden(agent, {"max_turns": 4, "limits": {"turns": 9}}).max_turns == 9
+    assert overridden(agent, {"max_turns": 4, "limits": {"spend": 9}}).max_turns == 4
+    assert overridden(AGENT, {"limits": {"turns": 9}}).max_turns is None
 
 
 def test_a_raised_limit_lets_the_same_job_go_on_and_its_cost_go_on_counting(tmp_path: Path) -> None:

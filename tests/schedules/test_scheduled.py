@@ -48,6 +48,16 @@ def test_limits_of_the_schedule_stand_before_those_of_the_agent() -> None:
     assert (limits.spend, limits.turns) == (5, 3)
 
 
+def test_turns_of_the_schedule_stand_before_the_agents_other_spelling_of_them() -> None:
+    own = replace(NIGHTLY, limits=Limits(turns=9))
+    session = replace(own, session=SessionTerms(max_turns=4))
+    agent = replace(AGENT, max_turns=2, schedules={"own": own, "session": session, "n": NIGHTLY})
+
+    assert for_schedule(agent, "own").max_turns is None
+    assert for_schedule(agent, "session").max_turns == 4
+    assert for_schedule(agent, "n").max_turns == 2
+
+
 @pytest.mark.parametrize(
     ("agent", "schedule", "mode"),
     [

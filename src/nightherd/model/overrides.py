@@ -39,6 +39,9 @@ def overridden(agent: Agent, kept: Mapping[str, Any]) -> Agent:
         agent = replace(agent, model=str(kept["model"]))
     if kept.get("max_turns") is not None:
         agent = replace(agent, max_turns=int(kept["max_turns"]))
+    limits = kept.get("limits")
+    if agent.max_turns is not None and isinstance(limits, Mapping) and "turns" in limits:
+        agent = replace(agent, max_turns=int(limits["turns"]))  # another spelling of the same
     if kept.get("required_caps") is not None:
         agent = replace(agent, required_caps=tuple(map(str, kept["required_caps"])))
     if kept.get("job_timeout") is not None:

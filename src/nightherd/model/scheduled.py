@@ -33,12 +33,13 @@ def for_schedule(agent: Agent, name: str | None) -> Agent:
     bounds = (agent.job_timeout, schedule.job_timeout, terms.job_timeout)
     timeouts: list[timedelta] = [bound for bound in bounds if bound is not None]
     own = schedule.session
+    turns = agent.max_turns if schedule.limits.turns is None else None
     return replace(
         agent,
         session=terms,
         job_timeout=min(timeouts, default=None),
         model=(own.model if own is not None else None) or agent.model,
-        max_turns=(own.max_turns if own is not None else None) or agent.max_turns,
+        max_turns=(own.max_turns if own is not None else None) or turns,
         limits=replace(schedule.limits.over(agent.limits), per_day=agent.limits.per_day),
         hooks=(*agent.hooks, *schedule.hooks),
     )
