@@ -321,3 +321,18 @@ def test_a_fleet_with_a_wrong_file_is_not_loaded(tmp_path: Path) -> None:
 
     assert checked.loaded is None
     assert [Path(one.place.file).name for one in checked.problems] == ["state_persistence.yaml"]
+
+
+def test_a_fleet_is_checked_with_the_file_of_the_state_directory_that_is_meant(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "nightherd.yaml").write_text("agents: []\n")
+    wrong = EXTENDS + "retention: {max_checkpoints: none}\n"
+    project(tmp_path, wrong, "elsewhere" / PROJECT_FILE)
+
+    def check(state_dir: Path | None) -> list[str]:
+        checked = check_fleet(tmp_path, environ={}, cwd=tmp_path, state_dir=state_dir)
+        return [one.message for one in checked.problems]
+
+    assert check(None) == []
+    assert check(tmp_path / "elsewhere") == ["expected a whole number, got the text 'none'"]

@@ -55,7 +55,9 @@ def check(ctx: click.Context, path: Path | None, form: str) -> None:
     screen, cwd = invocation.screen, invocation.cwd
     screen.is_json = screen.is_json or form == "json"
     file = cwd / path if path is not None else invocation.fleet_file()
-    checked = check_fleet(file, environ=invocation.environ, cwd=cwd)
+    checked = check_fleet(
+        file, environ=invocation.environ, cwd=cwd, state_dir=invocation.named_state
+    )
     if screen.is_json:
         screen.document("check", check_data(checked, cwd), system_clock().now())
     elif form == "github":

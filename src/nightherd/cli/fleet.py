@@ -17,7 +17,12 @@ def load_fleet_told(
     The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
     `agent`, only what is about the fleet itself.
     """
-    loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
+    loaded = load_fleet(
+        invocation.fleet_file(),
+        environ=invocation.environ,
+        cwd=invocation.cwd,
+        state_dir=invocation.named_state,
+    )
     for notice in () if is_quiet else loaded.notices:
         if concerns(notice, agent):
             invocation.screen.say(notice_text(notice, invocation.cwd))

@@ -39,10 +39,15 @@ class Invocation(NamedTuple):
             raise ConfigNotFoundError(f"there is no fleet file {where}", hint="nightherd init")
         return found
 
+    @property
+    def named_state(self) -> Path | None:
+        """The state directory that was named, if one was."""
+        return None if self.state is None else self.cwd / self.state
+
     def state_directory(self) -> Path:
         """The state directory: the one named, else the one beside the fleet file."""
-        if self.state is not None:
-            return self.cwd / self.state
+        if self.named_state is not None:
+            return self.named_state
         return self.fleet_file().parent / STATE_DIRECTORY
 
 

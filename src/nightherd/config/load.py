@@ -36,8 +36,6 @@ from nightherd.model.scheduled import prompt_text
 from nightherd.model.template import PLACE
 from nightherd.model.web import PAYLOAD
 
-"""Beside the fleet file: where a project's own `config/` is."""
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -70,13 +68,15 @@ class CheckedFleet:
     """Every file it was read from; each may have a `.env` beside it."""
 
 
-def load_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> LoadedFleet:
+def load_fleet(
+    path: Path | str, *, environ: Mapping[str, str], cwd: Path, state_dir: Path | None = None
+) -> LoadedFleet:
     """The fleet at `path` (a file, or a directory to search upward from), ready to use.
 
     Raises `ConfigNotFoundError` when no file is found, `ConfigInvalidError` with all problems otherwise.
     Reads files only; nothing is written, and the process's environment is what `environ` says.
     """
-    checked = check_fleet(path, environ=environ, cwd=cwd)
+    checked = check_fleet(path, environ=environ, cwd=cwd, state_dir=state_dir)
     if checked.loaded is None:
         raise ConfigInvalidError(
             [problem for problem in checked.problems if problem.severity is Severity.ERROR]
@@ -84,10 +84,13 @@ def load_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> Lo
     return checked.loaded
 
 
-def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> CheckedFleet:
+def check_fleet(
+    path: Path | str, *, environ: Mapping[str, str], cwd: Path, state_dir: Path | None = None
+) -> CheckedFleet:
     """Everything there is to say about the fleet at `path`; problems are values here.
 
-    Raises only `ConfigNotFoundError`.
+    A project's own `config/` is in `state_dir`, else in the state directory beside the fleet file. Raises
+    only `ConfigNotFoundError`.
     """
     file = locate(path, cwd)
     findings = Findings()
@@ -95,7 +98,7 @@ def check_fleet(path: Path | str, *, environ: Mapping[str, str], cwd: Path) -> C
     assembly.assemble(str(file))
     settings = check_settings(assembly, findings)
     agents = check_agents(assembly.drafts, findings)
-    check_project_file(file.parent / STATE_DIRECTORY, findings)
+    check_project_file(state_dir or file.parent / STATE_DIRECTORY, findings)
     loaded = None
     if settings is not None:
         check_endpoints(
