@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from model.dict_rows import DictRows
+from model.checked_rows import CheckedRows
 from nightherd.files.yaml_load import load_yaml
 from nightherd.journal.files import JournalFiles
 from nightherd.mirror.follower import MirrorFollower
@@ -52,7 +52,7 @@ class World:
         self.root = root
         self.clock = FakeClock()
         self.feed = ListFeed()
-        self.rows = DictRows()
+        self.rows = CheckedRows()
         self.journals = JournalFiles(
             root / "jobs",
             root / "blobs",

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from model.dict_rows import DictRows
+from model.checked_rows import CheckedRows
 from nightherd.model.agent_state import AgentState, AgentStatus
 from nightherd.model.change import (
     Answer,
@@ -84,7 +84,7 @@ class JobsMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.rows = DictRows()
+        self.rows = CheckedRows()
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
         self.recorded: dict[JobId, Totals] = {}
         """What the executions of a job that ended come to, by its journal."""

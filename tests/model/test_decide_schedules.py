@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from model.dict_rows import DictRows
+from model.checked_rows import CheckedRows
 from nightherd.model.agent_state import AgentState, AgentStatus
 from nightherd.model.change import (
     Applied,
@@ -55,7 +55,7 @@ class SchedulesMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.rows = DictRows()
+        self.rows = CheckedRows()
         self.now = START
         self.made = 0
 

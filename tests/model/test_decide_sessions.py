@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from model.dict_rows import DictRows
+from model.checked_rows import CheckedRows
 from nightherd.model.change import (
     Answer,
     Applied,
@@ -43,7 +43,7 @@ def later(change: SubmitJob, by: timedelta) -> SubmitJob:
     )
 
 
-def home_of(rows: DictRows, number: int) -> Session:
+def home_of(rows: CheckedRows, number: int) -> Session:
     job = rows.get(Job, job_id(number))
     assert job is not None
     home = rows.get(Session, job.session_id or "")
@@ -51,15 +51,15 @@ def home_of(rows: DictRows, number: int) -> Session:
     return home
 
 
-def note_of(rows: DictRows, number: int) -> str | None:
+def note_of(rows: CheckedRows, number: int) -> str | None:
     texts = rows.get(JobTexts, job_id(number))
     assert texts is not None
     return texts.session_note
 
 
-def after_one_job(change: SubmitJob | None = None) -> DictRows:
+def after_one_job(change: SubmitJob | None = None) -> CheckedRows:
     """A state in which the first job has come and gone."""
-    rows = DictRows()
+    rows = CheckedRows()
     for one in (change or shared(1), start(1), settle(1)):
         assert isinstance(rows.apply(one), Applied)
     return rows
@@ -267,7 +267,7 @@ def test_cleaned_up_session_stays_as_a_tombstone_that_nothing_goes_on_in() -> No
 
 
 def test_session_in_use_is_not_cleaned_up() -> None:
-    rows = DictRows()
+    rows = CheckedRows()
     for change in (shared(1), start(1)):
         rows.apply(change)
 
