@@ -59,7 +59,7 @@ def test_missing_directory_is_found_and_made_again(name: str, used: Ward) -> Non
     assert (found.result.code, found.checks) == (1, ["directory"])
     assert not (used.root / name).exists()
 
-    assert used.doctor("--fix").result.code == 0
+    assert used.doctor("--fix", "--verify").result.code == 0
     assert (used.root / name).stat().st_mode & 0o777 == 0o700
     used.clean("--verify")
 
@@ -325,3 +325,17 @@ def test_damaged_files_of_jobs_and_sessions_are_kept_aside_and_written_again(
     assert [file.read_bytes() for file in files] == whole
     kept = [next(file.parent.glob(f"{file.name}.corrupt-*")) for file in files]
     assert [file.read_text() for file in kept] == ["{ [", "{ ["]
+
+
+def test_readable_files_that_were_deleted_are_missed_and_written_again(used: Ward) -> None:
+    files = [min(used.root.glob(each)) for each in ("jobs/job-*.yaml", "sessions/sess-*.json")]
+    whole = [file.read_bytes() for file in files]
+    for file in files:
+        file.unlink()
+
+    (missed,) = used.doctor("--verify").of("mirror-files")
+    assert missed["message"] == f"2 readable files are missing: {files[0]}, and others"
+
+    assert used.doctor("--verify", "--fix").result.code == 0
+    used.clean("--verify")
+    assert [file.read_bytes() for file in files] == whole

@@ -8,27 +8,36 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nightherd.engine.doctor import Check
 from nightherd.errors import StateFileError
 from nightherd.files.corrupt import keep_aside
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
+from nightherd.files.regular import read_regular
 from nightherd.mirror.fleet_state import read_fleet_state
+from nightherd.mirror.images import JOBS, SESSIONS, JobImage, SessionImage, read_image
 from nightherd.mirror.layout import MirrorLayout
+from nightherd.mirror.memory import Memory
 from nightherd.model.finding import Finding, Level
-from nightherd.ports import Mirror
+from nightherd.ports import ChangeFeed, Mirror
 
 
-def mirror_checks(root: Path, now: datetime, mirror: Mirror) -> tuple[Check, Check]:
+def mirror_checks(
+    root: Path, now: datetime, mirror: Mirror, feed: ChangeFeed
+) -> tuple[Check, Check]:
     """The checks of the readable files: the first is quick, the second reads each of them.
 
     What is damaged is kept aside, and all are written again.
     """
 
+    def examine() -> Iterator[Finding]:
+        yield from examine_files(root)
+        yield from missing_files(root, feed)
+
     async def mend(findings: Sequence[Finding]) -> None:
         # All are written anew, so none that is damaged may be in the way, found or not.
-        paths = {finding.path for finding in (*findings, *examine_files(root)) if finding.path}
-        for path in sorted(paths):
-            keep_aside(Path(path), now)
+        _put_aside((*findings, *examine_files(root)), now)
         mirror.rebuild()
 
     title = "readable files"
@@ -37,7 +46,7 @@ def mirror_checks(root: Path, now: datetime, mirror: Mirror) -> tuple[Check, Che
         Check(
             "mirror-files",
             f"{title}, each one",
-            partial(examine_files, root),
+            examine,
             mend_all=mend,
             is_deep=True,
         ),
@@ -68,6 +77,51 @@ def examine_files(root: Path) -> Iterator[Finding]:
         yield from _faults(path, safe_read_yaml(path))
     for path in sorted(layout.sessions.glob("*.json")):
         yield from _faults(path, safe_read_json(path))
+
+
+def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
+    """Files of jobs and sessions that were written and are gone. Reads the whole feed."""
+    layout = MirrorLayout(root)
+    try:
+        memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return  # not kept, or all are written anew
+    gone = {path for path in _written(layout, feed, memory.change) if not path.exists()}
+    if gone:
+        first = min(gone)
+        count = f"{len(gone)} readable files are" if len(gone) > 1 else "a readable file is"
+        yield Finding(
+            check="mirror-files",
+            level=Level.WARNING,
+            message=f"{count} missing: {first}" + (", and others" if len(gone) > 1 else ""),
+            path=str(first),
+            remedy="all are written again",
+            is_fixable=True,
+        )
+
+
+def _written(layout: MirrorLayout, feed: ChangeFeed, until: int) -> Iterator[Path]:
+    """The files that the changes up to `until` gave."""
+    for entry in feed.read():
+        if entry.change > until:
+            return
+        for table, row in entry.rows:
+            if table not in (JOBS, SESSIONS):
+                continue
+            try:
+                image = read_image(table, row)
+            except StateFileError:
+                continue  # said when its change was mirrored, and left out
+            if isinstance(image, JobImage):
+                yield layout.jobs / f"{image.id}.yaml"
+            elif isinstance(image, SessionImage):
+                yield layout.sessions / f"{image.id}.json"
+
+
+def _put_aside(findings: Sequence[Finding], now: datetime) -> None:
+    for path in sorted({Path(finding.path) for finding in findings if finding.path}):
+        if path.exists():
+            keep_aside(path, now)
 
 
 def _faults(path: Path, read: ReadOk[Any] | ReadFailed) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from nightherd import __version__
 from nightherd.wiring.loading import load
 from nightherd.wiring.memories import (
     load_persistence,
+    open_feed,
     open_journals,
     open_reader,
     open_record,
@@ -95,7 +96,7 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     kill_marked = load("nightherd.runtimes.marked:kill_marked")
     agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
-    mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir))
+    mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir), open_feed(state_dir))
     threads = load("nightherd.mirror.thread_checkup:thread_check")(
         state_dir,
         lambda: open_threads(state_dir, load_persistence(state_dir)),
