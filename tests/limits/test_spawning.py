@@ -145,6 +145,38 @@ def test_children_are_counted(tmp_path: Path, outcome: OnLimit) -> None:
     assert len(children(bench, job)) == 1
 
 
+def test_what_children_there_may_be_is_left_to_others_too(tmp_path: Path) -> None:
+    limits = Limits(spawns=0, outcomes={LimitName.SPAWNS: OnLimit.HOOK})
+    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], HELPING, limits)
+
+    job = bench.run()
+
+    assert (job.status, job.error_code) == (JobStatus.SUSPENDED, "spawns_exceeded")
+    header = bench.reader.list_checkpoints(job.id)[-1].header
+    assert header["suspension"]["on_reached"] == "hook", "whoever is asked is obeyed"
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (Limits(spend=MicroUsd(30 * CENT), outcomes={LimitName.SPEND: OnLimit.FAIL}), "spend"),
+        (Limits(depth=1, outcomes={LimitName.DEPTH: OnLimit.FAIL}), "depth"),
+    ],
+)
+def test_a_child_fails_at_what_its_parent_would_fail_at(
+    tmp_path: Path, limits: Limits, code: str
+) -> None:
+    long = [step for n in range(3) for step in (Say(f"part {n}"), Spend(used(10)))]
+    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], [*long, *ask("boss")], limits)
+
+    job = bench.run()
+
+    (child,) = children(bench, job)
+    assert (child.status, child.error_code) == (JobStatus.FAILED, f"{code}_exceeded")
+    assert not result(bench, job).success
+    assert job.is_terminal, "nobody waits for somebody to raise it"
+
+
 def test_levels_are_counted_from_the_job_that_limits_them(tmp_path: Path) -> None:
     bench = bench_of(
         tmp_path, [*ask("helper"), Say("done")], [*ask("boss"), Say("?")], Limits(depth=1)

@@ -34,6 +34,9 @@ from nightherd.model.spending import Budget, CountUsage, day_of
 WITHIN = "within"
 """Where a child job keeps what the jobs above it may use, children included."""
 
+FAILING = "fail"
+"""The names of the limits there at which that job fails."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daily:
@@ -147,8 +150,17 @@ def tree_budgets(kept: Any, workshop: Workshop) -> Iterator[Budget]:
         for name in COUNTED:
             if limits.get(name.value) is not None:
                 yield Budget(
-                    scope=Scope.PARENT, name=name, maximum=int(limits[name.value]), root=root
+                    scope=Scope.PARENT,
+                    name=name,
+                    maximum=int(limits[name.value]),
+                    root=root,
+                    outcome=outcome_above(above, name),
                 )
+
+
+def outcome_above(above: Mapping[str, Any], name: LimitName) -> OnLimit:
+    """What happens to a job at a limit of one above it: it fails where that would; else both wait."""
+    return OnLimit.FAIL if name.value in above.get(FAILING, ()) else OnLimit.SUSPEND
 
 
 def raised(job_id: JobId, workshop: Workshop) -> Mapping[str, Any]:

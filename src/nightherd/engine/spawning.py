@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.engine.budgets import WITHIN
+from nightherd.engine.budgets import FAILING, WITHIN, outcome_above
 from nightherd.engine.limits import Stop, stop_of
 from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
@@ -27,7 +27,7 @@ from nightherd.model.change import CancelJob, ResumeJob
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
-from nightherd.model.limits import Hit, LimitName, Limits, Scope, limits_document
+from nightherd.model.limits import Hit, LimitName, Limits, OnLimit, Scope, limits_document
 from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
 from nightherd.model.suspension import Suspension
@@ -56,6 +56,8 @@ class Nursery:
         workshop: Workshop,
     ) -> None:
         self.stop: Stop | None = None
+        self.hit: Hit | None = None
+        """The limit of children that was met, if it is why."""
         self._job = job
         self._agent = agent
         self._limits = limits
@@ -84,7 +86,7 @@ class Nursery:
             return SpawnResult(success=False, error=f"it may not have jobs done by {call.agent!r}")
         hit = self._beyond()
         if hit is not None:
-            self.stop = stop_of(hit)
+            self.hit, self.stop = hit, stop_of(hit)
             return SpawnResult(success=False, error=f"{hit.code}: {hit.current} of {hit.maximum}")
         await self._count()
         try:
@@ -131,8 +133,7 @@ class Nursery:
             await cancel_below(job.id, self._workshop)
 
     def _request(self, agent: Agent, call: SpawnCall, key: str) -> SubmitRequest:
-        own = {"job": self._job.id, "limits": limits_document(self._limits)}
-        overrides: dict[str, Any] = {WITHIN: [*self._above, own]}
+        overrides: dict[str, Any] = {WITHIN: [*self._above, self._own()]}
         caps = narrowed(self._agent.required_caps, agent.required_caps)
         if caps is not None:
             overrides[CAPS] = list(caps)
@@ -149,20 +150,28 @@ class Nursery:
 
     def _beyond(self) -> Hit | None:
         """The limit of children, its own or of a job above, that one more would go beyond."""
-        own = {"job": self._job.id, "limits": limits_document(self._limits)}
-        for level, above in enumerate(reversed([*self._above, own]), start=1):
+        for level, above in enumerate(reversed([*self._above, self._own()]), start=1):
             limits, root = above["limits"], JobId(str(above["job"]))
             scope = Scope.JOB if root == self._job.id else Scope.PARENT
             depth, spawns = limits.get("depth"), limits.get("spawns")
             if depth is not None and level > int(depth):
-                return self._hit(LimitName.DEPTH, scope, level, int(depth))
+                return self._hit(LimitName.DEPTH, scope, level, int(depth), above)
             made = self._workshop.reader.used_below(root).spawns + 1
             if spawns is not None and made > int(spawns):
-                return self._hit(LimitName.SPAWNS, scope, made, int(spawns))
+                return self._hit(LimitName.SPAWNS, scope, made, int(spawns), above)
         return None
 
-    def _hit(self, name: LimitName, scope: Scope, current: int, maximum: int) -> Hit:
-        outcome = self._limits.outcome(name)
+    def _own(self) -> dict[str, Any]:
+        """What this job may use, as those below it keep it, and at which limits they fail."""
+        limits = limits_document(self._limits)
+        failing = [name for name in limits if self._limits.outcome(LimitName(name)) is OnLimit.FAIL]
+        return {"job": self._job.id, "limits": limits, **({FAILING: failing} if failing else {})}
+
+    def _hit(
+        self, name: LimitName, scope: Scope, current: int, maximum: int, above: Mapping[str, Any]
+    ) -> Hit:
+        own = self._limits.outcome(name)
+        outcome = own if scope is Scope.JOB else outcome_above(above, name)
         return Hit(name=name, scope=scope, current=current, maximum=maximum, outcome=outcome)
 
     async def _count(self) -> None:

@@ -226,7 +226,8 @@ class CloseWatch:
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)
         if point is not None:
-            outcome = self._hit.outcome if self._hit is not None else None
+            hit = self._hit or self._nursery.hit
+            outcome = hit.outcome if hit is not None else None
             await self._bookmarks.close(point, end, self._guard.running, outcome=outcome)
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
