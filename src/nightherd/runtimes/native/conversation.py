@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import cast
@@ -13,6 +13,8 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -36,6 +38,7 @@ class Conversation:
     """The constants that are on record in this job, by hash."""
     cut_off: str | None = None
     """What had arrived of an answer that never ended, and has not been told to the model."""
+    _call_ids: set[str] | None = None
 
     @property
     def awaits_answer(self) -> bool:
@@ -60,6 +63,29 @@ class Conversation:
                 last.parts = [*last.parts, *message.parts]
             else:
                 self.messages.append(message)
+
+    def with_own_ids(self, answer: ModelResponse, turn: int) -> ModelResponse:
+        """The answer, each call with an id that no other has: results and jobs that it makes are told apart by it.
+
+        Most models see to that themselves; some count anew in every answer, or give none.
+        """
+        if self._call_ids is None:
+            answers = (one for one in self.messages if isinstance(one, ModelResponse))
+            self._call_ids = {call.tool_call_id for one in answers for call in one.tool_calls}
+        parts = [self._with_own_id(part, turn) for part in answer.parts]
+        return answer if parts == answer.parts else replace(answer, parts=parts)
+
+    def _with_own_id(self, part: ModelResponsePart, turn: int) -> ModelResponsePart:
+        if not isinstance(part, ToolCallPart):
+            return part
+        known = self._call_ids if self._call_ids is not None else set()
+        given = name = part.tool_call_id
+        again = 0
+        while not name or name in known:
+            again += 1
+            name = f"{given or 'call'}-{turn}-{again}"
+        known.add(name)
+        return part if name == given else replace(part, tool_call_id=name)
 
     def end_results(self) -> None:
         """All calls of the last answer are answered: the model is told in the order in which it called."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -11,6 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
+from nightherd.errors import InvalidValueError
 from nightherd.model.money import FREE, MicroUsd, parse_usd
 from nightherd.model.usage import BYTES_PER_TOKEN as USUAL_BYTES_PER_TOKEN
 from nightherd.model.usage import Usage
@@ -20,6 +22,8 @@ from nightherd.runtimes.native.script_model import ScriptModel
 
 BYTES_PER_TOKEN = 2
 """Of what has not been counted by a provider yet: few texts come to more tokens than that."""
+MOST_TOKENS = 10**12
+"""More than any answer can have used."""
 FRAME_TOKENS = 1_000
 """What a provider adds of its own to a request."""
 
@@ -52,29 +56,33 @@ class Cost:
 def cost_of(answer: ModelResponse, model_name: str | None = None) -> Cost:
     """What the answer cost. `model_name` is what was asked for, should the name it gives itself be unknown."""
     reported = answer.usage.cost
-    if reported is not None:
-        source = CostSource.SCRIPT if answer.provider_name == SCRIPTED else CostSource.PROVIDER
-        return Cost(amount=parse_usd(reported), source=source)
+    source = CostSource.SCRIPT if answer.provider_name == SCRIPTED else CostSource.PROVIDER
+    with suppress(InvalidValueError):  # no amount at all is as good as none said
+        if reported is not None:
+            return Cost(amount=parse_usd(reported), source=source)
     for name in filter(None, (answer.model_name, model_name)):
-        try:
+        with suppress(LookupError, ValueError, InvalidValueError):
             price = replace(answer, model_name=name).cost().total_price
             return Cost(amount=parse_usd(price), source=CostSource.PRICES)
-        except (LookupError, ValueError):
-            continue
     return Cost(amount=FREE, source=CostSource.UNKNOWN)
 
 
 def usage_of(answer: ModelResponse, cost: Cost) -> Usage:
     """What the answer used, counted as the API does: tokens from the cache are not among the input's."""
     used = answer.usage
-    cached = used.cache_read_tokens + used.cache_write_tokens
+    read, written = _count(used.cache_read_tokens), _count(used.cache_write_tokens)
     return Usage(
-        input_tokens=max(used.input_tokens - cached, 0),
-        output_tokens=used.output_tokens,
-        cache_creation_input_tokens=used.cache_write_tokens,
-        cache_read_input_tokens=used.cache_read_tokens,
+        input_tokens=max(_count(used.input_tokens) - read - written, 0),
+        output_tokens=_count(used.output_tokens),
+        cache_creation_input_tokens=written,
+        cache_read_input_tokens=read,
         cost_microusd=cost.amount,
     )
+
+
+def _count(tokens: float) -> int:
+    """What a provider says, as far as it can be so: nothing is given back, and nothing is beyond counting."""
+    return int(max(0, min(tokens, MOST_TOKENS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -253,7 +253,8 @@ class Run:
         if problem is not None and problem.code != "output_limit":
             yield AssistantEvent(usage=usage, turn=turn, index=0)
             raise problem
-        whole = map(self._marked, self._lines(answer, turn, usage))
+        own = conversation.with_own_ids(answer, turn)
+        whole = map(self._marked, self._lines(own, turn, usage))
         first, *rest = map(conversation.mask, whole)
         extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
         lines = [msgspec.structs.replace(first, extra=extra), *rest]

@@ -1,0 +1,70 @@
+"""Models that break every habit: ids that stand for several calls, and numbers that cannot be."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.usage import RequestUsage
+
+from nightherd.model.event import AssistantEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.usage import Usage
+from runtimes.native.native_stage import (
+    NativeStage,
+    Record,
+    Replies,
+    bash,
+    of_type,
+    results,
+    says,
+    subtypes,
+)
+
+
+def test_every_call_has_an_id_of_its_own_whatever_the_model_calls_it(stage: NativeStage) -> None:
+    same = [ToolCallPart("Bash", {"command": f"echo {word} >> said"}, "x") for word in "ab"]
+    nameless = ToolCallPart("Bash", {"command": "echo c >> said"}, "")
+    model = Replies(ModelResponse(same), ModelResponse([same[0], nameless]), says("done"))
+
+    events = stage.run(model)
+
+    assert (stage.directory / "said").read_text().split() == ["a", "b", "a", "c"]
+    made = [use.tool_use_id for use in of_type(events, ToolUseEvent)]
+    assert made == ["x", "x-1-1", "x-2-1", "call-2-1"]
+    assert [result.tool_use_id for result in results(events)] == made
+    sent = [part for message in model.conversations[-1] for part in message.parts]
+    assert [one.tool_call_id for one in sent if isinstance(one, ToolReturnPart)] == made
+
+
+def test_ids_are_of_their_own_also_after_a_kill(stage: NativeStage) -> None:
+    record, first = Record(), Replies(bash("echo a"), says("done"))
+    events = stage.run(first, stage.request(record))
+    whole = next(place for place, event in enumerate(events) if isinstance(event, ToolResultEvent))
+    record.add(*events[: whole + 1])
+
+    later = stage.run(Replies(bash("echo b"), says("done")), stage.request(record, job_turns=1))
+
+    assert [use.tool_use_id for use in of_type(later, ToolUseEvent)] == ["call-0-2-1"]
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [
+        ({"input_tokens": -5, "output_tokens": -7}, Usage()),
+        ({"input_tokens": 10**30, "output_tokens": 1}, Usage(input_tokens=10**12, output_tokens=1)),
+        ({"input_tokens": 9, "cache_read_tokens": -4}, Usage(input_tokens=9)),
+        ({"input_tokens": 9, "cost": Decimal(-1)}, Usage(input_tokens=9)),
+        ({"input_tokens": 9, "cost": Decimal("1e30")}, Usage(input_tokens=9)),
+    ],
+    ids=["below nothing", "beyond counting", "cached below nothing", "paid back", "beyond price"],
+)
+def test_what_an_answer_cannot_have_used_is_not_counted(
+    stage: NativeStage, said: dict[str, Any], counted: Usage
+) -> None:
+    events = stage.run(Replies(ModelResponse([TextPart("x")], usage=RequestUsage(**said))))
+
+    (answer,) = of_type(events, AssistantEvent)
+    assert answer.usage == counted
+    assert subtypes(events)[-1] == "complete"
