@@ -21,7 +21,7 @@ from nightherd.cli.errand import (
     tell_result,
 )
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.gateway import open_gateway
+from nightherd.cli.gateway import Gateway, open_gateway
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.limit_option import limit_option, limit_overrides
 from nightherd.cli.options import json_option
@@ -148,11 +148,7 @@ def run(  # noqa: PLR0913 (an option each)
     if detach:
         check_runtime(found.runtime)
         gateway = open_gateway(invocation, fleet)
-        if into is not None:
-            job = gateway.go_on(into, found, wish, is_fork=where.fork is not None)
-        else:
-            job = gateway.submit(_request(found, wish, where))
-        tell_launch(job, invocation)
+        tell_launch(_hand_in(gateway, found, wish, where, into), invocation)
         return
     finished = perform(errand, screen, is_shown=not (quiet or wait or screen.is_json))
     try:
@@ -175,6 +171,15 @@ def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) ->
         raise UsageError(f"{given[0]} and {given[1]} exclude each other")
     if detach and has_timeout:
         raise UsageError("--wait-timeout is for those who wait, and --detach does not")
+
+
+def _hand_in(
+    gateway: Gateway, agent: Agent, wish: Wish, where: Where, into: SessionId | None
+) -> Job:
+    """The job, left to a worker."""
+    if into is None:
+        return gateway.submit(_request(agent, wish, where))
+    return gateway.go_on(into, agent, wish, is_fork=where.fork is not None)
 
 
 def _maker(agent: Agent, wish: Wish, where: Where, into: SessionId | None) -> MakeJob:

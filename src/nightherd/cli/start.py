@@ -19,7 +19,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
-from nightherd.cli.text import neutralise
+from nightherd.cli.text import absolute, neutralise
 from nightherd.daemon.control import wait_until
 from nightherd.daemon.describe import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
@@ -108,7 +108,7 @@ def _check_free(state_dir: Path) -> None:
     running = find_daemon(state_dir)
     if running is not None:
         raise RefusedError(
-            f"{state_dir} is run by process {running.pid} already",
+            f"{state_dir} is run by process {running.pid} since {absolute(running.started_at)} already",
             hint="nightherd status, nightherd restart or nightherd stop",
         )
 
