@@ -7,8 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, payload_of
+from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
@@ -27,43 +26,13 @@ from nightherd.model.mcp import (
     ToolAnswer,
 )
 from nightherd.model.script import Say, UseTool
-from nightherd.model.system import Complete, Denied, Warned
+from nightherd.model.system import Complete, Denied
 from nightherd.runtimes.mcp.bridge import bridged
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
+from runtimes.heard import failed_servers, payloads
+from runtimes.mcp_desks import DESK, desk_over, stdio_desk
 from runtimes.stage import EXECUTION, PATIENCE_S, QUICK, Stage, is_running, is_written, until
-
-DESK = Path(__file__).parent / "mcp_desk.py"
-TOKEN = "the-token-of-the-desk"
-
-
-def stdio_desk(name: str = "desk", **more: Any) -> McpServer:
-    return McpServer(
-        name=name,
-        transport=McpTransport.STDIO,
-        command=sys.executable,
-        args=(str(DESK), "stdio"),
-        **more,
-    )
-
-
-@contextmanager
-def desk_over(transport: McpTransport, name: str, token: str = TOKEN) -> Iterator[McpServer]:
-    process = subprocess.Popen(
-        [sys.executable, str(DESK), transport],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"DESK_OWNER": transport, "DESK_TOKEN": TOKEN},
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        headers = {"x-desk-token": token}
-        yield McpServer(name=name, transport=transport, url=url, headers=headers)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def stage_with(stage: Stage, *servers: McpServer, **rules: Any) -> Stage:
@@ -73,15 +42,6 @@ def stage_with(stage: Stage, *servers: McpServer, **rules: Any) -> Stage:
 def results(events: list[Event]) -> list[tuple[bool | None, str]]:
     found = [event for event in events if isinstance(event, ToolResultEvent)]
     return [(one.success, str(one.result if one.success else one.error)) for one in found]
-
-
-def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
-    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
-    return [payload for payload in found if isinstance(payload, kind)]
-
-
-def failures(events: list[Event]) -> list[str]:
-    return [one.raw["name"] for one in payloads(events, Warned) if one.code == "mcp_server_failed"]
 
 
 def look(server: str) -> UseTool:
@@ -99,7 +59,7 @@ def test_declared_servers_are_called_however_they_are_reached(stage: Stage) -> N
     assert results(events) == [
         (True, f"go is on the desk of {owner}") for owner in ("stdio", "http", "sse") * 2
     ]
-    assert failures(events) == []
+    assert failed_servers(events) == []
 
 
 def test_every_server_says_what_it_offers(stage: Stage) -> None:
@@ -150,7 +110,7 @@ def test_a_server_that_is_not_there_is_a_failed_call_and_one_warning(stage: Stag
     events = stage_with(stage, gone, mute, far, odd).play(*calls, Say("done"))
 
     assert [success for success, _ in results(events)] == [False] * 5
-    assert failures(events) == ["gone", "mute", "far", "odd"]
+    assert failed_servers(events) == ["gone", "mute", "far", "odd"]
     assert payloads(events, Complete)
 
 
@@ -158,7 +118,7 @@ def test_a_server_that_does_not_let_in_is_told_of_without_its_secrets(stage: Sta
     with desk_over(McpTransport.HTTP, "web", token="a-wrong-token") as web:
         events = stage_with(stage, web).play(look("web"))
 
-    assert failures(events) == ["web"]
+    assert failed_servers(events) == ["web"]
     ((success, text),) = results(events)
     assert success is False
     assert "403" in text
@@ -172,7 +132,7 @@ def test_a_server_that_falls_over_is_started_anew_by_the_next_call(stage: Stage)
     assert first[0] is False
     assert "exit code 3" in first[1]
     assert second == (True, "go is on the desk of nobody")
-    assert failures(events) == ["desk"]
+    assert failed_servers(events) == ["desk"]
 
 
 @pytest.mark.parametrize("transport", [McpTransport.STDIO, McpTransport.HTTP])
@@ -211,7 +171,7 @@ def test_a_wrong_input_and_a_tool_there_is_not_are_answers(stage: Stage) -> None
     )
 
     assert [success for success, _ in results(events)] == [False, False, False]
-    assert failures(events) == []
+    assert failed_servers(events) == []
     assert "there is no tool mcp__nobody__look" in results(events)[2][1]
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
+from nightherd.model.event import SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
 from nightherd.model.script import Say, UseTool
 from nightherd.model.system import Denied, Init
+from runtimes.heard import denials
 from runtimes.permission_table import CASES, Case, prepare
 from runtimes.stage import Stage
 
@@ -16,11 +17,6 @@ from runtimes.stage import Stage
 def stage_at(place: Path, case: Case) -> Stage:
     prepare(place)
     return Stage(place / "work", rules=case.agent(place))
-
-
-def denials(events: list[Event]) -> list[Denied]:
-    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
-    return [payload for payload in found if isinstance(payload, Denied)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.model.event import Event, ToolResultEvent, is_terminal
-from nightherd.model.outcome import Tally
 from nightherd.model.script import (
     Repeat,
     Say,
@@ -28,6 +27,7 @@ from nightherd.model.script import (
 from nightherd.model.usage import Usage
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
+from runtimes.heard import tally_of
 from runtimes.stage import Stage
 
 
@@ -110,25 +110,18 @@ def test_a_run_cut_off_anywhere_is_finished_by_the_next_without_a_call_made_twic
         if is_terminal(record[-1]):
             assert record == whole
             return
-        before = tally(record)
+        before = tally_of(record)
         answered = {event.tool_use_id for event in record if isinstance(event, ToolResultEvent)}
 
         record += await play(script, counter, before.turns)
 
-        after = tally(record)
+        after = tally_of(record)
         assert after.turns == script.turn_count
         assert after.open_calls == frozenset()
-        assert after.answer == tally(whole).answer
+        assert after.answer == tally_of(whole).answer
         assert all(counter.made[call or ""] == 1 for call in answered)
         assert counter.made.keys() == {
             event.tool_use_id for event in whole if isinstance(event, ToolResultEvent)
         }
 
     anyio.run(crash_and_resume)
-
-
-def tally(events: list[Event]) -> Tally:
-    total = Tally()
-    for event in events:
-        total = total.add(event)
-    return total

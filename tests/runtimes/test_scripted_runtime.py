@@ -20,7 +20,6 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import ExitReason
 from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Tally
 from nightherd.model.script import (
     Fail,
     Repeat,
@@ -36,16 +35,10 @@ from nightherd.model.system import Complete, Init
 from nightherd.model.usage import Usage
 from nightherd.ports import Runtime
 from nightherd.runtimes.scripted import ScriptedRuntime
+from runtimes.heard import tally_of
 from runtimes.stage import JOB, Stage, take
 
 SOME = Usage(input_tokens=10, output_tokens=4, cost_microusd=MicroUsd(250))
-
-
-def tally(events: list[Event], start: Tally | None = None) -> Tally:
-    total = start or Tally()
-    for event in events:
-        total = total.add(event)
-    return total
 
 
 def test_a_run_opens_with_init_and_closes_with_complete(stage: Stage) -> None:
@@ -127,7 +120,7 @@ def test_usage_is_counted_once(stage: Stage) -> None:
         Spend(SOME),
     )
 
-    assert tally(stage.play(*steps)).usage == SOME + SOME + SOME
+    assert tally_of(stage.play(*steps)).usage == SOME + SOME + SOME
 
 
 @pytest.mark.parametrize(
@@ -144,7 +137,7 @@ def test_every_turn_is_on_record_so_that_none_is_played_twice(
 ) -> None:
     turns = compile_script(steps).turn_count
 
-    assert tally(stage.play(*steps)).turns == turns == 2
+    assert tally_of(stage.play(*steps)).turns == turns == 2
     assert len(stage.play(*steps, session_turns=2)) == 2
 
 
@@ -194,8 +187,8 @@ def test_a_failed_call_does_not_end_the_run(stage: Stage) -> None:
     result = events[2]
     assert isinstance(result, ToolResultEvent)
     assert (result.success, result.result, result.error) == (False, "no\n", "exit code 3")
-    assert tally(events).answer == "never mind"
-    assert tally(events).turns == 2
+    assert tally_of(events).answer == "never mind"
+    assert tally_of(events).turns == 2
 
 
 def test_a_tool_there_is_not_is_a_failed_call(stage: Stage) -> None:
@@ -217,7 +210,7 @@ def test_fail_ends_the_run_with_its_code_and_message(stage: Stage) -> None:
 
 def test_a_turn_that_fails_is_not_history(stage: Stage) -> None:
     events = stage.play(Say("one"), Think("uh"), Fail("timeout", "too slow"), Spend(SOME))
-    total = tally(events)
+    total = tally_of(events)
 
     assert events[-2] == AssistantEvent(thinking="uh", usage=SOME, turn=2, index=0, end=False)
     assert (total.turns, total.messages, total.usage) == (1, 1, SOME)
@@ -248,13 +241,13 @@ def test_values_are_filled_into_every_text(stage: Stage) -> None:
 def test_a_prompt_is_text_whatever_it_looks_like(stage: Stage) -> None:
     events = stage.play(Say("${prompt}"), prompt="${turn} ${inputs.none} $(date)")
 
-    assert tally(events).answer == "${turn} ${inputs.none} $(date)"
+    assert tally_of(events).answer == "${turn} ${inputs.none} $(date)"
 
 
 def test_a_job_cannot_name_another_prompt_or_turn(stage: Stage) -> None:
     events = stage.play(Say("${prompt} ${turn}"), values={"prompt": "other", "turn": "99"})
 
-    assert tally(events).answer == "go 1"
+    assert tally_of(events).answer == "go 1"
 
 
 def test_a_missing_value_is_an_error_and_nothing_of_its_turn_is_done(stage: Stage) -> None:

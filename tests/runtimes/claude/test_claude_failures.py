@@ -16,7 +16,6 @@ import pytest
 from nightherd.errors import FencedError
 from nightherd.model.event import (
     AssistantEvent,
-    ErrorEvent,
     Event,
     SystemEvent,
     ToolUseEvent,
@@ -27,15 +26,10 @@ from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
+from runtimes.heard import error_of
 from runtimes.stage import until
 
 SLOW = 'python3 -c \'import time; open("began", "w").close(); time.sleep(600)\''
-
-
-def error_of(events: list[Event]) -> ErrorEvent:
-    last = events[-1]
-    assert isinstance(last, ErrorEvent), last
-    return last
 
 
 def warnings_of(events: list[Event]) -> list[str]:

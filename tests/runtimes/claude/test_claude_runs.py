@@ -9,14 +9,11 @@ import pytest
 
 from nightherd.model.event import (
     AssistantEvent,
-    ErrorEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
-    payload_of,
 )
-from nightherd.model.outcome import Tally
 from nightherd.model.subagent import Plugin, Subagent
 from nightherd.model.system import (
     Complete,
@@ -25,44 +22,16 @@ from nightherd.model.system import (
     Init,
     SystemSubtype,
     ToolProgress,
-    Warned,
 )
 from nightherd.runtimes.claude.opening import BEGUN_ANEW
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import JOB, ClaudeStage
+from runtimes.heard import codes, error_of, payloads, session_of, tally_of
 
 
 def of_kind(events: list[Event], kind: type[Any]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
-
-
-def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
-    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
-    return [payload for payload in found if isinstance(payload, kind)]
-
-
-def codes(events: list[Event]) -> list[str]:
-    return [warned.code for warned in payloads(events, Warned)]
-
-
-def error_of(events: list[Event]) -> ErrorEvent:
-    last = events[-1]
-    assert isinstance(last, ErrorEvent), last
-    return last
-
-
-def tally_of(events: list[Event]) -> Tally:
-    tally = Tally()
-    for event in events:
-        tally = tally.add(event)
-    return tally
-
-
-def session_of(events: list[Event]) -> str:
-    found = tally_of(events).runtime_session_id
-    assert found is not None
-    return found
 
 
 def test_text_is_answered_counted_and_completed(stage: ClaudeStage) -> None:

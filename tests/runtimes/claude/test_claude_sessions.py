@@ -9,46 +9,27 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import anyio
 
 from nightherd.model.event import (
     AssistantEvent,
     Event,
-    SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
-    payload_of,
 )
 from nightherd.model.outcome import Tally
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
-from nightherd.model.system import CompactBoundary, Complete, Warned
+from nightherd.model.system import CompactBoundary, Complete
 from nightherd.ports import RuntimeFork
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import JOB, PATIENCE_S, ClaudeStage
+from runtimes.heard import codes, payloads, session_of
 from runtimes.stage import until
 
 PERSISTENT = SessionTerms(mode=SessionMode.PERSISTENT)
-
-
-def session_of(events: list[Event]) -> str:
-    tally = Tally()
-    for event in events:
-        tally = tally.add(event)
-    assert tally.runtime_session_id is not None
-    return tally.runtime_session_id
-
-
-def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
-    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
-    return [payload for payload in found if isinstance(payload, kind)]
-
-
-def codes(events: list[Event]) -> list[str]:
-    return [warned.code for warned in payloads(events, Warned)]
 
 
 def said(texts: list[str], *wanted: str) -> list[str]:

@@ -18,7 +18,6 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import ExitReason
 from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Tally
 from nightherd.model.system import (
     AuthStatus,
     CompactBoundary,
@@ -32,6 +31,7 @@ from nightherd.model.system import (
 )
 from nightherd.model.usage import Usage
 from nightherd.runtimes.claude.translate import Translator
+from runtimes.heard import tally_of
 
 
 def assistant(*blocks: dict[str, Any], name: str = "m1", **more: Any) -> dict[str, Any]:
@@ -81,13 +81,6 @@ def translate(*messages: Any, **more: Any) -> list[Event]:
     one = translator(**more)
     found = [event for message in messages for event in one.line(json.dumps(message).encode())]
     return [*found, *one.finish()]
-
-
-def tally_of(events: list[Event]) -> Tally:
-    tally = Tally()
-    for event in events:
-        tally = tally.add(event)
-    return tally
 
 
 def dear(model: str, usage: Usage) -> MicroUsd | None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, payload_of
+from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
@@ -24,62 +21,18 @@ from nightherd.model.mcp import (
     ToolAnswer,
 )
 from nightherd.model.subagent import Plugin
-from nightherd.model.system import Complete, Denied, Warned
+from nightherd.model.system import Complete, Denied
 from nightherd.runtimes.claude.mcp import mcp_options
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
-
-DESK = Path(__file__).parents[1] / "mcp_desk.py"
-TOKEN = "the-token-of-the-desk"
-
-
-def stdio_desk(name: str = "desk", **more: Any) -> McpServer:
-    return McpServer(
-        name=name,
-        transport=McpTransport.STDIO,
-        command=sys.executable,
-        args=(str(DESK), "stdio"),
-        **more,
-    )
-
-
-@contextmanager
-def desk_over(transport: McpTransport, name: str) -> Iterator[McpServer]:
-    """A desk that is reached over the network, while the context lasts."""
-    process = subprocess.Popen(
-        [sys.executable, str(DESK), transport],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"DESK_OWNER": transport, "DESK_TOKEN": TOKEN},
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        headers = {"x-desk-token": TOKEN}
-        yield McpServer(name=name, transport=transport, url=url, headers=headers)
-    finally:
-        process.kill()
-        process.communicate()
+from runtimes.heard import failed_servers, payloads
+from runtimes.mcp_desks import DESK, desk_over, stdio_desk
 
 
 def results(events: list[Event]) -> list[tuple[bool | None, str]]:
     found = [event for event in events if isinstance(event, ToolResultEvent)]
     return [(one.success, json.dumps(one.result)) for one in found]
-
-
-def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
-    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
-    return [payload for payload in found if isinstance(payload, kind)]
-
-
-def failures(events: list[Event]) -> list[str]:
-    return [
-        warned.raw["name"]
-        for warned in payloads(events, Warned)
-        if warned.code == "mcp_server_failed"
-    ]
 
 
 def run_with(
@@ -114,7 +67,7 @@ def test_declared_servers_are_called_however_they_are_reached(stage: ClaudeStage
     assert [success for success, _ in answers] == [True, True, True], answers
     for owner, (_, text) in zip(("stdio", "http", "sse"), answers, strict=True):
         assert f"pen is on the desk of {owner}" in text
-    assert failures(events) == []
+    assert failed_servers(events) == []
     assert stage.processes() == {}
 
 
@@ -159,7 +112,7 @@ def test_a_server_that_is_not_there_is_a_warning_and_the_run_goes_on(stage: Clau
     with MessagesApi(Say(text="done")) as api:
         events = stage.run(api, mcp_servers=(gone, far))
 
-    assert sorted(failures(events)) == ["far", "gone"]
+    assert sorted(failed_servers(events)) == ["far", "gone"]
     assert payloads(events, Complete)
 
 
@@ -169,7 +122,7 @@ def test_a_server_that_falls_over_is_a_warning_and_the_run_goes_on(stage: Claude
 
     ((success, _),) = results(events)
     assert success is False
-    assert failures(events) == ["desk"]
+    assert failed_servers(events) == ["desk"]
     assert payloads(events, Complete)
 
 
@@ -264,7 +217,7 @@ def test_injected_tools_are_called_without_being_allowed_by_name(
     assert "over the doorstep" in stumbled[1]
     assert "not today" in refused[1]
     assert payloads(events, Denied) == []
-    assert failures(events) == []
+    assert failed_servers(events) == []
     offered = {tool["name"] for tool in api.asked[0].body["tools"]}
     assert {"mcp__post__greet", "mcp__post__stumble", "mcp__post__refuse"} <= offered
 

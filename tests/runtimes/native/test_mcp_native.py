@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, ToolUseEvent, payload_of
+from nightherd.model.event import ToolUseEvent
 from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, McpServer, McpTransport
 from nightherd.model.repeat import is_marked
-from nightherd.model.system import Context, Init, Warned
+from nightherd.model.system import Context, Init
+from runtimes.heard import failed_servers, payloads
+from runtimes.mcp_desks import desk_over, stdio_desk
 from runtimes.native.native_stage import NativeStage, Replies, calls, of_type, results, says
 
-DESK = Path(__file__).parents[1] / "mcp_desk.py"
-SERVER = McpServer(
-    name="desk",
-    transport=McpTransport.STDIO,
-    command=sys.executable,
-    args=(str(DESK), "stdio"),
-    env={"DESK_OWNER": "native"},
-)
-
-
-def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
-    told = (payload_of(event) for event in events if isinstance(event, SystemEvent))
-    return [one for one in told if isinstance(one, kind)]
-
-
-def server_failures(events: list[Event]) -> int:
-    return sum(one.code == "mcp_server_failed" for one in payloads(events, Warned))
+SERVER = stdio_desk(env={"DESK_OWNER": "native"})
 
 
 def test_the_tools_of_a_server_are_offered_and_called(stage: NativeStage) -> None:
@@ -67,7 +50,7 @@ def test_a_server_that_is_not_there_is_a_warning(stage: NativeStage) -> None:
 
     events = stage.run(Replies(says("Done.")), stage.request(agent={"mcp_servers": (gone,)}))
 
-    assert server_failures(events) == 1
+    assert len(failed_servers(events)) == 1
     assert [type(event).__name__ for event in events[-2:]] == ["AssistantEvent", "SystemEvent"]
 
 
@@ -79,7 +62,7 @@ def test_a_server_that_falls_over_in_a_call_is_a_failed_call_and_a_warning(
     events = stage.run(model, stage.request(agent={"mcp_servers": (SERVER,)}))
 
     assert [result.success for result in results(events)] == [False]
-    assert server_failures(events) == 1
+    assert len(failed_servers(events)) == 1
 
 
 @pytest.mark.parametrize("allowed", [(), ("mcp__desk__look",)])
@@ -165,16 +148,9 @@ def test_calls_that_only_look_are_open_at_the_same_server_at_the_same_time(
 @contextmanager
 def served(transport: McpTransport) -> Iterator[McpServer]:
     """The desk, reached so; calls that wait for each other in vain fail."""
-    patient = replace(SERVER, timeout=timedelta(seconds=60))
+    timeout = timedelta(seconds=60)
     if transport is McpTransport.STDIO:
-        yield patient
+        yield replace(SERVER, timeout=timeout)
         return
-    with subprocess.Popen(
-        [sys.executable, str(DESK), "http"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            url = process.stdout.readline().strip()
-            yield replace(patient, transport=transport, command=None, args=(), url=url)
-        finally:
-            process.kill()
+    with desk_over(transport, "desk") as server:
+        yield replace(server, timeout=timeout)

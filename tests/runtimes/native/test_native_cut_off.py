@@ -9,26 +9,20 @@ import anyio
 import pytest
 
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event
-from nightherd.model.outcome import Tally, is_afterthought
+from nightherd.model.outcome import is_afterthought
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native import answer
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Cut, Refuse, Say, Tokens
+from runtimes.heard import tally_of
 from runtimes.native.native_stage import QUICK, NativeStage
 from runtimes.native.test_native_streaming import streaming
 
 MODEL = "anthropic:claude-sonnet-5-5"
 SAID = Tokens(input=1_000, output=500, cache_read=9_000)
 HEARD = "as much as this, and then nothing more"
-
-
-def tally_of(events: list[Event]) -> Tally:
-    total = Tally()
-    for event in events:
-        total = total.add(event)
-    return total
 
 
 def pieces(events: list[Event]) -> list[AssistantEvent]:

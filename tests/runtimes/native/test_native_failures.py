@@ -20,6 +20,7 @@ from nightherd.model.system import Complete
 from nightherd.runtimes.native.failure import FAILURES, OTHERWISE, error_event
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say, Tokens
+from runtimes.heard import error_of
 from runtimes.native.native_stage import NativeStage, Replies, of_type, results
 
 MODEL = "anthropic:claude-sonnet-5-5"
@@ -29,11 +30,6 @@ def ask(stage: NativeStage, *answers: Answer, **more: Any) -> tuple[list[Event],
     """Every event of a run against an API that answers so."""
     with MessagesApi(*answers) as api:
         return stage.run(None, stage.request(api=api, agent={"model": MODEL}), **more), api
-
-
-def failure(events: list[Event]) -> ErrorEvent:
-    assert isinstance(events[-1], ErrorEvent), events[-1]
-    return events[-1]
 
 
 def test_a_whole_run_over_http(stage: NativeStage) -> None:
@@ -112,7 +108,7 @@ def test_what_a_provider_does_has_a_name(
 ) -> None:
     events, api = ask(stage, answer)
 
-    error = failure(events)
+    error = error_of(events)
     assert error.code == code, error
     assert bool((error.extra or {}).get("recoverable")) is recoverable
     assert len(api.asked) == 1, "trying again is the engine's business"
@@ -121,7 +117,7 @@ def test_what_a_provider_does_has_a_name(
 def test_a_body_that_is_no_answer_is_not_taken_for_one(stage: NativeStage) -> None:
     events, _ = ask(stage, Garble())
 
-    error = failure(events)
+    error = error_of(events)
     assert (error.extra or {}).get("recoverable") is True
     assert not [line for line in of_type(events, AssistantEvent) if line.end]
 
@@ -129,13 +125,13 @@ def test_a_body_that_is_no_answer_is_not_taken_for_one(stage: NativeStage) -> No
 def test_a_provider_that_names_a_time_is_quoted(stage: NativeStage) -> None:
     events, _ = ask(stage, Refuse(status=429, retry_after_s=17))
 
-    assert failure(events).extra == {"recoverable": True, "status": 429, "retry_after_s": 17.0}
+    assert error_of(events).extra == {"recoverable": True, "status": 429, "retry_after_s": 17.0}
 
 
 def test_what_an_answer_that_was_cut_off_has_cost_is_counted(stage: NativeStage) -> None:
     events, _ = ask(stage, Say(text="x", tokens=Tokens(input=5000), drop=Cut.MIDDLE))
 
-    used = (failure(events).extra or {})["usage"]
+    used = (error_of(events).extra or {})["usage"]
     assert used["input_tokens"] == 5000
     assert used["cost_microusd"] > 0
 
@@ -145,7 +141,7 @@ def test_a_model_that_says_nothing_is_given_up(stage: NativeStage) -> None:
 
     events, _ = ask(stage, Say(text="x", hold=held), patience=timedelta(seconds=1))
 
-    error = failure(events)
+    error = error_of(events)
     assert error.code == "stalled"
     assert (error.extra or {})["recoverable"] is True
 
@@ -161,7 +157,7 @@ def test_nobody_there_is_a_failure_of_the_network(stage: NativeStage) -> None:
         )
         events = stage.run(None, request)
 
-    assert failure(events).code == "network"
+    assert error_of(events).code == "network"
 
 
 @contextmanager
@@ -213,7 +209,7 @@ def test_when_both_fail_the_last_says_why(stage: NativeStage) -> None:
         agent = {"model": MODEL, "fallback_model": "anthropic:claude-haiku-5-5"}
         events = stage.run(None, stage.request(api=api, agent=agent))
 
-    assert failure(events).code == "rate_limited"
+    assert error_of(events).code == "rate_limited"
 
 
 def test_every_row_of_the_table_can_be_the_one_that_fits() -> None:

@@ -21,7 +21,6 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
     is_terminal,
-    payload_of,
 )
 from nightherd.model.job import SuspendReason
 from nightherd.model.secret import find_secrets
@@ -33,6 +32,7 @@ from nightherd.model.usage import Usage
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
+from runtimes.heard import error_of, payloads
 from runtimes.native.native_stage import (
     QUICK,
     SECRET,
@@ -55,17 +55,6 @@ def payload(events: list[Event], kind: type[Any]) -> Any:
     """The only payload of a kind."""
     (found,) = payloads(events, kind)
     return found
-
-
-def payloads(events: list[Event], kind: type[Any]) -> list[Any]:
-    told = (payload_of(event) for event in events if isinstance(event, SystemEvent))
-    return [one for one in told if isinstance(one, kind)]
-
-
-def error_of(events: list[Event]) -> ErrorEvent:
-    """The error that the run ended with."""
-    assert isinstance(events[-1], ErrorEvent), events[-1]
-    return events[-1]
 
 
 def test_an_answer_without_calls_ends_the_run(stage: NativeStage) -> None:

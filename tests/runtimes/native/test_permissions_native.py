@@ -6,15 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, payload_of
-from nightherd.model.system import Denied
+from runtimes.heard import denials
 from runtimes.native.native_stage import NativeStage, Replies, calls, results, says
 from runtimes.permission_table import CASES, Case, prepare
-
-
-def denials(events: list[Event]) -> list[Denied]:
-    found = [payload_of(event) for event in events if isinstance(event, SystemEvent)]
-    return [payload for payload in found if isinstance(payload, Denied)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
