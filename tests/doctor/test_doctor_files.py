@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -211,6 +212,18 @@ def test_what_others_can_read_is_kept_to_its_owner(used: Ward) -> None:
     assert state.stat().st_mode & 0o777 == 0o600
     assert jobs.stat().st_mode & 0o777 == 0o700
     used.clean()
+
+
+def test_file_of_somebody_else_is_a_problem_that_names_its_owner(used: Ward) -> None:
+    checkup = Checkup(used.root, can_use=lambda path: path.name not in {"write.lock", "jobs"})
+
+    found = list(checkup.permissions())
+
+    names = [Path(one.path or "").name for one in found]
+    assert sorted(names) == ["jobs", "write.lock"]
+    assert {(one.level.value, one.is_fixable) for one in found} == {("problem", False)}
+    assert f" belongs to {pwd.getpwuid(os.geteuid()).pw_name}," in found[0].message
+    assert f"chown -R USER {used.root}" in (found[0].remedy or "")
 
 
 def test_file_its_owner_cannot_write_is_a_problem_and_mended(used: Ward) -> None:

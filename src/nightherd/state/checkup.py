@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -50,10 +51,12 @@ class Checkup:
         *,
         mounts: Path = MOUNTS,
         disk_usage: Callable[[Path], Usage] = shutil.disk_usage,
+        can_use: Callable[[Path], bool] | None = None,
     ) -> None:
         self._directory = StateDirectory(root=root)
         self._mounts = mounts
         self._disk_usage = disk_usage
+        self._can_use = can_use or _can_use
 
     def directory(self) -> Iterator[Finding]:
         """Directories that are missing."""
@@ -81,7 +84,7 @@ class Checkup:
             )
 
     def permissions(self) -> Iterator[Finding]:
-        """What others can read, for it holds prompts and answers; and what its owner cannot use."""
+        """What others can read, for it holds prompts and answers; what its owner cannot use, or we cannot."""
         for path, found in self._everything():
             wanted = PRIVATE_DIRECTORY if stat.S_ISDIR(found.st_mode) else PRIVATE_FILE
             mode = stat.S_IMODE(found.st_mode)
@@ -93,6 +96,14 @@ class Checkup:
                     path=str(path),
                     remedy=f"chmod {wanted:o}",
                     is_fixable=True,
+                )
+            elif not stat.S_ISSOCK(found.st_mode) and not self._can_use(path):
+                yield Finding(
+                    check="permissions",
+                    level=Level.PROBLEM,
+                    message=f"{path} belongs to {_name(found.st_uid)}, and you may not use it",
+                    path=str(path),
+                    remedy=f"give all of it to who runs nightherd: chown -R USER {self._directory.root}",
                 )
 
     def temp_files(self, now: datetime) -> Iterator[Finding]:
@@ -165,3 +176,15 @@ class Checkup:
                 yield path, found
                 if stat.S_ISDIR(found.st_mode):
                     pending.append(path)
+
+
+def _can_use(path: Path) -> bool:
+    """Whether we may read and write it, or it is ours to make so; a disk that is read-only is another matter."""
+    return os.access(path, os.R_OK | os.W_OK) or path.stat().st_uid == os.geteuid()
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
