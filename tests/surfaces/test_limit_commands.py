@@ -168,7 +168,10 @@ def test_checkpoints_are_shown_and_absent_ones_are_not_found(cli: Cli, dug: str)
     state = cli("checkpoint", "show", dug, "--state", "--json").data
     absent = cli("checkpoint", "show", dug, "99")
 
+    card = cli("checkpoint", "show", dug).out
     assert (last["trigger"], last["header"]["limits"]) == ("on_suspend", {"turns": 2})
+    assert "waits     turns_exceeded: 2, maximum 2" in card
+    assert "limit     turns: 2 of 2, 0 left" in card
     assert (state["thread_id"], state["status"]) == (dug, "suspended")
     assert absent.code == 3
 

@@ -12,11 +12,11 @@ import click
 from nightherd.cli.complete import complete_jobs
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.limit_text import limit_text, suspension_text
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.render import Screen, table
 from nightherd.cli.text import length
 from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.limits import LimitName, shown
 from nightherd.model.money import format_usd
 from nightherd.model.persistence import Persistence
 from nightherd.model.state_schema import descriptions
@@ -29,6 +29,7 @@ from nightherd.views.checkpoints import (
     thread_state,
 )
 from nightherd.views.jobs import LAST, find_job_id
+from nightherd.views.limits import limits_at
 from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
 
 HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
@@ -159,22 +160,18 @@ def card(one: Checkpoint, persistence: Persistence) -> str:
     """One checkpoint as lines of `label  value`."""
     known = TriggerPoint(one.trigger) if one.trigger in set(TriggerPoint) else None
     trigger = persistence.triggers.get(known) if known is not None else None
-    kept = one.header.get("limits") or {}
-    limits = [
-        f"{name.value} {shown(name, int(kept[name.value]))}"
-        for name in LimitName
-        if kept.get(name.value) is not None
-    ]
+    waited = suspension_text(one.header.get("suspension") or {})
     pairs = [
         ("job", one.job_id),
         ("number", str(one.number)),
         ("trigger", one.trigger + (f" ({trigger.description.lower()})" if trigger else "")),
         ("event", f"{one.seq} of execution {one.epoch}"),
         ("status", one.status + (f" ({one.suspend_reason})" if one.suspend_reason else "")),
+        *([("waits", waited)] if waited is not None else []),
         ("turns", str(one.turn)),
         ("tokens", f"{one.input_tokens} in, {one.output_tokens} out"),
         ("cost", format_usd(one.cost_microusd)),
         ("ran", length(timedelta(milliseconds=one.duration_ms))),
-        ("limits", ", ".join(limits) or "none"),
+        *(("limit", limit_text(limit)) for limit in limits_at(one)),
     ]
     return "\n".join(f"{label:<10}{value}" for label, value in pairs)

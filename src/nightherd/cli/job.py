@@ -8,11 +8,11 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_card
+from nightherd.cli.limit_text import limit_text
 from nightherd.cli.options import job_argument, json_option
-from nightherd.model.limits import OnLimit, shown
 from nightherd.views.checkpoints import latest_bookmark
 from nightherd.views.jobs import find_job_id, job_document, show_job
-from nightherd.views.limits import LimitView, limit_row, limits_of_job
+from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.wiring import open_journals, open_reader, system_clock
 
 
@@ -34,15 +34,6 @@ def show(invocation: Invocation, job: str) -> None:
         return
     screen.show(job_card(view, screen, now))
     for one in limits:
-        screen.show(f"limit     {one.name.value}: {_told(one)}")
+        screen.show(f"limit     {limit_text(one)}")
     screen.flush()
     screen.say(f"events: nightherd jobs tail {view.job.id}")
-
-
-def _told(one: LimitView) -> str:
-    """What is used and left of a limit, and what happens there unless the job just waits."""
-    then = "" if one.outcome == OnLimit.SUSPEND.value else f", then {one.outcome}"
-    maximum = shown(one.name, one.maximum)
-    if one.used is None or one.left is None:
-        return f"{maximum} at most{then}"
-    return f"{shown(one.name, one.used)} of {maximum}, {shown(one.name, one.left)} left{then}"

@@ -216,6 +216,17 @@ def number(name: LimitName, amount: int) -> float | int:
             return amount
 
 
+def amount_of(name: LimitName, document: float) -> int:
+    """The same the other way round: the amount that a document says."""
+    match name:
+        case LimitName.SPEND:
+            return round(document * MICRO)
+        case LimitName.DURATION:
+            return round(document * 1_000)
+        case _:
+            return round(document)
+
+
 OWNERS = {
     Scope.JOB: "the job's limit",
     Scope.SCHEDULE: "the schedule's limit",

@@ -37,18 +37,36 @@ def limits_of_job(
     job: Job, last: Checkpoint | None, below: Used, *, now: datetime
 ) -> list[LimitView]:
     """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made."""
-    kept: Mapping[str, Any] = (last.header.get("limits") or {}) if last is not None else {}
-    answers: Mapping[str, str] = (last.header.get("on_reached") or {}) if last is not None else {}
-    took = job.duration(now)
-    ran = last.duration_ms if last is not None and took is not None else 0
+    if last is None:
+        return []
+    ran = last.duration_ms if job.duration(now) is not None else 0
     used = used_of(job) + below + Used(duration=ran)
+    return _kept_limits(last, used, unknown=frozenset({LimitName.DEPTH}))
+
+
+def limits_at(checkpoint: Checkpoint) -> list[LimitView]:
+    """The job's limits there, and what it had used itself."""
+    used = Used(
+        spend=checkpoint.cost_microusd,
+        turns=checkpoint.turn,
+        tokens=checkpoint.input_tokens + checkpoint.output_tokens,
+        duration=checkpoint.duration_ms,
+    )
+    return _kept_limits(checkpoint, used, unknown=frozenset({LimitName.DEPTH, LimitName.SPAWNS}))
+
+
+def _kept_limits(
+    checkpoint: Checkpoint, used: Used, *, unknown: frozenset[LimitName]
+) -> list[LimitView]:
+    kept: Mapping[str, Any] = checkpoint.header.get("limits") or {}
+    answers: Mapping[str, str] = checkpoint.header.get("on_reached") or {}
     return [
         LimitView(
             scope=Scope.JOB,
             name=name,
             maximum=int(kept[name.value]),
-            owner=job.id,
-            used=None if name is LimitName.DEPTH else used.amount(name),
+            owner=checkpoint.job_id,
+            used=None if name in unknown else used.amount(name),
             outcome=answers.get(name.value, "suspend"),
         )
         for name in LimitName
