@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightherd.cli.event_text import event_text
+from nightherd.cli.progress import Spinner
 from nightherd.cli.render import ColorChoice, Style, status_cell, table, wants_color
 from nightherd.cli.text import absolute, length, neutralise, one_line, relative
-from nightherd.model.job import JobStatus
+from nightherd.model.event import AssistantEvent, describe
+from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.money import MicroUsd
+from nightherd.model.system import Recovered, Resumed
+from nightherd.model.trigger import TriggerType
+from nightherd.model.usage import Usage
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 HARMLESS = {"\n", "\t"}
@@ -140,3 +149,41 @@ def test_colour_does_not_change_what_a_table_says() -> None:
     for code in ("0", "1", "31", "32"):
         bare = bare.replace(f"\x1b[{code}m", "")
     assert bare == plain
+
+
+@pytest.mark.parametrize(
+    ("payload", "line"),
+    [
+        (Resumed(reason="suspended", after_seq=14), "- resumed: suspended"),
+        (
+            Recovered(lost_execution=ExecutionId("job-1.1"), reason="its worker is gone"),
+            "- recovered: its worker is gone",
+        ),
+    ],
+)
+def test_a_job_that_goes_on_says_why(payload: Resumed | Recovered, line: str) -> None:
+    assert event_text(describe(payload), Style(False)) == line
+
+
+def test_progress_of_a_job_that_goes_on_counts_what_it_had_cost() -> None:
+    written = io.StringIO()
+    job = Job(
+        id=JobId("job-2026-11-15-aaaaaa"),
+        agent="spender",
+        trigger_type=TriggerType.MANUAL,
+        status=JobStatus.PENDING,
+        created_at=NOW,
+        turns=2,
+        cost_microusd=MicroUsd(400_000),
+    )
+    answer = AssistantEvent(
+        content="x", turn=3, end=True, usage=Usage(cost_microusd=MicroUsd(200_000))
+    )
+
+    with Spinner(written, "spender", is_colored=False) as spinner:
+        spinner.begin(job)
+        spinner.tell(answer)
+        with spinner.aside():
+            pass
+
+    assert "spender: turn 3, thinking, $0.60" in written.getvalue()

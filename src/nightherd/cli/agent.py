@@ -12,6 +12,7 @@ from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup, load
 from nightherd.cli.options import json_option
+from nightherd.cli.render import status_cell
 from nightherd.cli.status import agent_table, look
 from nightherd.cli.text import absolute, neutralise
 from nightherd.views.fleet import AgentView, agent_row
@@ -69,11 +70,11 @@ def show(invocation: Invocation, agent: str) -> None:
     state = view.state
     lines = [
         ("agent", state.name),
-        ("status", state.status.value),
+        ("status", status_cell(state.status.value)),
         ("job", state.current_job or "-"),
         ("last job", state.last_job or "-"),
         ("waiting", str(view.waiting)),
-        ("next", f"{state.next_schedule or '-'} {absolute(state.next_trigger_at)}"),
+        ("next", " ".join(filter(None, (state.next_schedule, absolute(state.next_trigger_at))))),
         ("runtime", row["runtime"] or "-"),
         ("about", state.error_message or row["description"] or "-"),
     ]

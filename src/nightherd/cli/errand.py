@@ -114,7 +114,9 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
         ):
             stopper = Stopper()
             await tasks.start(partial(stop_on_signals, stopper, watcher.say))
-            job_id = (await errand.make_job(workshop)).id
+            made = await errand.make_job(workshop)
+            job_id = made.id
+            watcher.begin(made)
             if errand.wait_timeout is not None:
                 tasks.start_soon(_give_up_waiting, stopper, errand.wait_timeout)
             if is_shown:

@@ -38,6 +38,9 @@ QUIET = frozenset(
 )
 """Subtypes that matter to programs; `--json` gives them."""
 
+GOES_ON = frozenset({SystemSubtype.RESUMED, SystemSubtype.RECOVERED})
+"""Of these a person wants to know why."""
+
 
 def event_text(event: Event, style: Style) -> str | None:
     """The event for a person, one line or several, safe for a terminal; None when there is nothing to see."""
@@ -118,6 +121,8 @@ def _system(event: SystemEvent, style: Style) -> str | None:
         return style.dim(f"- continues after event {after}") if after else None
     if event.subtype is SystemSubtype.END:
         return f"{style.status(str(extra.get('status')))} ({extra.get('exit_reason')})"
+    if event.subtype in GOES_ON and extra.get("reason"):
+        return style.dim(f"- {event.subtype.value}") + f": {one_line(str(extra['reason']))}"
     said = event.content or ", ".join(f"{name}: {value}" for name, value in extra.items())
     return style.dim(f"- {event.subtype.value}") + (
         f": {one_line(said, LINE_LIMIT)}" if said else ""

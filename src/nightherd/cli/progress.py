@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.status import Status
 
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.money import format_usd
+from nightherd.model.job import Job
+from nightherd.model.money import MicroUsd, format_usd
 from nightherd.model.outcome import Tally
 
 
@@ -20,6 +21,7 @@ class Spinner:
     def __init__(self, file: TextIO, agent: str, *, is_colored: bool) -> None:
         console = Console(file=file, force_terminal=True, no_color=not is_colored, highlight=False)
         self._tally = Tally()
+        self._before = 0
         self._agent = agent
         self._turn = 1
         self._doing = "starting"
@@ -41,6 +43,11 @@ class Spinner:
         finally:
             self._status.start()
 
+    def begin(self, job: Job) -> None:
+        """Which job it is; what it has done and cost before counts too."""
+        self._before, self._turn = job.cost_microusd, job.turns + 1
+        self._status.update(self._line())
+
     def tell(self, event: Event) -> None:
         """Take note of an event."""
         self._tally = self._tally.add(event)
@@ -55,6 +62,6 @@ class Spinner:
         self._status.update(self._line())
 
     def _line(self) -> str:
-        cost = format_usd(self._tally.usage.cost_microusd)
+        cost = format_usd(MicroUsd(self._before + self._tally.usage.cost_microusd))
         # Square brackets would be read as markup, and names come from files.
         return f"{self._agent}: turn {self._turn}, {self._doing}, {cost}".replace("[", "\\[")

@@ -18,7 +18,7 @@ from nightherd.cli.render import Screen
 from nightherd.engine.stopper import Stopper
 from nightherd.errors import InterruptedRunError
 from nightherd.model.event import Event, SystemEvent
-from nightherd.model.job import ExitReason
+from nightherd.model.job import ExitReason, Job
 from nightherd.model.system import SystemSubtype
 from nightherd.runtimes.keeper.ending import stop_processes
 
@@ -33,6 +33,7 @@ class Progress(Protocol):
     """What shows that the job is alive."""
 
     def aside(self) -> AbstractContextManager[None]: ...
+    def begin(self, job: Job) -> None: ...
     def tell(self, event: Event) -> None: ...
 
 
@@ -43,6 +44,11 @@ class Watcher:
         self._screen = screen
         self._is_shown = is_shown
         self._progress = progress
+
+    def begin(self, job: Job) -> None:
+        """Told of the job, before any of its events."""
+        if self._progress is not None:
+            self._progress.begin(job)
 
     def __call__(self, event: Event) -> None:
         """Told of each event after it is recorded."""
