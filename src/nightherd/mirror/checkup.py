@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nightherd.engine.doctor import Check
-from nightherd.errors import StateFileError
+from nightherd.errors import StateError, StateFileError
 from nightherd.files.corrupt import keep_aside
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
 from nightherd.files.regular import read_regular
@@ -86,7 +86,10 @@ def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
         memory = msgspec.json.decode(read_regular(layout.memory), type=Memory)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return  # not kept, or all are written anew
-    gone = {path for path in _written(layout, feed, memory.change) if not path.exists()}
+    try:
+        gone = {path for path in _written(layout, feed, memory.change) if not path.exists()}
+    except (StateError, OSError):
+        return  # the checks of the ledger say what is wrong with it
     if gone:
         first = min(gone)
         count = f"{len(gone)} readable files are" if len(gone) > 1 else "a readable file is"
