@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -196,6 +197,21 @@ def test_what_makes_no_sense_is_an_error_and_leaves_nothing(fleet_file: Path) ->
             with pytest.raises(NightherdError):
                 await fleet.cancel("job-1999-01-01-aaaaaa")
             assert fleet.jobs() == []
+
+    anyio.run(go)
+
+
+@pytest.mark.parametrize("way", ["resume", "fork"])
+def test_a_key_makes_one_job_in_a_session_or_a_branch_too(fleet_file: Path, way: str) -> None:
+    async def go() -> None:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+            first = await fleet.execute(Order(agent="teller", prompt="one"))
+            order = Order(agent="teller", prompt="more", dedupe_key="once", priority=4)
+            named: dict[str, Any] = {way: first.session_id}
+            jobs = [await fleet.submit(replace(order, **named)) for _ in range(2)]
+
+            assert jobs[0].id == jobs[1].id
+            assert jobs[0].priority == 4
 
     anyio.run(go)
 

@@ -86,16 +86,22 @@ class OpenFleet:
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
         agent, workshop = self._agent(order.agent), self._workshop
-        wish = Wish(prompt=order.prompt, inputs=order.inputs, overrides=order.overrides)
+        wish = Wish(
+            prompt=order.prompt,
+            inputs=order.inputs,
+            overrides=order.overrides,
+            priority=order.priority,
+        )
+        key = order.dedupe_key
         if order.resume is not None and order.fork is not None:
             raise UsageError("a job is resumed or forked, not both")
         if order.fork is not None:
             at = None if order.at_message is None else AtMessage(number=order.at_message)
             session_id = find_session_id(workshop.reader, order.fork)
-            return await run_fork(session_id, at, agent, wish, workshop)
+            return await run_fork(session_id, at, agent, wish, workshop, dedupe_key=key)
         if order.resume is not None:
             session_id = find_session_id(workshop.reader, order.resume)
-            return await go_on_in(session_id, agent, wish, workshop)
+            return await go_on_in(session_id, agent, wish, workshop, dedupe_key=key)
         request = SubmitRequest(
             agent=agent,
             prompt=order.prompt,
@@ -103,7 +109,7 @@ class OpenFleet:
             overrides=order.overrides,
             channel_id=order.channel,
             priority=order.priority,
-            dedupe_key=order.dedupe_key,
+            dedupe_key=key,
             trigger_type=order.trigger_type,
             trigger_id=order.trigger_id,
         )
