@@ -30,7 +30,7 @@ from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendRea
 from nightherd.model.limits import Hit, LimitName, Limits, OnLimit, Scope, limits_document
 from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
-from nightherd.model.suspension import Suspension
+from nightherd.model.suspension import CHILD_WAITS, Suspension
 from nightherd.model.trigger import TriggerType
 from nightherd.ports import StateReader
 
@@ -218,7 +218,7 @@ class Nursery:
             return
         message = f"job {child.id} of {child.agent}, which does a part of it, waits: {child.error}"
         reason = child.suspend_reason or SuspendReason.BUDGET
-        self.stop = Suspension(reason=reason, code=child.error_code, message=message)
+        self.stop = Suspension(reason=reason, code=CHILD_WAITS, message=message)
         raise ChildWaitsError(message)
 
     async def _run(self, job: Job) -> None:

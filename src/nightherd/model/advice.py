@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nightherd.model.job import Job, SuspendReason
+from nightherd.model.suspension import CHILD_WAITS
 
 GO_ON = "nightherd jobs resume {job}"
 AGAIN = "nightherd jobs retry {job}"
@@ -26,6 +27,7 @@ ADVICE = {
     "overloaded": f"later: {AGAIN}",
     "server_error": f"later: {AGAIN}",
     "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
+    CHILD_WAITS: "nightherd jobs show {job} names the job it waits for: resume that one, and this one follows",
     "stalled": GO_ON,
     "killed": GO_ON,
     "interrupted": GO_ON,

@@ -22,6 +22,7 @@ from nightherd.model.money import MicroUsd
 from nightherd.model.replace import replace
 from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionStatus
+from nightherd.model.suspension import CHILD_WAITS
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 
@@ -59,8 +60,9 @@ def agent_after(job: Job, rows: Rows) -> AgentState:
 
 
 def around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
-    """The rows that change because `job` has ended: its agent's, its schedule's, and those of jobs below it."""
+    """The rows that change because `job` has ended: its agent's, its schedule's, those of jobs below it and above."""
     below = () if job.status is JobStatus.COMPLETED else (*_cancelled_below(job, at, rows),)
+    below = (*below, *_woken_above(job, rows))
     agents = {row.name: row for row in below if isinstance(row, AgentState)}
     agents[job.agent] = agent_after(job, rows)
     around = (*(row for row in below if not isinstance(row, AgentState)), *agents.values())
@@ -71,6 +73,29 @@ def around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
         return around
     is_busy = rows.has_open_job(job.agent, job.schedule, besides=job.id)
     return (*around, after_job_ended(schedule, job, at, is_busy=is_busy))
+
+
+def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
+    """The job that waits because `job` did: it goes on, in the change that ends `job`."""
+    above = rows.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
+    if (
+        above is not None
+        and above.status is JobStatus.SUSPENDED
+        and above.error_code == CHILD_WAITS
+    ):
+        yield resumed(above)
+
+
+def resumed(job: Job) -> Job:
+    """The suspended job, waiting for its next execution."""
+    return replace(
+        job,
+        status=JOB_LIFECYCLE.check(job.status, JobStatus.PENDING),
+        suspend_reason=None,
+        not_before=None,
+        error=None,
+        error_code=None,
+    )
 
 
 def _cancelled_below(job: Job, at: datetime, rows: Rows) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from nightherd.model.decisions.around import (
     missing,
     owned,
     rested,
+    resumed,
     session_of,
     session_over,
 )
@@ -31,11 +32,14 @@ from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTe
 from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.replace import replace
 from nightherd.model.session import SessionStatus
-from nightherd.model.suspension import FailSuspended
+from nightherd.model.suspension import CHILD_WAITS, FailSuspended
 
 
 def suspend(change: SuspendExecution, rows: Rows) -> Answer:
-    """The running job waits; its session does too. A wish to cancel is fulfilled instead."""
+    """The running job waits; its session does too. A wish to cancel is fulfilled instead.
+
+    One that was to wait for a child which has ended meanwhile waits only for its next execution.
+    """
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
         return job
@@ -69,6 +73,8 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         error=shorten(why.message),
         error_code=why.code,
     )
+    if why.code == CHILD_WAITS and not rows.open_children(job.id):
+        waiting = resumed(waiting)
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
 
 
@@ -81,14 +87,7 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
     if change.only_due and (job.not_before is None or job.not_before > change.at):
         return Refused(why=Why.TOO_EARLY, message=f"job {job.id} waits on", job=job)
-    waiting = replace(
-        job,
-        status=JobStatus.PENDING,
-        suspend_reason=None,
-        not_before=None,
-        error=None,
-        error_code=None,
-    )
+    waiting = resumed(job)
     written: list[Row] = [waiting]
     texts = rows.get(JobTexts, job.id)
     if texts is not None and (change.overrides or change.prompt is not None):

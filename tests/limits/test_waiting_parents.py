@@ -1,0 +1,108 @@
+"""Jobs that wait because a child of theirs does: they go on by themselves once it is over, however it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine.bench import Bench, no_one
+from limits.test_spawning import ask, bench_of, children
+from limits.turns import used
+from nightherd.engine.execution import execute
+from nightherd.model.advice import advice_on
+from nightherd.model.change import Applied, CancelJob, ResumeJob, StartExecution, SuspendExecution
+from nightherd.model.event import ToolResultEvent
+from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.limits import Limits
+from nightherd.model.script import Say, Spend, Step
+from nightherd.model.suspension import CHILD_WAITS, Suspension
+from nightherd.model.usage import Totals
+
+TWO_TURNS: list[Step] = [Say("one"), Spend(used(1)), Say("two"), Spend(used(1))]
+
+
+def waiting_family(tmp_path: Path) -> tuple[Bench, Job, Job]:
+    """A job that waits because its child has taken its one turn, and the child."""
+    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], TWO_TURNS)
+    agents = dict(bench.workshop.agents)
+    agents["helper"] = replace(agents["helper"], limits=Limits(turns=1))
+    bench.workshop = replace(bench.workshop, agents=agents)
+    job = bench.run()
+    (child,) = children(bench, job)
+    assert (child.status, child.error_code) == (JobStatus.SUSPENDED, "turns_exceeded")
+    return bench, job, child
+
+
+def resume_helper(bench: Bench, child: Job) -> Job:
+    """The child, run to its end with more turns by a worker of its own."""
+
+    async def work() -> Job:
+        more = ResumeJob(job_id=child.id, at=bench.clock.now(), overrides={"limits": {"turns": 9}})
+        await bench.store.apply([more])
+        agent = bench.workshop.agents["helper"]
+        return await execute(child.id, agent, bench.workshop, on_event=no_one)
+
+    return anyio.run(work)
+
+
+def test_a_job_that_waits_for_a_child_says_so_and_not_what_the_child_has_met(
+    tmp_path: Path,
+) -> None:
+    _, job, child = waiting_family(tmp_path)
+
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.LIMIT)
+    assert job.error_code == CHILD_WAITS
+    assert child.id in (job.error or "")
+    assert "--raise" not in (advice_on(job) or "")
+
+
+def test_a_job_goes_on_by_itself_once_the_child_it_waits_for_is_done(tmp_path: Path) -> None:
+    bench, job, child = waiting_family(tmp_path)
+
+    assert resume_helper(bench, child).status is JobStatus.COMPLETED
+
+    assert bench.job(job.id).status is JobStatus.PENDING, "for any worker to go on with"
+    assert bench.execute(job.id).status is JobStatus.COMPLETED
+    (answer,) = [one for one in bench.journal(job.id) if isinstance(one, ToolResultEvent)]
+    assert (answer.success, answer.result) == (True, "two")
+
+
+def test_a_job_goes_on_by_itself_once_the_child_it_waits_for_is_cancelled(tmp_path: Path) -> None:
+    bench, job, child = waiting_family(tmp_path)
+
+    anyio.run(bench.store.apply, [CancelJob(job_id=child.id, at=bench.clock.now())])
+
+    assert bench.job(job.id).status is JobStatus.PENDING
+    assert bench.execute(job.id).status is JobStatus.COMPLETED
+    (answer,) = [one for one in bench.journal(job.id) if isinstance(one, ToolResultEvent)]
+    assert not answer.success
+
+
+@pytest.mark.parametrize("code", [CHILD_WAITS, "turns_exceeded"])
+def test_a_job_whose_child_was_over_before_it_could_wait_does_not_wait(
+    tmp_path: Path, code: str
+) -> None:
+    bench, job, child = waiting_family(tmp_path)
+    resume_helper(bench, child)
+    start = StartExecution(job_id=job.id, worker=bench.workshop.worker, at=bench.clock.now())
+    (begun,) = anyio.run(bench.store.apply, [start])
+    assert isinstance(begun, Applied)
+    assert begun.job is not None
+    why = Suspension(reason=SuspendReason.LIMIT, code=code, message="a child waits")
+    late = SuspendExecution(
+        job_id=job.id,
+        epoch=begun.job.epoch,
+        at=bench.clock.now(),
+        suspension=why,
+        last_seq=begun.job.last_seq,
+        total=Totals(),
+        own=Totals(),
+    )
+
+    anyio.run(bench.store.apply, [late])
+
+    waits = JobStatus.PENDING if code == CHILD_WAITS else JobStatus.SUSPENDED
+    assert bench.job(job.id).status is waits
