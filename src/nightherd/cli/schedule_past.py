@@ -61,7 +61,7 @@ def why(invocation: Invocation, schedule: str) -> None:
     view = load_view(invocation, agent, chosen)
     slots = _slots(invocation, schedule, 1)
     is_kept = find_daemon(invocation.state_directory()) is not None
-    last, coming = why_last(view, slots), why_next(view, is_kept=is_kept)
+    last, coming = why_last(slots), why_next(view, is_kept=is_kept)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         data = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
+from nightherd.cli.render import Screen
 from nightherd.cli.session_options import (
     named_session,
     reading,
@@ -16,8 +19,9 @@ from nightherd.cli.session_text import message_text, session_card
 from nightherd.model.message import open_calls
 from nightherd.model.session import SessionStatus
 from nightherd.views.conversation import count_messages
-from nightherd.views.history import history_page
+from nightherd.views.history import HistoryPage, history_page
 from nightherd.views.sessions import (
+    SessionView,
     get_session,
     message_document,
     session_document,
@@ -44,26 +48,31 @@ def show(
     named = told_session(invocation, session) if history else named_session(invocation, session)
     with reading(invocation) as reader:
         view = show_session(reader, journals, get_session(reader, named.id), now)
-    document = session_document(view) if screen.is_json else {}
-    if not history:
-        if screen.is_json:
-            screen.document("session", document, now)
-        else:
-            screen.show(session_card(view, screen, now))
-            screen.flush()
-            screen.say(f"messages: nightherd session show {view.session.id} --history")
-        return
-    page = history_page(journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json)
+    if history:
+        page = history_page(
+            journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json
+        )
+        _show_history(view, page, screen, now)
+    elif screen.is_json:
+        screen.document("session", session_document(view), now)
+    else:
+        screen.show(session_card(view, screen, now))
+        screen.flush()
+        screen.say(f"messages: nightherd session show {view.session.id} --history")
+
+
+def _show_history(view: SessionView, page: HistoryPage, screen: Screen, now: datetime) -> None:
     if screen.is_json:
+        document = session_document(view)
         document["history"] = [message_document(one) for one in page.messages]
         screen.document("session", document, now, next_before=page.next_before)
         return
     screen.show(session_card(view, screen, now))
-    shown = page.messages
+    shown, session = page.messages, view.session
     is_end = bool(shown) and shown[-1].number == count_messages(view.parts)
-    is_still = is_end and view.session.status is not SessionStatus.ACTIVE
+    is_still = is_end and session.status is not SessionStatus.ACTIVE
     unknown = open_calls(one.message for one in shown) if is_still else {}
-    if not view.parts and view.session.message_count and view.session.imported_from is not None:
+    if not view.parts and session.message_count and session.imported_from is not None:
         screen.flush()
         screen.say(
             "what was said in it was in its own transcript, of which there is no copy any more"
@@ -73,5 +82,5 @@ def show(
         screen.show(message_text(one, screen.out, unknown=unknown))
     if page.next_before is not None:
         screen.flush()
-        again = f"nightherd session show {view.session.id} --history --before {page.next_before}"
+        again = f"nightherd session show {session.id} --history --before {page.next_before}"
         screen.say(f"earlier: {again}")

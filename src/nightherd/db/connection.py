@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -62,13 +63,12 @@ class Database:
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         try:
-            copy = apsw.Connection(str(target))
-            try:
-                with copy.backup("main", self._connection, "main") as backup:
-                    while not backup.done:
-                        backup.step(1000)
-            finally:
-                copy.close()
+            with (
+                closing(apsw.Connection(str(target))) as copy,
+                copy.backup("main", self._connection, "main") as backup,
+            ):
+                while not backup.done:
+                    backup.step(1000)
         except apsw.Error as error:
             raise translate(error, str(target), "back up") from error
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -38,16 +39,12 @@ def begin_ledger(root: Path, *, at: datetime, probe: Probe = no_probe) -> list[P
     `RefusedError` when the database is damaged too. Killed before the end, it is simply done again.
     """
     directory = StateDirectory(root=root)
-    lock = WriteLock(directory.write_lock, notice=lambda text: None)
-    try:
-        with lock:
-            database = open_for_writing(directory.database)
-            try:
-                return replace_ledger(directory, database, at, probe)
-            finally:
-                database.close()
-    finally:
-        lock.close()
+    with (
+        closing(WriteLock(directory.write_lock, notice=lambda text: None)) as lock,
+        lock,
+        closing(open_for_writing(directory.database)) as database,
+    ):
+        return replace_ledger(directory, database, at, probe)
 
 
 def replace_ledger(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 from nightherd.db.lock import WriteLock
@@ -63,11 +64,8 @@ class Mending:
     def _delete_copy(self, path: Path) -> None:
         """Whoever makes such a copy holds the lock."""
         lock = WriteLock(self._directory.write_lock, notice=lambda text: None)
-        try:
-            with lock:
-                path.unlink(missing_ok=True)
-        finally:
-            lock.close()
+        with closing(lock), lock:
+            path.unlink(missing_ok=True)
 
     def _named(self, finding: Finding) -> Path:
         path = Path(finding.path or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -50,26 +51,22 @@ def rebuild_database(
     """
     directory = init_state_directory(root)
     rebuilt = directory.root / REBUILT
-    lock = WriteLock(directory.write_lock, notice=lambda text: None)
-    try:
-        with lock:
-            _delete(rebuilt, ("", *SIDE_FILES))
-            try:
-                if on_lost is None:
-                    _finish_ledger(directory)
-                elif _has_sound_database(directory):
-                    raise RefusedError("the database is sound", hint="nightherd doctor --fix")
-                replay(directory.ledger, rebuilt, at=at, on_change=on_change, on_lost=on_lost)
-            except StateFileError as error:
-                raise _with_way_out(directory, error) from error
-            probe("rebuild.replayed")
-            _refuse_at_work(rebuilt, is_there)
-            kept = _swap(directory, rebuilt, at, probe)
-            if on_lost is not None:
-                kept += _begin_ledger(directory, at)
-            return kept
-    finally:
-        lock.close()
+    with closing(WriteLock(directory.write_lock, notice=lambda text: None)) as lock, lock:
+        _delete(rebuilt, ("", *SIDE_FILES))
+        try:
+            if on_lost is None:
+                _finish_ledger(directory)
+            elif _has_sound_database(directory):
+                raise RefusedError("the database is sound", hint="nightherd doctor --fix")
+            replay(directory.ledger, rebuilt, at=at, on_change=on_change, on_lost=on_lost)
+        except StateFileError as error:
+            raise _with_way_out(directory, error) from error
+        probe("rebuild.replayed")
+        _refuse_at_work(rebuilt, is_there)
+        kept = _swap(directory, rebuilt, at, probe)
+        if on_lost is not None:
+            kept += _begin_ledger(directory, at)
+        return kept
 
 
 def _swap(directory: StateDirectory, rebuilt: Path, at: datetime, probe: Probe) -> list[Path]:
@@ -86,13 +83,10 @@ def _swap(directory: StateDirectory, rebuilt: Path, at: datetime, probe: Probe) 
 
 def _begin_ledger(directory: StateDirectory, at: datetime) -> list[Path]:
     """The ledger of what was salvaged; when that is nothing, the old one is only kept aside."""
-    database = open_for_writing(directory.database)
-    try:
+    with closing(open_for_writing(directory.database)) as database:
         if outbox_span(database)[1]:
             return replace_ledger(directory, database, at)
         return [keep_aside(path, at) for path in ledger_files(directory.ledger)]
-    finally:
-        database.close()
 
 
 def _has_sound_database(directory: StateDirectory) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -61,8 +62,7 @@ def _made(
     on_lost: OnLost | None,
 ) -> int:
     queries = Queries()
-    made = open_for_writing(database)
-    try:
+    with closing(open_for_writing(database)) as made:
         migrate(made, queries, load_migrations(), time_text(at))
         tables = StateTables(made, queries)
         # Synced whole at the end; until then it is only a copy.
@@ -84,8 +84,6 @@ def _made(
         made.execute("COMMIT")
         # Closing would do the same, but says nothing when the disk is full: rows would stay behind in the WAL.
         made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    finally:
-        made.close()
     return last
 
 

@@ -63,24 +63,22 @@ def show_fleet(
     for schedule in reader.list_schedules():
         schedules.setdefault(schedule.agent, []).append(schedule)
     jobs = _running(reader, alive)
-    names = [*declared, *(name for name in states if name not in declared)]
-    agents = []
-    for name in names:
-        state = states.get(name) or AgentState(name=name)
+
+    def view_of(name: str) -> AgentView:
         runs, lost = jobs.get((name, True), ()), jobs.get((name, False), ())
+        state = states.get(name) or AgentState(name=name)
         seen = with_status(replace(state, current_job=runs[0] if runs else None))
-        seen = with_next(seen, schedules.get(name, ()))
-        agents.append(
-            AgentView(
-                state=seen,
-                declared=declared.get(name),
-                waiting=counts.get((name, JobStatus.PENDING), 0),
-                running=len(runs),
-                suspended=counts.get((name, JobStatus.SUSPENDED), 0),
-                lost=len(lost),
-                lost_job=lost[0] if lost else None,
-            )
+        return AgentView(
+            state=with_next(seen, schedules.get(name, ())),
+            declared=declared.get(name),
+            waiting=counts.get((name, JobStatus.PENDING), 0),
+            running=len(runs),
+            suspended=counts.get((name, JobStatus.SUSPENDED), 0),
+            lost=len(lost),
+            lost_job=lost[0] if lost else None,
         )
+
+    agents = [view_of(name) for name in dict.fromkeys((*declared, *states))]
     return FleetView(
         agents=agents,
         workers=workers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -76,40 +76,38 @@ def make_view(
         rule = parse_rule(override.schedule, schedule.timezone)
     if override is not None and override.enabled is not None:
         is_enabled = override.enabled
-    state = states.get(key) or ScheduleState(id=key, agent=agent.name, name=schedule.name)
-    is_paused = 0 < schedule.pause_after <= state.consecutive_failures
-    status = state.status
-    if not is_enabled or is_paused:
-        status = ScheduleStatus.DISABLED
-    elif status is ScheduleStatus.DISABLED:
-        status = ScheduleStatus.IDLE
-    planned = state.next_run_at if state.rule == rule_text(rule) else None
-    if status is ScheduleStatus.DISABLED:
-        planned = None
-    elif planned is None and rule is not None:
-        due = next_slot(key, schedule, rule, now)
-        planned = due.runs_at if due is not None else None
+    known = states.get(key) or ScheduleState(id=key, agent=agent.name, name=schedule.name)
+    state = replace(known, pause_after=schedule.pause_after)
+    state = replace(state, status=_status(state, is_enabled=is_enabled))
+    planned = _planned(state, schedule, rule, now)
     return ScheduleView(
         agent=agent,
         schedule=schedule,
-        state=ScheduleState(
-            id=key,
-            agent=agent.name,
-            name=schedule.name,
-            status=status,
-            last_run_at=state.last_run_at,
-            next_run_at=planned,
-            last_error=state.last_error,
-            consecutive_failures=state.consecutive_failures,
-            next_due_at=state.next_due_at,
-            rule=state.rule,
-            pause_after=schedule.pause_after,
-        ),
+        state=replace(state, next_run_at=planned),
         override=override,
         rule=rule,
         is_enabled=is_enabled,
         next_run_at=planned,
     )
+
+
+def _status(state: ScheduleState, *, is_enabled: bool) -> ScheduleStatus:
+    """Where it stands by what is declared now, which nobody may have put on record yet."""
+    if not is_enabled or state.is_paused:
+        return ScheduleStatus.DISABLED
+    return ScheduleStatus.IDLE if state.status is ScheduleStatus.DISABLED else state.status
+
+
+def _planned(
+    state: ScheduleState, schedule: Schedule, rule: Rule | None, now: datetime
+) -> datetime | None:
+    """When it is fired next: as it was planned under this rule, else as it would be now."""
+    if state.status is ScheduleStatus.DISABLED:
+        return None
+    if state.next_run_at is not None and state.rule == rule_text(rule):
+        return state.next_run_at
+    due = next_slot(state.id, schedule, rule, now) if rule is not None else None
+    return due.runs_at if due is not None else None
 
 
 def schedule_row(view: ScheduleView) -> dict[str, Any]:
@@ -161,8 +159,8 @@ def slot_row(slot: Slot) -> dict[str, Any]:
     }
 
 
-def why_last(view: ScheduleView, slots: Sequence[Slot]) -> str:
-    """What decided the last firing."""
+def why_last(slots: Sequence[Slot]) -> str:
+    """What decided the last firing, by the slots of a schedule, the last one first."""
     if not slots:
         return "no slot of it was ever due while something could fire it"
     slot = slots[0]
