@@ -74,6 +74,21 @@ def test_damaged_database_is_found_kept_and_made_again(damage: Damage, used: War
     assert used.run("hello") not in {job["id"] for job in listed}
 
 
+def test_faults_of_many_pages_are_told_in_one_line(used: Ward) -> None:
+    used.alter("CREATE TABLE padding (text TEXT)")
+    for _ in range(40):
+        used.alter("INSERT INTO padding VALUES (randomblob(3000))")
+    used.settle_wal()
+    data = bytearray(used.database.read_bytes())
+    data[-20 * 4096 :] = b"\xa5" * (20 * 4096)
+    used.database.write_bytes(data)
+
+    (found,) = used.doctor().of("database")
+
+    assert "\n" not in found["message"]
+    assert found["message"].endswith(" more like it")
+
+
 def test_damaged_wal_loses_nothing_that_was_acknowledged(used: Ward, tmp_path: Path) -> None:
     used.settle_wal()
     reading = apsw.Connection(str(used.database))

@@ -125,7 +125,7 @@ class GroupCommit:
                 f" only remembers changes from {first} on",
                 path=str(self._ledger.directory),
                 code="LEDGER_GAP",
-                hint="ledger files are missing; put them back",
+                hint="ledger files are missing: put them back, or nightherd doctor --fix",
             )
         elif last - first >= self._outbox_limit:
             self._ledger.sync()

@@ -194,7 +194,7 @@ def _by_file(
                 path=str(directory),
                 operation="append",
                 code="LEDGER_GAP",
-                hint="ledger files are missing; put them back",
+                hint="ledger files are missing: put them back, or nightherd doctor --fix",
             )
         change = entry.change
         month = f"{entry.at[:7]}.jsonl"
@@ -321,7 +321,7 @@ def _unreadable(where: str, what: str) -> StateFileError:
         path=where,
         operation="read",
         code="LEDGER_DAMAGED",
-        hint="keep the file; nothing was changed",
+        hint="put the file back as it was if you can; nightherd doctor --verify says what else helps",
     )
 
 

@@ -97,6 +97,6 @@ class StateTables:
                     f"change {line.change} has a row of {image.table!r} that no row can be: {error}",
                     operation="replay",
                     code="LEDGER_DAMAGED",
-                    hint="keep the ledger; nothing was changed",
+                    hint="put the ledger back as it was if you can; nightherd doctor --verify says what else helps",
                 ) from error
             self._rows.kept.write(draft)

@@ -160,7 +160,7 @@ class Soundness:
                 return
             for (said,) in database.execute(f"PRAGMA {pragma}(10)"):
                 if said != "ok":
-                    yield self._unusable(check, str(said), AGAIN)
+                    yield self._unusable(check, _first_of(str(said)), AGAIN)
             for table, row, parent, _ in database.execute("PRAGMA foreign_key_check"):
                 told = f"row {row!s} of {table!s} points to nothing in {parent!s}"
                 yield self._unusable(check, told, AGAIN)
@@ -202,6 +202,12 @@ class Soundness:
             else error.hint,
             is_fixable=is_damaged,
         )
+
+
+def _first_of(said: str) -> str:
+    """The first fault that SQLite names, and how many more; its headings say nothing to anybody."""
+    faults = [line for line in said.splitlines() if line and not line.startswith("***")] or [said]
+    return faults[0] + (f", and {len(faults) - 1} more like it" if len(faults) > 1 else "")
 
 
 def _told(difference: Difference) -> str:
