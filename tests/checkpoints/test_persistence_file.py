@@ -336,3 +336,35 @@ def test_a_fleet_is_checked_with_the_file_of_the_state_directory_that_is_meant(
 
     assert check(None) == []
     assert check(tmp_path / "elsewhere") == ["expected a whole number, got the text 'none'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("state: {schema: {properties: {hooks: null}}}\n", []),
+        (
+            "state: {required: [thread_id, team]}\n",
+            ["2:1 a job's document that does not fit is not written: team: missing"],
+        ),
+        (
+            "state:\n  schema: {properties: {suspend_reason: {enum: [limit, budget, error, null]}}}\n",
+            [
+                "2:1 a job's document that does not fit is not written: suspend_reason: 'approval' is not one"
+                " of limit, budget, error, null; suspend_reason: 'rate_limit' is not one of limit, budget, error, null"
+            ],
+        ),
+    ],
+)
+def test_a_schema_that_documents_do_not_fit_is_told(
+    tmp_path: Path, text: str, expected: list[str]
+) -> None:
+    (tmp_path / "nightherd.yaml").write_text("agents: []\n")
+    project(tmp_path, EXTENDS + text, ".nightherd" / PROJECT_FILE)
+
+    checked = check_fleet(tmp_path, environ={}, cwd=tmp_path)
+
+    assert checked.loaded is not None
+    assert [
+        f"{one.place.line}:{one.place.column} {one.message}" for one in checked.problems
+    ] == expected

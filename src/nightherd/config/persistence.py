@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nightherd.config.complaint import described
@@ -26,6 +26,9 @@ from nightherd.model.persistence import (
     Trigger,
     WriteRetry,
 )
+from nightherd.model.problem import Problem, Severity
+from nightherd.model.state_samples import sample_states
+from nightherd.model.thread_state import faults
 from nightherd.model.trigger_point import TriggerPoint
 
 SHIPPED_NAME = "nightherd/state_schema.yaml"
@@ -47,8 +50,23 @@ def load_persistence(state_dir: Path) -> Persistence:
 def check_project_file(state_dir: Path, findings: Findings) -> None:
     """Put what is wrong with the project's own file, if it has one, among `findings`."""
     project = state_dir / PROJECT_FILE
-    if project.exists() or project.is_symlink():
-        check_persistence(state_dir, findings)
+    if not (project.exists() or project.is_symlink()):
+        return
+    found = check_persistence(state_dir, findings)
+    if found is not None:
+        findings.extend(unwritable(found, Documents(findings).open(str(project))))
+
+
+def unwritable(persistence: Persistence, project: Node | None) -> Iterator[Problem]:
+    """What is written and does not fit the schema, so that it will not be: told where the schema is changed."""
+    entry = project.entries.get("state") if isinstance(project, MappingNode) else None
+    where = entry.key if entry is not None else project
+    if where is None:
+        return
+    mistakes = dict.fromkeys(one for state in sample_states() for one in faults(state, persistence))
+    if mistakes:
+        message = f"a job's document that does not fit is not written: {'; '.join(mistakes)}"
+        yield problem_at(where, message, path="state", severity=Severity.NOTICE)
 
 
 def check_persistence(state_dir: Path, findings: Findings) -> Persistence | None:

@@ -27,7 +27,8 @@ def mistakes(value: Any, schema: Mapping[str, Any], where: str = "") -> Iterator
         return
     choices = schema.get("enum")
     if choices is not None and not any(same(value, choice) for choice in choices):
-        yield f"{place}: {value!r} is not one of {', '.join(str(one) for one in choices)}"
+        known = ", ".join("null" if one is None else str(one) for one in choices)
+        yield f"{place}: {value!r} is not one of {known}"
     if schema.get("format") == "date-time" and isinstance(value, str) and not is_instant(value):
         yield f"{place}: {value!r} is not an instant"
     if isinstance(value, Mapping):

@@ -179,11 +179,16 @@ def _partial(text: str) -> dict[str, Any]:
     }
 
 
-def check_state(document: Any, persistence: Persistence) -> None:
-    """`InvalidValueError` with every mistake when a document is not what the schema says."""
+def faults(document: Any, persistence: Persistence) -> list[str]:
+    """Every place at which a document is not what the schema says."""
     schema = dict(persistence.schema)
     schema["required"] = sorted({*persistence.required, *(schema.get("required") or ())})
-    found = list(mistakes(document, schema))
+    return list(mistakes(document, schema))
+
+
+def check_state(document: Any, persistence: Persistence) -> None:
+    """`InvalidValueError` with every mistake when a document is not what the schema says."""
+    found = faults(document, persistence)
     if found:
         raise InvalidValueError("not a state.json: " + "; ".join(found))
 
