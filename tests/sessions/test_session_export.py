@@ -242,3 +242,13 @@ def test_export_for_programs_names_the_file_or_holds_the_text(ranch: Ranch, sess
     assert text["text"].startswith("# Session")
     assert Path(written["file"]).read_text().startswith("<!doctype html>")
     assert Path("page.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_in_a_directory_that_is_not_there_is_refused_with_what_to_do(ranch: Ranch) -> None:
+    ranch.run("memory")
+
+    refused = ranch.cli("session", "export", "@last", "-o", "missing/it.json")
+
+    assert refused.code == 3
+    assert "there is no directory" in refused.err
+    assert "try: mkdir -p " in refused.err

@@ -106,6 +106,24 @@ def test_page_for_people_says_how_to_see_the_next(cli: Cli, three: list[str]) ->
     assert second.out.splitlines()[1].split()[0] == three[1]
 
 
+@pytest.mark.parametrize("noun", ["jobs", "session"])
+def test_the_page_after_this_one_is_narrowed_in_the_same_way(
+    cli: Cli, fleet: Path, noun: str
+) -> None:
+    for agent in ("hello", "hello", "failing", "hello"):
+        cli("run", agent, "--quiet")
+
+    first = cli(noun, "list", "--agent", "hello", "--limit", "1")
+    second = cli(*first.err.strip().removeprefix("more: nightherd ").split())
+    third = cli(*second.err.strip().removeprefix("more: nightherd ").split())
+
+    shown = [
+        [line.split()[1] for line in one.out.splitlines()[1:]] for one in (first, second, third)
+    ]
+    assert shown == [["hello"]] * 3
+    assert third.err == ""
+
+
 def test_wrong_status_word_is_answered_with_the_right_ones(cli: Cli, fleet: Path) -> None:
     result = cli("jobs", "--status", "done")
 

@@ -11,6 +11,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_table
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
+from nightherd.cli.text import PAGE, neutralise, next_page
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.views.jobs import job_row, list_page
 from nightherd.wiring import open_job_list, system_clock
@@ -44,7 +45,7 @@ def jobs() -> None:
     type=click.Choice([status.value for status in JobStatus]),
     help="Only jobs that stand so.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
+@click.option("--limit", type=click.IntRange(1, MOST), default=PAGE, help="At most so many (20).")
 @click.option("--before", type=click.IntRange(1), metavar="CURSOR", help="The page after this one.")
 @json_option
 @click.pass_obj
@@ -70,4 +71,7 @@ def list_jobs(
     screen.show(job_table(page.jobs, screen, now))
     if page.next_before is not None:
         screen.flush()
-        screen.say(f"more: nightherd jobs list --before {page.next_before}")
+        command = next_page(
+            "nightherd jobs list", page.next_before, limit, agent=agent, status=status
+        )
+        screen.say(f"more: {neutralise(command)}")

@@ -10,6 +10,7 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading
 from nightherd.cli.session_text import session_table
+from nightherd.cli.text import PAGE, neutralise, next_page
 from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.views.sessions import list_page, session_row
 from nightherd.wiring import open_journals, system_clock
@@ -53,7 +54,7 @@ def session() -> None:
     type=click.Choice([mode.value for mode in SessionMode]),
     help="Only sessions of this mode.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
+@click.option("--limit", type=click.IntRange(1, MOST), default=PAGE, help="At most so many (20).")
 @click.option("--before", type=click.IntRange(1), metavar="CURSOR", help="The page after this one.")
 @json_option
 @click.pass_obj
@@ -90,4 +91,12 @@ def list_sessions(
     screen.show(session_table(page.sessions, screen, now))
     if page.next_before is not None:
         screen.flush()
-        screen.say(f"more: nightherd session list --before {page.next_before}")
+        command = next_page(
+            "nightherd session list",
+            page.next_before,
+            limit,
+            agent=agent,
+            status=status,
+            mode=mode,
+        )
+        screen.say(f"more: {neutralise(command)}")

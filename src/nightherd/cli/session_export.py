@@ -11,6 +11,7 @@ from nightherd import __version__
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading, session_argument, told_session
+from nightherd.errors import NotFoundError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.views.export.claude import as_transcript, claude_session_id
 from nightherd.views.export.document import as_document
@@ -54,6 +55,10 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
     pieces = FORMATS[chosen](exported)
     if output is not None:
         target = invocation.cwd / output
+        if not target.parent.is_dir():
+            raise NotFoundError(
+                f"there is no directory {target.parent}", hint=f"mkdir -p {target.parent}"
+            )
         atomic_write_file(target, "".join(pieces))
         if screen.is_json:
             written = {"session_id": found.id, "format": kind, "file": str(target)}

@@ -8,6 +8,9 @@ CONTROL = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 REORDERING = {0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 """Marks that change the order in which a line is read, and separators that look like nothing."""
 
+PAGE = 20
+"""How many a list shows when nothing else is said."""
+
 SPELLED = {
     **{code: f"\\x{code:02x}" for code in CONTROL},
     **{code: f"\\u{code:04x}" for code in REORDERING},
@@ -58,6 +61,13 @@ def _largest_unit(seconds: float) -> str:
 def counted(number: int, word: str) -> str:
     """So many of them: `1 turn`, `2 turns`."""
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def next_page(command: str, before: int, limit: int, **narrowed: str | None) -> str:
+    """The command that lists what comes after a page, narrowed as that was."""
+    given = {**narrowed, "limit": None if limit == PAGE else limit, "before": before}
+    options = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    return " ".join([command, *options])
 
 
 def length(duration: timedelta | None) -> str:
