@@ -103,7 +103,7 @@ def _discard(temp: str) -> None:
     try:
         Path(temp).unlink(missing_ok=True)
     except OSError:
-        # What failed before says why; `find_stale_temp_files` finds what is left.
+        # What failed before says why; `nightherd doctor` finds what is left.
         return
 
 
