@@ -25,6 +25,8 @@ def test_waiting_job_is_cancelled_at_once(cli: Cli, fleet: Path) -> None:
 def test_running_job_is_stopped_by_the_process_that_runs_it(
     shell: Shell, cli: Cli, fleet: Path
 ) -> None:
+    file = fleet / "nightherd.yaml"
+    file.write_text(f"cancel_grace: 1s\n{file.read_text()}")
     process = shell.start("run", "stubborn", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for(fleet / "started", process)
 
