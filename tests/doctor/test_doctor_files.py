@@ -132,6 +132,21 @@ def test_what_stands_in_the_place_of_a_file_is_found_and_kept_aside(
     used.clean("--verify")
 
 
+def test_link_of_the_ledger_to_nothing_is_told_and_left_to_whoever_made_it(
+    used: Ward, tmp_path: Path
+) -> None:
+    month = used.ledger
+    away = month.rename(tmp_path / "away")
+    month.symlink_to(tmp_path / "disk")
+
+    (told,) = used.doctor("--fix").of("files")
+    assert told["message"] == f"{month} is a link to {tmp_path / 'disk'}, which is not there"
+    assert (told["is_fixable"], month.is_symlink()) == (False, True)
+
+    away.rename(tmp_path / "disk")
+    used.clean("--verify")
+
+
 def test_directory_in_the_place_of_the_database_is_called_that(used: Ward) -> None:
     used.delete_database()
     used.database.mkdir(mode=0o700)

@@ -90,7 +90,8 @@ def _compare(record: Record, job: Job) -> Finding | None:
             level=Level.PROBLEM,
             message=f"job {job.id} names event {job.last_seq}, its journal ends at {last_seq}",
             job_id=job.id,
-            remedy="the row is set to where the journal ends",
+            remedy="the row is set to where the journal ends"
+            + ("" if job.is_terminal else "; what it lacks is done again when the job goes on"),
             is_fixable=True,
         )
     if job.status is JobStatus.PENDING and epoch > job.epoch:

@@ -80,6 +80,7 @@ def _write(path: Path, lines: Iterator[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
+        path.unlink(missing_ok=True)
         raise unusable(error, path, "write") from error
 
 

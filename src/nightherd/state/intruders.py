@@ -43,6 +43,8 @@ def intruders(root: Path) -> Iterator[Finding]:
             kind = _kind(root, entry)
             if kind is not None:
                 yield _found(Path(entry.path), kind)
+            elif entry.is_symlink():
+                yield from _away(Path(entry.path))
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(Path(entry.path))
 
@@ -71,6 +73,18 @@ def _kind(root: Path, entry: os.DirEntry[str]) -> str | None:
         return "a directory" if entry.name.endswith(endings) else None
     is_known = entry.name.endswith(SOCKET) or ASIDE in entry.name
     return None if is_known else "a pipe or a device"
+
+
+def _away(path: Path) -> Iterator[Finding]:
+    """A link of somebody's own to a file that cannot be made again: what it names may only be away."""
+    if path.name.endswith((".jsonl", layout.DATABASE)) and not path.exists():
+        yield Finding(
+            check="files",
+            level=Level.PROBLEM,
+            message=f"{path} is a link to {path.readlink()}, which is not there",
+            path=str(path),
+            remedy="bring back what it names (a disk that is not mounted?), or remove the link",
+        )
 
 
 def _found(path: Path, kind: str) -> Finding:
