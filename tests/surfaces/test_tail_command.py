@@ -74,14 +74,6 @@ def test_following_a_finished_job_ends_at_once(cli: Cli, fleet: Path) -> None:
     assert followed.out == plain.out
 
 
-def test_tail_of_a_job_that_has_not_begun_is_empty(cli: Cli, fleet: Path) -> None:
-    job_id = submit_pending(fleet)
-
-    result = cli("jobs", "tail", job_id)
-
-    assert (result.code, result.out) == (0, "")
-
-
 def test_follower_waits_for_a_job_that_has_no_journal_yet(shell: Shell, fleet: Path) -> None:
     job_id = submit_pending(fleet)
     follower = shell.start(
@@ -130,3 +122,18 @@ def test_follower_stops_on_ctrl_c_with_130(shell: Shell, fleet: Path) -> None:
     _, err = follower.communicate()
     assert follower.returncode == 130
     assert err == b"nightherd: Interrupted.\n"
+
+
+def test_a_job_without_events_says_how_it_stands(cli: Cli, fleet: Path) -> None:
+    job_id = submit_pending(fleet)
+
+    waiting = cli("jobs", "tail", job_id)
+    cli("jobs", "cancel", job_id)
+    cancelled = cli("jobs", "tail", job_id)
+
+    assert (waiting.code, waiting.out, cancelled.out) == (0, "", "")
+    assert waiting.err.splitlines() == [
+        f"{job_id} is pending and has no events",
+        f"  try: nightherd jobs tail {job_id} -f",
+    ]
+    assert cancelled.err == f"{job_id} is cancelled and has no events\n"

@@ -10,6 +10,7 @@ import click
 from nightherd.cli.event_text import event_text
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import job_argument, json_option
+from nightherd.cli.render import Screen
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.ports import JobReader, Journals
@@ -71,8 +72,8 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
     try:
         job_id = find_job_id(reader, job)
         last = None if count == ALL else int(count)
-        if follow and not journals.last(job_id, 1):
-            screen.say(f"{job_id} has not begun; waiting for its first event")
+        if not journals.last(job_id, 1):
+            _tell_nothing(screen, reader, job_id, follow=follow)
         for event in _events(journals, reader, job_id, follow, last, patience):
             patience.renew()
             if screen.is_json:
@@ -84,6 +85,17 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
                 screen.flush()
     finally:
         reader.close()
+
+
+def _tell_nothing(screen: Screen, reader: JobReader, job_id: JobId, *, follow: bool) -> None:
+    """Why nothing is shown, so far."""
+    job = reader.find_job(job_id)
+    if follow or job is None:
+        screen.say(f"{job_id} has not begun; waiting for its first event")
+        return
+    screen.say(f"{job_id} is {job.status.value} and has no events")
+    if not job.is_terminal:
+        screen.say(f"  try: nightherd jobs tail {job_id} -f")
 
 
 def _events(
