@@ -35,6 +35,7 @@ from nightherd.model.hook import (
 )
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import ExitReason, Job, JobQuery, JobStatus, SuspendReason
+from nightherd.model.limits import Limits
 from nightherd.model.system import HookRan, SystemSubtype
 from nightherd.model.trigger import TriggerType
 from nightherd.model.usage import Totals
@@ -276,6 +277,24 @@ def test_agents_that_submit_themselves_come_to_an_end() -> None:
     jobs = bench.reader.list_jobs(JobQuery(limit=100))
     assert len(jobs) == 9
     assert "descend from one another" in str(hook_lines(bench, jobs[0].id)[-1].error)
+
+
+def test_whoever_is_asked_about_a_limit_and_waits_at_one_asks_nobody_else() -> None:
+    asking = hook(
+        HookPoint.LIMITS,
+        action=AgentSubmission(agent="coder", inputs={"issue": "1"}),
+        on=frozenset({SuspendReason.BUDGET.value}),
+    )
+    asking = replace(asking, id="fleet.limits.hooks[0]")
+    bench = with_hooks(Bench(), PlayedCarrier(), asking)
+    bench.workshop = replace(bench.workshop, budget=Limits(turns=0))
+
+    first = bench.run()
+    (asked,) = bench.reader.list_jobs(JobQuery(status=JobStatus.PENDING))
+    asked = bench.execute(asked.id)
+
+    assert (first.suspend_reason, asked.suspend_reason) == (SuspendReason.BUDGET,) * 2
+    assert len(bench.reader.list_jobs(JobQuery(limit=100))) == 2
 
 
 def test_a_hook_cut_off_with_its_worker_is_told_and_not_begun_again() -> None:

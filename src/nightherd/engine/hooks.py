@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
+from nightherd.engine.limit_answers import is_asked
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, NightherdError
@@ -265,12 +266,17 @@ class _Occasion:
 
 
 def _due(occasion: _Occasion) -> list[Hook]:
-    """The hooks for this, those for every job first, each list in its order."""
+    """The hooks for this, those for every job first, each list in its order.
+
+    Who was asked about a limit and waits itself asks nobody: the next would only wait beside it.
+    """
     order = list(HookPoint)
+    is_alone = occasion.event is HookEvent.SUSPENDED and is_asked(occasion.job)
     due = [
         hook
         for hook in occasion.agent.hooks
         if is_due(hook, occasion.event, occasion.job, occasion.context)
+        and not (is_alone and hook.point is HookPoint.LIMITS)
     ]
     return sorted(due, key=lambda hook: order.index(hook.point))
 
