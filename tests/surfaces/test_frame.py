@@ -11,7 +11,7 @@ import click
 import pytest
 
 from nightherd import __version__
-from nightherd.cli.main import COMMANDS, nightherd
+from nightherd.cli.main import COMMANDS, ELSEWHERE, nightherd
 from surfaces.drivers import Cli, Shell
 
 
@@ -81,6 +81,8 @@ def test_module_runs_as_a_program(shell: Shell) -> None:
         (("jbos",), "there is no command 'jbos'; did you mean 'jobs'?"),
         (("jobs", "shwo"), "there is no command 'shwo'; did you mean 'show'?"),
         (("qqqqqq",), "there is no command 'qqqqqq'"),
+        (("validate",), "there is no command 'validate'; did you mean 'config check'?"),
+        (("config", "validate"), "there is no command 'validate'; did you mean 'check'?"),
     ],
 )
 def test_unknown_command_is_answered_with_the_nearest(
@@ -93,6 +95,17 @@ def test_unknown_command_is_answered_with_the_nearest(
         f"nightherd: {message}",
         f"  try: nightherd {' '.join(words[:-1])} --help".replace("  --", " --"),
     ]
+
+
+def test_what_other_tools_call_it_leads_to_a_command_that_exists() -> None:
+    for word, here in ELSEWHERE.items():
+        group, *below = here.split()
+        assert word not in COMMANDS
+        found = nightherd.get_command(click.Context(nightherd), group)
+        assert found is not None
+        for name in below:
+            assert isinstance(found, click.Group)
+            assert name in found.list_commands(click.Context(found))
 
 
 def test_group_table_names_commands_that_exist() -> None:

@@ -32,6 +32,7 @@ from nightherd.wiring import system_clock
         "schema": Entry("nightherd.cli.config:schema", "The JSON Schema, for editors."),
     },
     default="show",
+    elsewhere={"validate": "check"},
     epilog="Example: nightherd config check",
 )
 def config() -> None:

@@ -39,11 +39,14 @@ class LazyGroup(click.Group):
         *,
         entries: Mapping[str, Entry],
         default: str | None = None,
+        elsewhere: Mapping[str, str] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(name, **attributes)
         self.entries = entries
         self.default = default
+        self.elsewhere = elsewhere or {}
+        """What other tools call it, and what it is called here."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands' names, in the table's order."""
@@ -88,6 +91,7 @@ class LazyGroup(click.Group):
     def _unknown(self, name: str) -> str:
         # difflib costs as much as a small command; only a mistake pays for it.
         near = import_module("difflib").get_close_matches(name, self.entries, n=3)
+        near = [self.elsewhere[name]] if name in self.elsewhere else near
         means = f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
         return f"there is no command {name!r}{means}"
 

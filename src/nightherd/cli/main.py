@@ -55,11 +55,28 @@ COMMANDS = {
     ),
 }
 
+ELSEWHERE = {
+    "trigger": "run",
+    "validate": "config check",
+    "up": "start",
+    "down": "stop",
+    "ps": "status",
+    "ls": "jobs",
+    "list": "jobs",
+    "show": "jobs show",
+    "tail": "jobs tail",
+    "cancel": "jobs cancel",
+    "retry": "jobs retry",
+    "resume": "session resume",
+    "fork": "session fork",
+}
+
 
 @click.group(
     NAME,
     cls=LazyGroup,
     entries=COMMANDS,
+    elsewhere=ELSEWHERE,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Try: nightherd demo",
