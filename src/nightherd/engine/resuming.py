@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nightherd.engine.execution import job_of
@@ -93,18 +93,8 @@ async def go_on_in(
         resumed_from = jobs[-1].id if jobs else None
     if session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None:
         session, _ = await branch(session, None, workshop)
-    request = SubmitRequest(
-        agent=agent,
-        prompt=wish.prompt if wish.prompt is not None else GO_ON,
-        inputs=wish.inputs,
-        overrides=wish.overrides,
-        priority=wish.priority,
-        into=session.id,
-        channel_id=session.channel_id,
-        resumed_from=resumed_from,
-        dedupe_key=dedupe_key,
-    )
-    return (await submit(request, workshop)).job
+    request = _request(agent, wish, session, dedupe_key)
+    return (await submit(replace(request, resumed_from=resumed_from), workshop)).job
 
 
 async def run_fork(
@@ -123,19 +113,25 @@ async def run_fork(
     session = await told(session_named(session_id, workshop), workshop)
     _check_agent(session, agent, workshop)
     made, point = await branch(session, at, workshop)
-    request = SubmitRequest(
+    request = replace(
+        _request(agent, wish, made, dedupe_key),
+        trigger_type=TriggerType.FORK,
+        forked_from=point.place.job_id if point.place is not None else None,
+    )
+    return (await submit(request, workshop)).job
+
+
+def _request(agent: Agent, wish: Wish, into: Session, dedupe_key: str | None) -> SubmitRequest:
+    return SubmitRequest(
         agent=agent,
         prompt=wish.prompt if wish.prompt is not None else GO_ON,
         inputs=wish.inputs,
         overrides=wish.overrides,
         priority=wish.priority,
-        into=made.id,
-        channel_id=made.channel_id,
-        trigger_type=TriggerType.FORK,
-        forked_from=point.place.job_id if point.place is not None else None,
+        into=into.id,
+        channel_id=into.channel_id,
         dedupe_key=dedupe_key,
     )
-    return (await submit(request, workshop)).job
 
 
 async def branch(

@@ -23,7 +23,7 @@ from typing import Any
 from nightherd.model.agent import Agent
 from nightherd.model.capability import covers_tool
 from nightherd.model.mcp import InjectedMcpServerDef, split_tool_name
-from nightherd.model.shell_command import ShellCommand, Simple, read_command, spellings
+from nightherd.model.shell_command import ShellCommand, Simple, Word, read_command, spellings
 from nightherd.model.tool_rule import BASH, FILE_TOOLS, ToolRule, parse_rule
 
 SEARCH_TOOLS = frozenset({"Glob", "Grep"})
@@ -230,18 +230,18 @@ class _Question:
         options = [word.text for word in rest if word.text.startswith("-")]
         if not operands or any("=" in option or "/" in option for option in options):
             return False
-        for number, word in enumerate(operands, 1):
-            is_target = number == len(operands) and first.text in {"mv", "cp"}
-            directory, _, name = word.text.rpartition("/")
-            # A pattern may match a link: where its files go, or what lies below them, is not known.
-            if word.has_glob and (
-                is_target or any(char in "*?[" for char in directory) or not name
-            ):
-                return False
-            path = self._absolute(word.text)
-            if not self._is_own(path) or (first.text == "rm" and self._is_root(path)):
-                return False
-        return True
+        target = operands[-1] if first.text in {"mv", "cp"} else None
+        return all(
+            self._may_be_changed(word, by=first.text, is_target=word is target) for word in operands
+        )
+
+    def _may_be_changed(self, word: Word, *, by: str, is_target: bool) -> bool:
+        directory, _, name = word.text.rpartition("/")
+        # A pattern may match a link: where its files go, or what lies below them, is not known.
+        if word.has_glob and (is_target or not name or any(char in "*?[" for char in directory)):
+            return False
+        path = self._absolute(word.text)
+        return self._is_own(path) and not (by == "rm" and self._is_root(path))
 
     def _approves(self, name: str) -> bool:
         return name in AUTO_APPROVED.get(self._rules.mode, frozenset())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 
 from nightherd.engine.record import process_of
 from nightherd.engine.schedule_jobs import schedule_request
@@ -26,7 +26,7 @@ from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.bodies import NewRule, Word
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
 from nightherd.web.jobs import Key, key_of
-from nightherd.web.site import Site, site_of
+from nightherd.web.site import OnSite, Site
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
 SCHEDULE = object_with("id", "agent", "name", "status", "rule", "enabled", "next_run_at")
@@ -34,8 +34,6 @@ STATUS = object_with("agents", "workers", "jobs", "daemon")
 BY = "the API"
 
 router = APIRouter(prefix="/v1", tags=["fleet"])
-
-OnSite = Annotated[Site, Depends(site_of)]
 
 
 @router.get("/status", responses=answers("status", STATUS))

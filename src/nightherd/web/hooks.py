@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from nightherd.engine.deliver import Delivered, Message, deliver
 from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, UsageError
@@ -15,7 +15,7 @@ from nightherd.model.signature import is_github, is_standard
 from nightherd.model.web import Endpoint, SignatureKind
 from nightherd.views.jobs import timestamp
 from nightherd.web.documents import answers, document, list_of, object_with
-from nightherd.web.site import Site, site_of
+from nightherd.web.site import OnSite, Site
 
 PREFIX = "/v1/hooks"
 LONGEST_ID = 200
@@ -24,8 +24,6 @@ FORM = "application/x-www-form-urlencoded"
 DELIVERY = object_with("job_id", "is_new", "reason")
 
 router = APIRouter(prefix=PREFIX, tags=["webhooks"])
-
-OnSite = Annotated[Site, Depends(site_of)]
 
 
 @router.post("/{name}", status_code=202, responses=answers("delivery", DELIVERY, 404, 409, 413, status=202))  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from nightherd.engine.again import retry_job
 from nightherd.engine.execution import job_of
@@ -35,7 +35,7 @@ from nightherd.web.documents import (
     object_with,
     refusals,
 )
-from nightherd.web.site import Site, site_of
+from nightherd.web.site import OnSite, Site
 from nightherd.web.stream import EventStream
 
 MOST = 1_000
@@ -45,7 +45,6 @@ STREAM = "text/event-stream"
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-OnSite = Annotated[Site, Depends(site_of)]
 Key = Annotated[str | None, Header(min_length=1, max_length=255)]
 
 

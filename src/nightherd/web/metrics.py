@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 
 from nightherd.model.job import JobQuery
 from nightherd.ports import StateReader
 from nightherd.views.fleet import FleetView
 from nightherd.web.documents import refusals
 from nightherd.web.fleet import look
-from nightherd.web.site import Site, site_of
+from nightherd.web.site import OnSite, Site
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 Sample = tuple[Mapping[str, str], float]
 
 router = APIRouter(tags=["operation"])
-
-OnSite = Annotated[Site, Depends(site_of)]
 
 
 @router.get("/healthz", responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, 503: {"description": "State cannot be read"}})  # fmt: skip

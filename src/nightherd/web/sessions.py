@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.resuming import Wish
 from nightherd.engine.session_resume import resume_session
@@ -19,14 +19,12 @@ from nightherd.views.sessions import (
 from nightherd.web.bodies import SessionResumption
 from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
 from nightherd.web.jobs import Key, check_runs, job_answer, key_of
-from nightherd.web.site import Site, site_of
+from nightherd.web.site import OnSite
 
 MOST = 200
 LARGEST = 2**53
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
-
-OnSite = Annotated[Site, Depends(site_of)]
 
 
 @router.get("", responses=answers("sessions", list_of(SESSION), beside=NEXT))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import AgentNotFoundError, RefusedError
@@ -115,3 +115,7 @@ def site_of(request: Request) -> Site:
     if until is not None and is_past(until, boot_id(), site.workshop.clock.monotonic()):
         raise RefusedError("it was asked too long ago; whoever asked has gone on without it")
     return site
+
+
+OnSite = Annotated[Site, Depends(site_of)]
+"""What an endpoint asks for."""

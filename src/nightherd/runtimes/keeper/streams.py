@@ -10,13 +10,23 @@ import anyio
 CHUNK_BYTES = 64 * 1024
 
 
-class Source:
-    """What a command prints. One reader at a time."""
+class _End:
+    """This end of a pipe."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._is_closed = False
+
+    def close(self) -> None:
+        """Let go; harmless the second time."""
+        if not self._is_closed:
+            self._is_closed = True
+            os.close(self._descriptor)
+
+
+class Source(_End):
+    """What a command prints. One reader at a time; once it is closed, a command that prints on gets SIGPIPE."""
 
     async def receive(self, limit: int = CHUNK_BYTES) -> bytes:
         """The next bytes, at least one; empty when every process that could print has let go."""
@@ -45,20 +55,9 @@ class Source:
         while chunk := await self.receive():
             take(chunk)
 
-    def close(self) -> None:
-        """Let go; the command is told by SIGPIPE when it prints on."""
-        if not self._is_closed:
-            self._is_closed = True
-            os.close(self._descriptor)
 
-
-class Sink:
-    """What a command reads. One writer at a time."""
-
-    def __init__(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)
-        self._descriptor = descriptor
-        self._is_closed = False
+class Sink(_End):
+    """What a command reads. One writer at a time; once it is closed, the command finds the end of what was sent."""
 
     async def send(self, data: bytes) -> None:
         """All of `data` is in the pipe when it returns; `BrokenPipeError` when nobody reads any more."""
@@ -71,9 +70,3 @@ class Sink:
                 rest = rest[os.write(self._descriptor, rest) :]
             except BlockingIOError:
                 await anyio.wait_writable(self._descriptor)
-
-    def close(self) -> None:
-        """The command reads to the end of what was sent, and then finds nothing more."""
-        if not self._is_closed:
-            self._is_closed = True
-            os.close(self._descriptor)
