@@ -197,3 +197,18 @@ def test_retention_plans_first_and_then_does_it(cli: Cli, dug: str) -> None:
     assert done.document["failures"] == {}
     assert cli("retention", "--json").data == []
     assert cli("checkpoint", "list", dug, "--json").data == []
+
+
+def test_a_job_whose_archive_cannot_be_made_holds_up_no_other(cli: Cli, dug: str) -> None:
+    other = cli("run", "digger", "--json").data["job_id"]
+    for job in (dug, other):
+        assert cli("jobs", "cancel", job).code == 0
+    in_the_way = Path(".nightherd", "threads", dug, "archive", "checkpoints.jsonl")
+    in_the_way.mkdir(parents=True)
+
+    done = cli("retention", "apply", "--json")
+
+    assert done.code == 1
+    assert [one["job_id"] for one in done.data] == [other]
+    assert list(done.document["failures"]) == [dug]
+    assert [one["job_id"] for one in cli("retention", "--json").data] == [dug]

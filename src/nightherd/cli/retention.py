@@ -101,6 +101,8 @@ async def _apply(invocation: Invocation, found: Sequence[JobPlan]) -> dict[str, 
                 await apply_plan(one, room)
             except NightherdError as error:
                 failures[one.job_id] = error.message
+            except OSError as error:  # what is in the way of one job's files holds up no other
+                failures[one.job_id] = f"{error.strerror}: {error.filename}"
     return failures
 
 
