@@ -7,7 +7,7 @@ event is on record or nothing has happened: an execution that is killed on the w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -33,10 +33,13 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import Job
 from nightherd.model.message import Message, whole_messages
+from nightherd.model.outcome import usage_in
 from nightherd.model.session import Session
+from nightherd.model.suspension import Suspension
 from nightherd.model.system import Complete, Resumed, Summary, SystemSubtype, Warned
 from nightherd.model.usage import BYTES_PER_TOKEN, NOTHING_USED
 from nightherd.ports import RuntimeRequest, no_history
+from nightherd.ports.runtime import nobody_listens
 from nightherd.views.conversation import events_of, segments_of
 
 COMPACT = "/compact"
@@ -65,7 +68,10 @@ class _Spoken:
 async def keep_within_context(
     request: RuntimeRequest, job: Job, recorder: Recorder, workshop: Workshop
 ) -> None:
-    """Make the conversation of the job's session smaller if it is larger than the agent's terms say."""
+    """Make the conversation of the job's session smaller if it is larger than the agent's terms say.
+
+    A model is asked only if `request.may_spend` lets it; else nothing happens, and whoever said no stops the job.
+    """
     limit = request.agent.session.max_context_tokens
     if limit is None or job.session_id is None:
         return
@@ -112,7 +118,10 @@ async def _summarise(
     if cut == before.covers:
         return
     older = spoken.messages[before.covers : cut]
-    text, author = await _summary_of(older, before.text, request, recorder, workshop)
+    found = await _summary_of(older, before.text, request, recorder, workshop)
+    if found is None:
+        return
+    text, author = found
     recorder.record(
         describe(
             Summary(
@@ -142,14 +151,31 @@ async def _summary_of(
     request: RuntimeRequest,
     recorder: Recorder,
     workshop: Workshop,
-) -> tuple[str, str]:
-    """The summary and who wrote it: the agent's own model, or nobody where there is none, or it fails."""
+) -> tuple[str, str] | None:
+    """The summary and who wrote it: the agent's own model, or nobody where there is none, or it fails.
+
+    None when there is not enough left to ask the model for it.
+    """
     plain = digest(messages, before)
     if request.agent.runtime is not RuntimeName.NATIVE:
         return plain, DIGEST
     whole = "\n\n".join(filter(None, [before, *map(_told, messages)]))
+    is_refused = False
+
+    async def may_spend(microusd: int, tokens: int) -> Suspension | None:
+        nonlocal is_refused
+        stop = await request.may_spend(microusd, tokens)
+        is_refused = stop is not None
+        return stop
+
+    def note(event: Event) -> None:
+        """That it is asked is paid for, should nobody live to see the answer; what it says is for here alone."""
+        if isinstance(event, AssistantEvent) and event.partial and event.usage is not None:
+            recorder.record(AssistantEvent(partial=True, usage=event.usage, extra=event.extra))
+
     asked = replace(
         request,
+        may_spend=may_spend,
         agent=_alone(request.agent),
         prompt=ASKED.format(text=whole),
         history=no_history,
@@ -163,19 +189,23 @@ async def _summary_of(
     )
     said: list[str] = []
     used = NOTHING_USED
-    for event in await _events_of_run(asked, workshop):
+    events = await _events_of_run(asked, workshop, note)
+    if is_refused:
+        return None
+    for event in events:
         match event:
             case AssistantEvent(partial=True):
                 pass
             case AssistantEvent(content=content, usage=usage):
                 said += [content] if content else []
                 used = used + usage if usage is not None else used
-            case ErrorEvent(message=message):
+            case ErrorEvent(message=message, extra=extra):
+                used = usage_in(extra) or used
                 recorder.record(describe(Warned(code="not_summarised"), message))
                 said.clear()
             case _:
                 pass
-    if used != NOTHING_USED:
+    if used != NOTHING_USED or recorder.tally.under_way != NOTHING_USED:
         recorder.record(describe(Complete(usage=used)))
         recorder.record(describe(Resumed(reason="summarised", after_seq=recorder.last_seq)))
     text = "\n\n".join(said).strip()
@@ -192,14 +222,17 @@ def _told(message: Message) -> str:
     return f"{message.speaker.value}: {message.text}{calls}"
 
 
-async def _events_of_run(request: RuntimeRequest, workshop: Workshop) -> list[Event]:
-    """Everything a run has to say. One that breaks says so: the conversation just stays as large as it is."""
+async def _events_of_run(
+    request: RuntimeRequest, workshop: Workshop, note: Callable[[Event], None] = nobody_listens
+) -> list[Event]:
+    """Everything a run has to say, told to `note` as it comes. One that breaks says so: the conversation just stays as large as it is."""
     found: list[Event] = []
     try:
         runtime = await workshop.runtime(request.agent.runtime)
         async with aclosing(runtime.execute(request)) as events:
             async for event in events:
                 found.append(event)
+                note(event)
                 if is_terminal(event):
                     break
     except (FencedError, StateError):

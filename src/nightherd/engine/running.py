@@ -78,7 +78,10 @@ class Running:
 
     async def _try_until_over(self, request: RuntimeRequest, asked_at: int) -> Stop:
         """Run, and run again as long as failures may pass; `request` is good until the record goes on."""
-        await keep_within_context(request, self.job, self.recorder, self.workshop)
+        wary = replace(request, may_spend=self.watch.may_spend, late=self._take_late)
+        await keep_within_context(wary, self.job, self.recorder, self.workshop)
+        if self.watch.stopped is not None:
+            return self._told(self.watch.stopped)
         failures = 0
         while True:
             turns = self.recorder.tally.turns

@@ -146,7 +146,7 @@ class Tally:
             case ErrorEvent(message=message, code=code, extra=extra):
                 exit_reason = EXIT_OF_CODE.get(code or "", ExitReason.ERROR)
                 ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
-                used = _usage_in(extra)
+                used = usage_in(extra)
                 spent = self.usage_before + used if used is not None else self.usage
                 return replace(self, outcome=ended, usage=spent, under_way=NOTHING_USED)
 
@@ -202,7 +202,7 @@ def is_afterthought(event: AssistantEvent) -> bool:
     return is_silent and event.index is None and not event.end
 
 
-def _usage_in(extra: dict[str, Any] | None) -> Usage | None:
+def usage_in(extra: dict[str, Any] | None) -> Usage | None:
     """What a run that failed had used, where its error says so: it has cost money all the same."""
     try:
         return msgspec.convert((extra or {}).get("usage"), Usage | None)
