@@ -113,6 +113,31 @@ def test_killed_between_archive_and_rows_it_is_done_again_and_nothing_is_doubled
     assert (folder(tmp_path, job) / "archive" / "state.json").exists()
 
 
+@pytest.mark.parametrize("action", [OnCompletion.ARCHIVE, OnCompletion.DELETE])
+def test_killed_before_the_document_went_it_goes_the_next_time(
+    tmp_path: Path, action: OnCompletion
+) -> None:
+    bench, room = made(tmp_path, retention=Retention(action=action))
+    job = bench.run()
+    (found,) = all_plans(room)
+
+    class Gone(Exception):
+        """The process is killed."""
+
+    class Dying(ThreadArchive):
+        def delete(self, job_id: str) -> None:
+            raise Gone
+
+    dying = Dying(tmp_path / "state", bench.workshop.threads)  # type: ignore[arg-type]  # the bench has it
+    with pytest.raises(Gone):
+        anyio.run(apply_plan, found, replace(room, archive=dying))
+
+    carry_out(room)
+
+    assert not (folder(tmp_path, job) / "state.json").exists()
+    assert bookmarks(bench, job) == []
+
+
 def test_deleting_leaves_no_document_and_no_archive(tmp_path: Path) -> None:
     bench, room = made(tmp_path, retention=Retention(action=OnCompletion.DELETE))
     job = bench.run()

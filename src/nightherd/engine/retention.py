@@ -81,6 +81,9 @@ async def apply_plan(found: JobPlan, room: Storeroom) -> Sequence[Checkpoint]:
     if found.is_archived:
         rows = [{**checkpoint_row(one), "header": dict(one.header)} for one in going]
         room.archive.archive(found.job_id, rows, room.persistence.retention.archive_path)
+    if found.is_archived or found.is_deleted:
+        # Before the rows: as long as they are there, whoever is killed here is planned for again.
+        room.archive.delete(found.job_id)
     change = RemoveCheckpoints(
         job_id=found.job_id,
         numbers=found.numbers,
@@ -90,6 +93,4 @@ async def apply_plan(found: JobPlan, room: Storeroom) -> Sequence[Checkpoint]:
     (answer,) = await room.state.apply([change])
     if isinstance(answer, Refused):
         raise RefusedError(answer.message)
-    if found.is_archived or found.is_deleted:
-        room.archive.delete(found.job_id)
     return going
