@@ -35,6 +35,8 @@ from nightherd.model.trigger import TriggerType
 from nightherd.ports import StateReader
 
 LOOK_EVERY_S = 0.1
+DEEPEST = 32
+"""Levels of jobs below one that nobody made for another, whatever the limits say: an agent may ask itself."""
 CAPS = "required_caps"
 """Where a child keeps what it is held to."""
 
@@ -84,6 +86,9 @@ class Nursery:
             return SpawnResult(success=False, error=f"the fleet has no agent {call.agent!r}")
         if not covers_spawn(self._agent.required_caps, call.agent):
             return SpawnResult(success=False, error=f"it may not have jobs done by {call.agent!r}")
+        if len(self._above) >= DEEPEST:
+            error = f"there are {DEEPEST} levels of jobs above it already"
+            return SpawnResult(success=False, error=error)
         hit = self._beyond()
         if hit is not None:
             self.hit, self.stop = hit, stop_of(hit)
