@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,10 @@ from typing import Any
 import anyio
 import pytest
 
-import warm_command
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
+from runtimes.commanded import Commanded
 
 FLEET = """\
 defaults: {{runtime: {runtime}}}
@@ -49,43 +46,12 @@ agents:
 """
 
 
-class Herd:
+class Herd(Commanded):
     """A fleet on the stage, and the command to run it with."""
 
     def __init__(self, stage: ClaudeStage, api: MessagesApi) -> None:
-        self.stage = stage
-        self._environment = stage.environment(api)
-        (stage.root / "nightherd.yaml").write_text(FLEET.format(runtime=stage.runtime))
-
-    def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return warm_command.run(words, self.stage.root, self._environment)
-
-    @contextmanager
-    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nightherd", *words],
-            cwd=self.stage.root,
-            env=self._environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-    def job(self) -> dict[str, Any]:
-        """The last job, as the command shows it."""
-        shown = self.nightherd("jobs", "show", "@last", "--json")
-        found = json.loads(shown.stdout)["data"]
-        assert isinstance(found, dict)
-        return found
-
-    def journal(self) -> list[dict[str, Any]]:
-        """Every line on record of the only job."""
-        (path,) = self.stage.root.glob(".nightherd/jobs/*.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        fleet = FLEET.format(runtime=stage.runtime)
+        super().__init__(stage.root, fleet, stage.environment(api))
 
 
 def lines_of(journal: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

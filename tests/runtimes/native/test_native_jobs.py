@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-import warm_command
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
+from runtimes.commanded import Commanded
 from runtimes.native.native_stage import SECRET, NativeStage
 from runtimes.stage import until
 
@@ -34,44 +28,14 @@ agents:
 """
 
 
-class Herd:
+class Herd(Commanded):
     """A fleet in a directory, and the command to run it with."""
 
     def __init__(self, root: Path, api: MessagesApi) -> None:
-        self.root = root
         self.work = root / "work"
         self.work.mkdir()
-        (root / "nightherd.yaml").write_text(FLEET)
-        self._environment = {**NativeStage(self.work).environment(api), "HOME": str(root)}
-
-    def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return warm_command.run(words, self.root, self._environment)
-
-    @contextmanager
-    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nightherd", *words],
-            cwd=self.root,
-            env=self._environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-    def job(self) -> dict[str, Any]:
-        """The last job, as the command shows it."""
-        found = json.loads(self.nightherd("jobs", "show", "@last", "--json").stdout)["data"]
-        assert isinstance(found, dict)
-        return found
-
-    def journal(self) -> list[dict[str, Any]]:
-        """Every line on record of the only job."""
-        (path,) = self.root.glob(".nightherd/jobs/*.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        environment = NativeStage(self.work).environment(api)
+        super().__init__(root, FLEET, {**environment, "HOME": str(root)})
 
 
 def test_a_job_is_on_record_with_its_cost_and_without_its_secrets(tmp_path: Path) -> None:
