@@ -173,20 +173,7 @@ async def _summary_of(
         if isinstance(event, AssistantEvent) and event.partial and event.usage is not None:
             recorder.record(AssistantEvent(partial=True, usage=event.usage, extra=event.extra))
 
-    asked = replace(
-        request,
-        may_spend=may_spend,
-        agent=_alone(request.agent),
-        prompt=ASKED.format(text=whole),
-        history=no_history,
-        follow_up=None,
-        is_continued=False,
-        session_turns=0,
-        job_turns=0,
-        runtime_session_id=None,
-        fork=None,
-        injected_servers=(),
-    )
+    asked = replace(_by_itself(request, ASKED.format(text=whole)), may_spend=may_spend)
     said: list[str] = []
     used = NOTHING_USED
     events = await _events_of_run(asked, workshop, note)
@@ -210,6 +197,23 @@ async def _summary_of(
         recorder.record(describe(Resumed(reason="summarised", after_seq=recorder.last_seq)))
     text = "\n\n".join(said).strip()
     return (text, request.agent.model or DIGEST) if text else (plain, DIGEST)
+
+
+def _by_itself(request: RuntimeRequest, prompt: str) -> RuntimeRequest:
+    """The same agent asked for one thing, outside of any conversation."""
+    return replace(
+        request,
+        agent=_alone(request.agent),
+        prompt=prompt,
+        history=no_history,
+        follow_up=None,
+        is_continued=False,
+        session_turns=0,
+        job_turns=0,
+        runtime_session_id=None,
+        fork=None,
+        injected_servers=(),
+    )
 
 
 def _alone(agent: Agent) -> Agent:
