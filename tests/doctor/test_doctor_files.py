@@ -94,7 +94,7 @@ def put_directory(path: Path) -> None:
 
 
 def put_pipe(path: Path) -> None:
-    path.unlink()
+    path.rmdir() if path.is_dir() else path.unlink()
     os.mkfifo(path, 0o600)
 
 
@@ -111,6 +111,7 @@ def put_link(path: Path) -> None:
         ("ledger/*.jsonl", put_pipe),
         ("jobs/*.jsonl", put_pipe),
         ("state.yaml", put_pipe),
+        ("blobs", put_pipe),
     ],
 )
 def test_what_stands_in_the_place_of_a_file_is_found_and_kept_aside(
