@@ -172,6 +172,11 @@ def test_fork_at_a_message_and_left_to_a_worker(cli: Cli, herd: Path) -> None:
     ("code", "words", "says"),
     [
         (2, ("run", "diary", "-p", "x", "--resume", "a", "--fork", "b"), "both say which session"),
+        (
+            2,
+            ("run", "diary", "-p", "x", "--resume", "a", "--channel", "b"),
+            "both say which session",
+        ),
         (2, ("run", "diary", "-p", "x", "--wait", "--detach"), "exclude each other"),
         (2, ("run", "diary", "-p", "x", "--detach", "--wait-timeout", "1s"), "--wait-timeout"),
         (2, ("run", "diary", "-p", "x", "--wait-timeout", "soon"), "not a duration"),

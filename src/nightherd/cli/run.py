@@ -53,6 +53,8 @@ class Where:
     def check(self) -> None:
         """One way of saying it."""
         given = {"--resume": self.resume, "--fork": self.fork, "--session": self.mode}
+        if self.mode is None:  # a channel's own session is one of the ways an agent shares them
+            given["--channel"] = self.channel
         names = [name for name, value in given.items() if value is not None]
         if len(names) > 1:
             raise UsageError(f"{names[0]} and {names[1]} both say which session; give one of them")
