@@ -11,6 +11,8 @@ import pytest
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import CENT, FOUR_TURNS, used
+from nightherd.host.clock import SystemClock
+from nightherd.journal.files import JournalFiles
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import (
     ErrorEvent,
@@ -221,3 +223,26 @@ def test_time_of_running_counts_over_all_executions() -> None:
     assert (job.status, job.error_code) == (JobStatus.SUSPENDED, "duration_exceeded")
     assert (again.status, again.error_code) == (JobStatus.SUSPENDED, "duration_exceeded")
     assert len(bench.runtime.requests) == 1, "there was no time left to begin with"
+
+
+def test_what_was_spent_counts_when_the_record_of_it_is_lost(tmp_path: Path) -> None:
+    agent = scripted(tmp_path, Limits(spend=MicroUsd(20 * CENT)))
+    (tmp_path / "jobs").mkdir()
+    journals = JournalFiles(tmp_path / "jobs", tmp_path / "blobs", clock=SystemClock())
+    bench = Bench(ScriptedRuntime(), agent=agent, journals=journals)  # type: ignore[arg-type]
+    job = bench.run()
+    assert job.cost_microusd == 20 * CENT
+    (tmp_path / "jobs" / f"{job.id}.jsonl").unlink()
+
+    done = resume(bench, job, spend=100 * CENT)
+
+    assert (done.status, done.cost_microusd) == (JobStatus.COMPLETED, 60 * CENT)
+    (lost,) = (
+        one
+        for one in bench.journal(job.id)
+        if isinstance(one, SystemEvent) and one.subtype is SystemSubtype.WARNING
+    )
+    assert lost.content is not None
+    assert lost.content.startswith("the journal of this job was lost")
+    own = [one.cost_microusd for one in bench.workshop.reader.list_executions(job.id)]
+    assert sorted(own) == [20 * CENT, 40 * CENT]

@@ -25,9 +25,9 @@ from nightherd.model.event import (
     is_message,
 )
 from nightherd.model.ids import generate_execution_id
-from nightherd.model.job import Job, JobTexts
+from nightherd.model.job import Job, JobTexts, usage_of
 from nightherd.model.money import format_usd
-from nightherd.model.outcome import Tally, is_afterthought
+from nightherd.model.outcome import JOURNAL_LOST, Tally, is_afterthought
 from nightherd.model.overrides import FollowUp, follow_up_of
 from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
 from nightherd.model.replace import replace
@@ -76,13 +76,16 @@ def begin(
     is_first = last == 0
     if is_first:
         recorder.record(describe(header_of(job, texts, workshop.version)))
+        if job.epoch > 1 and usage_of(job) != NOTHING_USED:
+            recorder.record(_record_lost(job))
     recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=last)))
     follow_up = follow_up_of(texts.overrides)
     past = _Past(follow_up)
     if not is_first:
         for event in workshop.journals.read(job.id):
             past.add(event)
-    before = recorder.tally = replace(past.tally, outcome=None)
+        recorder.tally = past.tally
+    before = recorder.tally = replace(recorder.tally, outcome=None)
     if not is_first:
         found = children_of_calls(job, recorder.tally.open_calls, workshop)
         left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
@@ -179,6 +182,13 @@ def _tell_return(recorder: Recorder, job: Job, *, was_suspended: bool) -> None:
     else:
         lost = generate_execution_id(job.id, job.epoch - 1)
         recorder.record(describe(Recovered(lost_execution=lost, reason="its worker is gone")))
+
+
+def _record_lost(job: Job) -> SystemEvent:
+    """What a job has used whose journal is gone: it does its work again, and has paid for it before."""
+    used = usage_of(job)
+    text = f"the journal of this job was lost; what it had used, {format_usd(used.cost_microusd)}, counts on"
+    return describe(Warned(code=JOURNAL_LOST, raw=msgspec.to_builtins(used)), text)
 
 
 def _answer_lost(used: Usage) -> SystemEvent:

@@ -17,11 +17,10 @@ from nightherd.engine.record import Record, apply_changes
 from nightherd.model.change import CorrectJob
 from nightherd.model.event import ErrorEvent, Event, describe
 from nightherd.model.ids import generate_execution_id
-from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.job import Job, JobStatus, JobTexts, usage_of
+from nightherd.model.outcome import JOURNAL_LOST
 from nightherd.model.system import Complete, End, ExecutionStarted, Warned
-from nightherd.model.usage import Usage
 
-LOST = "journal_lost"
 UNKNOWN = "unknown"
 
 
@@ -42,14 +41,8 @@ def _events(job: Job, texts: JobTexts | None) -> Iterator[Event]:
     yield describe(header_of(job, known, UNKNOWN))
     yield describe(ExecutionStarted(worker=job.worker or UNKNOWN))
     text = f"the journal of this job was lost with its {job.last_seq} events; this is what its row knows"
-    yield describe(Warned(code=LOST), text)
-    usage = Usage(
-        input_tokens=job.input_tokens,
-        output_tokens=job.output_tokens,
-        cache_creation_input_tokens=job.cache_creation_input_tokens,
-        cache_read_input_tokens=job.cache_read_input_tokens,
-        cost_microusd=job.cost_microusd,
-    )
+    yield describe(Warned(code=JOURNAL_LOST), text)
+    usage = usage_of(job)
     if job.status is JobStatus.COMPLETED:
         yield describe(Complete(usage=usage, summary=known.summary or job.summary))
     elif job.error is not None:

@@ -48,6 +48,9 @@ EXIT_OF_CODE = {
 """Error codes that mean another exit reason than `error`."""
 
 
+JOURNAL_LOST = "journal_lost"
+"""Code of the warning that a job's record is gone; `raw` is what it had used, where that is still to be counted."""
+
 NOT_RESUMED = frozenset({"session_not_resumed", "session_not_found"})
 """Codes of warnings that say why a session began anew: we had none that fits, or the runtime had none by its name."""
 
@@ -172,6 +175,8 @@ class Tally:
                 )
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)
+            case Warned(code=code, raw=raw) if code == JOURNAL_LOST:
+                return replace(self, usage=self.usage + (usage_in({"usage": raw}) or NOTHING_USED))
             case Warned(code=code) if code in NOT_RESUMED:
                 return replace(self, session_note=event.content)
             case UserInput():
