@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nightherd.model.ids import JobId
+from nightherd.state.reader import SqliteReader
 from surfaces.drivers import Cli, Shell, submit_pending
 from surfaces.test_run_processes import is_alive, wait_for
+
+DESK = """\
+agents:
+  - name: desk
+    runtime: scripted
+    session: {mode: per_channel}
+    schedules:
+      nightly: {type: interval, interval: 1d, prompt: good night}
+    script:
+      - say: "At ${prompt}"
+"""
+
+
+def overrides_of(fleet: Path, job_id: str) -> Mapping[str, Any]:
+    with closing(SqliteReader(fleet / ".nightherd")) as reader:
+        texts = reader.find_texts(JobId(job_id))
+    assert texts is not None
+    return texts.overrides
+
+
+def channel_of(fleet: Path, job_id: str) -> str | None:
+    with closing(SqliteReader(fleet / ".nightherd")) as reader:
+        job = reader.find_job(JobId(job_id))
+        assert job is not None
+        assert job.session_id is not None
+        session = reader.find_session(job.session_id)
+    assert session is not None
+    return session.channel_id
 
 
 def test_waiting_job_is_cancelled_at_once(cli: Cli, fleet: Path) -> None:
@@ -98,6 +131,33 @@ def test_retry_is_a_new_job_with_the_same_work(cli: Cli, fleet: Path) -> None:
     assert cli("worker", "--until-idle").code == 0
     assert cli("jobs", "show", new["id"], "--json").data["summary"] == "topic night"
     assert cli("jobs", "show", old["id"], "--json").data == old
+
+
+def test_retry_has_what_the_first_try_was_given(cli: Cli, fleet: Path) -> None:
+    given = ("--limit", "spend=0.25", "--max-turns", "3", "--job-timeout", "1h", "--model", "other")
+    assert cli("run", "echo", "--input", "topic=night", *given).code == 0
+    kept = overrides_of(fleet, cli("jobs", "show", "@last", "--json").data["id"])
+    assert set(kept) == {"limits", "max_turns", "job_timeout", "model"}
+
+    again = cli("jobs", "retry", "@last").out.strip()
+
+    assert overrides_of(fleet, again) == kept
+
+
+def test_retry_is_in_its_channel_and_of_its_schedule(cli: Cli, fleet: Path) -> None:
+    (fleet / "nightherd.yaml").write_text(DESK)
+    assert cli("run", "desk", "-p", "hi", "--channel", "C1").code == 0
+    assert cli("schedule", "run", "desk/nightly").code == 0
+    assert cli("worker", "--until-idle").code == 0
+    of_channel, of_schedule = sorted(cli("jobs", "--json").data, key=lambda job: job["created_at"])
+
+    at_desk = cli("jobs", "retry", of_channel["id"]).out.strip()
+    nightly = cli("jobs", "retry", of_schedule["id"]).out.strip()
+
+    assert channel_of(fleet, at_desk) == "C1"
+    assert channel_of(fleet, nightly) == "schedule/nightly"
+    shown = cli("jobs", "show", nightly, "--json").data
+    assert (shown["schedule"], shown["trigger_type"]) == ("nightly", "manual")
 
 
 def test_job_that_has_not_ended_is_not_tried_again(cli: Cli, fleet: Path) -> None:

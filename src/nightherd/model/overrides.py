@@ -49,6 +49,12 @@ def overridden(agent: Agent, kept: Mapping[str, Any]) -> Agent:
     return agent
 
 
+def for_another_try(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """What a job has other than its agent, for a new job with the same work: all but what only that one was told."""
+    names = ("model", "max_turns", "job_timeout", "limits", "required_caps")
+    return {name: kept[name] for name in names if name in kept}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUp:
     """What a job is told when it is resumed."""
