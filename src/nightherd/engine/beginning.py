@@ -25,9 +25,9 @@ from nightherd.model.event import (
     is_message,
 )
 from nightherd.model.ids import generate_execution_id
-from nightherd.model.job import Job, JobTexts, usage_of
+from nightherd.model.job import Job, JobTexts
 from nightherd.model.money import format_usd
-from nightherd.model.outcome import JOURNAL_LOST, Tally, is_afterthought
+from nightherd.model.outcome import JOURNAL_LOST, Tally, is_afterthought, usage_of
 from nightherd.model.overrides import FollowUp, follow_up_of
 from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
 from nightherd.model.replace import replace

@@ -17,8 +17,8 @@ from nightherd.engine.record import Record, apply_changes
 from nightherd.model.change import CorrectJob
 from nightherd.model.event import ErrorEvent, Event, describe
 from nightherd.model.ids import generate_execution_id
-from nightherd.model.job import Job, JobStatus, JobTexts, usage_of
-from nightherd.model.outcome import JOURNAL_LOST
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.outcome import JOURNAL_LOST, usage_of
 from nightherd.model.system import Complete, End, ExecutionStarted, Warned
 
 UNKNOWN = "unknown"

@@ -12,7 +12,6 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.lifecycle import Lifecycle
 from nightherd.model.money import FREE, MicroUsd
 from nightherd.model.trigger import TriggerType
-from nightherd.model.usage import Usage
 
 
 class JobStatus(StrEnum):
@@ -170,14 +169,3 @@ class JobQuery:
 def shorten(text: str, limit: int = SUMMARY_LIMIT) -> str:
     """`text` if it fits in `limit` characters, else its beginning and an ellipsis, exactly `limit` long."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def usage_of(job: Job) -> Usage:
-    """What the job's row says it has used."""
-    return Usage(
-        input_tokens=job.input_tokens,
-        output_tokens=job.output_tokens,
-        cache_creation_input_tokens=job.cache_creation_input_tokens,
-        cache_read_input_tokens=job.cache_read_input_tokens,
-        cost_microusd=job.cost_microusd,
-    )

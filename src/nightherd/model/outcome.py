@@ -20,7 +20,7 @@ from nightherd.model.event import (
     payload_of,
     size_of,
 )
-from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
+from nightherd.model.job import STATUS_OF_EXIT, ExitReason, Job, JobStatus
 from nightherd.model.replace import replace
 from nightherd.model.system import (
     Complete,
@@ -205,6 +205,17 @@ def is_afterthought(event: AssistantEvent) -> bool:
     """Whether a line only says what an answer used that has its end already, or never had one."""
     is_silent = event.content is None and event.thinking is None
     return is_silent and event.index is None and not event.end
+
+
+def usage_of(job: Job) -> Usage:
+    """What the job's row says it has used."""
+    return Usage(
+        input_tokens=job.input_tokens,
+        output_tokens=job.output_tokens,
+        cache_creation_input_tokens=job.cache_creation_input_tokens,
+        cache_read_input_tokens=job.cache_read_input_tokens,
+        cost_microusd=job.cost_microusd,
+    )
 
 
 def usage_in(extra: dict[str, Any] | None) -> Usage | None:
