@@ -94,6 +94,7 @@ class SessionImage(msgspec.Struct, frozen=True, kw_only=True):
     job_count: int = 0
     message_count: int = 0
     token_estimate: int = 0
+    base_messages: int = 0
     number: int = 0
 
     @property

@@ -56,6 +56,11 @@ class SessionMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     transcripts: dict[str, int] = {}
     """Transcripts by path below `projects/`, and how many bytes of each are ours."""
 
+    @property
+    def is_on_record(self) -> bool:
+        """Whether a job, its own or of the session it was forked from, has recorded anything of it."""
+        return bool(self.jobs) or self.image.job_count > 0 or self.image.base_messages > 0
+
 
 class AgentMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     """An agent that has worked or has schedules, and which sessions it has."""

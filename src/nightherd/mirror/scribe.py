@@ -18,7 +18,7 @@ from nightherd.mirror.agent_state import StateText
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.job_file import job_text
 from nightherd.mirror.layout import MirrorLayout, make_directory
-from nightherd.mirror.memory import Memory, Pending, forget
+from nightherd.mirror.memory import Memory, Pending, SessionMemory, forget
 from nightherd.mirror.recall import recall_all, recall_at
 from nightherd.mirror.session_context import Conversation, context_text
 from nightherd.mirror.session_files import agent_session_document, session_document
@@ -139,7 +139,7 @@ class Scribe:
             document = session_document(session.image, session.jobs)
             is_written = self._write_json(session_id, document)
             if is_written and session.image.status == SessionStatus.PAUSED:
-                is_written = self._write_context(session_id)
+                is_written = self._write_context(session)
             if is_written:
                 pending.sessions.discard(session_id)
         for name in sorted(pending.agent_sessions):
@@ -147,16 +147,17 @@ class Scribe:
             if shown is None or self._write_json(name, agent_session_document(shown.image)):
                 pending.agent_sessions.discard(name)
 
-    def _write_context(self, session_id: str) -> bool:
+    def _write_context(self, session: SessionMemory) -> bool:
         if self._conversation is None:
             return True
         try:
-            text = context_text(self._conversation(session_id))
+            said = self._conversation(session.image.id) if session.is_on_record else ()
+            text = context_text(said)
         except NightherdError as error:
             # What cannot be put together now never can: it is told, and holds nothing else up.
-            self.notices.append(f"no context of {session_id}: {error.message}")
+            self.notices.append(f"no context of {session.image.id}: {error.message}")
             return True
-        path = str(self._layout.context(session_id))
+        path = str(self._layout.context(session.image.id))
         return self._attempt(path, lambda: self._replace(path, text))
 
     def _write_json(self, name: str, document: dict[str, object]) -> bool:
