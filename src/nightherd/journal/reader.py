@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nightherd.errors import JournalError
 from nightherd.journal.blobs import BlobStore, os_code
-from nightherd.journal.bodies import restore
+from nightherd.journal.bodies import NOTE, restore
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import admit, blocks
 from nightherd.journal.messages import seq_of_message
@@ -31,7 +31,7 @@ def read(path: Path, *, after: int, blobs: BlobStore | None) -> Iterator[Event]:
         for block in blocks(descriptor, start):
             for event in admit(fence, block):
                 if event.seq > after:
-                    yield restore(event, blobs) if event.extra else event
+                    yield restore(event, blobs) if event.extra and NOTE in event.extra else event
 
 
 def last(path: Path, count: int, *, blobs: BlobStore | None) -> list[Event]:

@@ -49,11 +49,15 @@ def build(dump: Dump) -> ModelMessage | None:
 
 def _answer(dump: Dump, parts: list[Any]) -> ModelResponse | None:
     usage, at = dump.get("usage", {}), _instant(dump.get("timestamp"))
+    if at is None:
+        return None
+    for name, count in usage.items():
+        if type(count) is not int or name not in COUNTED:
+            return None
     texts = {name: dump[name] for name in TEXTS if name in dump}
-    if at is None or not {*map(type, texts.values())} <= {str}:
-        return None
-    if not usage.keys() <= COUNTED or not {*map(type, usage.values())} <= {int}:
-        return None
+    for text in texts.values():
+        if type(text) is not str:
+            return None
     return ModelResponse(parts, usage=RequestUsage(**usage), timestamp=at, **texts)
 
 

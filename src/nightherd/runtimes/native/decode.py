@@ -87,17 +87,20 @@ class Reader:
     def add(self, event: Event) -> None:
         """Take the next event."""
         # A long record is nearly all answers and results: asked for first, and by no more than their kind.
+        if isinstance(event, AssistantEvent) and event.partial:
+            if event.content:
+                self._streamed.append(event.content)
+            return
         if isinstance(event, AssistantEvent | ToolUseEvent):
-            if isinstance(event, AssistantEvent) and event.partial:
-                self._streamed.append(event.content or "")
-            else:
-                self._add_answer_line(event)
+            self._add_answer_line(event)
             return
         if isinstance(event, ToolResultEvent):
             if event.end:
                 self._add_request_line(event)
             return
         match event:
+            case SystemEvent(subtype=SystemSubtype.CHECKPOINT):
+                pass  # the most there are of any system event
             case SystemEvent(subtype=SystemSubtype.USER_INPUT, end=True):
                 self._add_request_line(event)
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
