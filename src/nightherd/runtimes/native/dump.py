@@ -46,13 +46,18 @@ def read_arguments(args: Any) -> tuple[Any, str | None]:
     if not isinstance(args, str):
         return (json.dumps(args), AS_VALUE) if has_big_numbers(args) else (args, None)
     try:
-        value = json.loads(args)
+        value = json.loads(args, parse_constant=_refuse)
         for name, spell in SPELLINGS.items():
             if spell(value) == args:
                 return value, name
     except (ValueError, OverflowError, RecursionError):
         pass
     return args, AS_IT_CAME
+
+
+def _refuse(constant: str) -> None:
+    """`Infinity` and `NaN` are numbers to Python, and nothing that a line can hold."""
+    raise ValueError(constant)
 
 
 def spell_arguments(value: Any, spelling: str | None) -> Any:
