@@ -337,8 +337,12 @@ def report_langgraph(root: Path, python: Path, quick: Left, *, is_full: bool) ->
     beside.report_bytes(10)
     beside.report_unsynced(5)
     mine, theirs = [], []
-    for number in range(SYNCED_ROUNDS):  # in turns: a disk's moods meet both
+    for number in range(
+        SYNCED_ROUNDS
+    ):  # in turns, and each with a disk that has nothing else to do
+        os.sync()
         mine.append(run(root / f"synced-{number}", MANY, has_tools=False, synced=True))
+        os.sync()
         theirs.append(ask(python, script, MANY, "delta", "synced"))
     quickest, peer = min(mine, key=lambda one: one.step), min(theirs, key=lambda one: one.step)
     Beside(name=delta, steps=MANY, ours=quickest, peer=peer).report_synced(5)
