@@ -59,7 +59,6 @@ SHORT = (300, 600)
 """Steps at which whole lists are measured without `--full`."""
 LOADS = 15
 LAST, BLOCK = 500, 100
-SYNCED_ROUNDS = 3
 TEXT = "x" * 1_000
 USAGE = RequestUsage(input_tokens=1_000, output_tokens=250)
 ASKED = AssistantEvent(partial=True, usage=Usage(input_tokens=100_000), uuid="x" * 48)
@@ -325,8 +324,8 @@ def at_least(bound: float) -> str:
     return f" (at least {bound:g}x)" if bound else ""
 
 
-def report_langgraph(root: Path, python: Path, quick: Left, *, is_full: bool) -> None:
-    """`quick` is our own long job without a sync for each line."""
+def report_langgraph(root: Path, python: Path, quick: Left, synced: Left, *, is_full: bool) -> None:
+    """`quick` and `synced` are our own long jobs, without and with a sync for each line."""
     script, delta = "langgraph_checkpoints.py", "LangGraph (delta)"
     runs, loads = [], []
     for _ in range(2):
@@ -336,17 +335,9 @@ def report_langgraph(root: Path, python: Path, quick: Left, *, is_full: bool) ->
     beside = Beside(name=delta, steps=MANY, ours=quick, peer=peer)
     beside.report_bytes(10)
     beside.report_unsynced(5)
-    mine, theirs = [], []
-    for number in range(
-        SYNCED_ROUNDS
-    ):  # in turns, and each with a disk that has nothing else to do
-        os.sync()
-        mine.append(run(root / f"synced-{number}", MANY, has_tools=False, synced=True))
-        os.sync()
-        theirs.append(ask(python, script, MANY, "delta", "synced"))
-    quickest, peer = min(mine, key=lambda one: one.step), min(theirs, key=lambda one: one.step)
-    Beside(name=delta, steps=MANY, ours=quickest, peer=peer).report_synced(5)
-    least = min(one.load for one in (*runs, *theirs))
+    peer = ask(python, script, MANY, "delta", "synced")
+    Beside(name=delta, steps=MANY, ours=synced, peer=peer).report_synced(5)
+    least = min(one.load for one in (*runs, peer))
     ours = min(*loads, load_seconds(quick))
     print(f"{MANY:,} messages back: ours {ours * 1e3:.0f} ms, {delta} {least * 1e3:.0f} ms")
     print(f"loading in {delta} against ours, {MANY:,} messages: {least / ours:.2f}x (at least 1x)")
@@ -391,12 +382,12 @@ def main() -> None:
         root = Path(folder)
         quick = report_growth(root)
         report_bytes(root)
+        synced = run(root / "synced", MANY, has_tools=False, synced=True)
         python = environment(LANGGRAPH, "langgraph.graph")
         if python is not None:
-            report_langgraph(root, python, quick, is_full="--full" in sys.argv[1:])
+            report_langgraph(root, python, quick, synced, is_full="--full" in sys.argv[1:])
         python = environment(OPENAI, "agents")
         if python is not None:
-            synced = run(root / "synced", MANY, has_tools=False, synced=True)
             peer = ask(python, "openai_session.py", MANY)
             beside = Beside(name="openai-agents", steps=MANY, ours=synced, peer=peer)
             beside.report_bytes(0)
