@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 
 from nightherd.engine.recorder import Recorder
@@ -27,6 +27,7 @@ from nightherd.model.hook import AgentSubmission, HookPoint
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import LimitName, Limits, OnLimit, limits_document
+from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Outcome, Tally
 from nightherd.model.persistence import MUST_SAVE
 from nightherd.model.suspension import Suspension
@@ -51,7 +52,7 @@ class Bookmarks:
         self._workshop = workshop
         self._agent = agent
         self._limits = limits
-        self._last: Checkpoint | None = None
+        self._last: CheckpointSaved | None = None
         """The last one of this execution."""
         self._has_row = False
         self._behind = 0
@@ -64,28 +65,34 @@ class Bookmarks:
         """What all of them say; most runs put none."""
         return header_of(self._agent, self._limits)
 
-    async def at(self, point: TriggerPoint, running: timedelta) -> None:
+    async def at(self, point: TriggerPoint, running_ms: int) -> None:
         """Put one at `point`, unless it is switched off or the line has one that counts more."""
-        if self._is_due(point):
-            checkpoint = self._checkpoint(point, self._recorder.tally, running)
-            has_row = self._needs_row(point)
-            if has_row:
-                checkpoint = await self._save(checkpoint, point)
-            self._note(checkpoint, has_row=has_row)
-            await self._documents.after(checkpoint)
+        if not self._is_due(point):
+            return
+        mark = self._mark(point, running_ms)
+        has_row = self._needs_row(point)
+        if has_row:
+            row = await self._save(self._row(mark), point)
+            mark = msgspec.structs.replace(mark, number=row.number, seq=row.seq)
+        self._recorder.record(describe(mark))
+        self._last, self._has_row = mark, has_row
+        self._behind = self._recorder.last_seq
+        self._priority = self._workshop.persistence.priority(point)
+        if self._documents.are_due:
+            await self._documents.write(self._row(mark))
 
     async def close(
         self,
         point: TriggerPoint,
         end: Suspension | Outcome,
-        running: timedelta,
+        running_ms: int,
         *,
         outcome: OnLimit | None = None,
     ) -> None:
         """Put the last one, which says how the run ended. It has no line: the end itself is the next."""
         if not self._is_due(point):
             return
-        checkpoint = self._checkpoint(point, self._recorder.tally, running)
+        checkpoint = self._row(self._mark(point, running_ms))
         if isinstance(end, Suspension):
             checkpoint = replace(
                 checkpoint,
@@ -122,23 +129,6 @@ class Bookmarks:
             lambda: last_number(rows, workshop.journals.read(job_id, load_blobs=False))
         )
 
-    def _note(self, checkpoint: Checkpoint, *, has_row: bool) -> None:
-        """The line of a bookmark, on which everything is that its row's header does not say."""
-        said = CheckpointSaved(
-            number=checkpoint.number,
-            trigger=checkpoint.trigger,
-            seq=checkpoint.seq,
-            turn=checkpoint.turn,
-            input_tokens=checkpoint.input_tokens,
-            output_tokens=checkpoint.output_tokens,
-            cost_microusd=checkpoint.cost_microusd,
-            duration_ms=checkpoint.duration_ms,
-        )
-        self._recorder.record(describe(said))
-        self._last, self._has_row = checkpoint, has_row
-        self._behind = self._recorder.last_seq
-        self._priority = self._workshop.persistence.priority(TriggerPoint(checkpoint.trigger))
-
     @property
     def _is_same_line(self) -> bool:
         return self._last is not None and self._recorder.last_seq == self._behind
@@ -149,24 +139,41 @@ class Bookmarks:
             return False
         return not self._is_same_line or persistence.priority(point) > self._priority
 
-    def _checkpoint(self, point: TriggerPoint, tally: Tally, running: timedelta) -> Checkpoint:
-        """The next one; it takes the number of the last one if it takes its place."""
-        last, usage = self._last, tally.usage
-        number = 0 if last is None else last.number + (0 if self._is_same_line else 1)
-        return Checkpoint(
-            id=checkpoint_id(self._job.id, number),
-            job_id=self._job.id,
+    def _mark(self, point: TriggerPoint, running_ms: int) -> CheckpointSaved:
+        """The next one, as its line says it; it takes the number of the last one if it takes its place."""
+        last, tally = self._last, self._recorder.tally
+        number, seq = 0, self._recorder.last_seq
+        if last is not None:
+            is_same = self._is_same_line
+            number, seq = (last.number, last.seq) if is_same else (last.number + 1, seq)
+        usage = tally.usage
+        return CheckpointSaved(
             number=number,
-            epoch=self._job.epoch,
-            seq=last.seq if last is not None and self._is_same_line else self._recorder.last_seq,
             trigger=point.value,
-            status=JobStatus.RUNNING.value,
-            created_at=self._workshop.clock.now(),
+            seq=seq,
             turn=tally.turns,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cost_microusd=usage.cost_microusd,
-            duration_ms=running // timedelta(milliseconds=1),
+            duration_ms=running_ms,
+        )
+
+    def _row(self, mark: CheckpointSaved) -> Checkpoint:
+        """The same with what its line does not say: what the job may use."""
+        return Checkpoint(
+            id=checkpoint_id(self._job.id, mark.number),
+            job_id=self._job.id,
+            number=mark.number,
+            epoch=self._job.epoch,
+            seq=mark.seq,
+            trigger=mark.trigger,
+            status=JobStatus.RUNNING.value,
+            created_at=self._workshop.clock.now(),
+            turn=mark.turn,
+            input_tokens=mark.input_tokens,
+            output_tokens=mark.output_tokens,
+            cost_microusd=MicroUsd(mark.cost_microusd),
+            duration_ms=mark.duration_ms,
             header=self._header,
         )
 
@@ -182,12 +189,17 @@ class Documents:
         self._workshop = workshop
         self._due = 0.0
 
-    async def after(self, checkpoint: Checkpoint) -> None:
-        """Write it as of this checkpoint, unless it was written just now."""
+    @property
+    def are_due(self) -> bool:
+        """Whether one is to be written, and none was just now."""
+        workshop = self._workshop
+        is_wanted = not workshop.persistence.performance.incremental
+        return is_wanted and workshop.clock.monotonic() >= self._due
+
+    async def write(self, checkpoint: Checkpoint) -> None:
+        """Write it as of this checkpoint."""
         workshop = self._workshop
         begun = workshop.clock.monotonic()
-        if workshop.persistence.performance.incremental or begun < self._due:
-            return
         await write_state(checkpoint.job_id, workshop, checkpoint)
         ended = workshop.clock.monotonic()
         self._due = ended + max(DOCUMENT_EVERY_S, DOCUMENT_SHARE * (ended - begun))

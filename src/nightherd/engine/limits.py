@@ -30,6 +30,7 @@ from nightherd.model.limits import (
     OnLimit,
     Scope,
     Used,
+    bounds,
     decide,
     limits_of_document,
     suspension_of,
@@ -63,14 +64,14 @@ def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
     return replace(mine.over(own), per_day=own.per_day)
 
 
-def used_by(tally: Tally, running: timedelta) -> Used:
+def used_by(tally: Tally, running_ms: int) -> Used:
     """What a job's record comes to."""
     usage = tally.usage
     return Used(
         spend=usage.cost_microusd,
         turns=tally.turns,
         tokens=usage.input_tokens + usage.output_tokens,
-        duration=running // timedelta(milliseconds=1),
+        duration=running_ms,
     )
 
 
@@ -94,12 +95,13 @@ class Guard:
         self, job: Job, agent: Agent, limits: Limits, recorder: Recorder, workshop: Workshop
     ) -> None:
         self._limits = limits
-        # Asked before every turn: not made anew for each.
-        self._of_turns = replace(limits, spend=None, tokens=None)
-        self._of_amounts = replace(limits, turns=None, duration=None)
+        # Asked before and after every turn: not looked up anew for each.
+        self._bounds = bounds(limits)
+        self._of_turns = bounds(replace(limits, spend=None, tokens=None))
+        self._of_amounts = bounds(replace(limits, turns=None, duration=None))
         self._clock = workshop.clock
         self._begun = workshop.clock.monotonic()
-        self._earlier = earlier_running(job, workshop)
+        self._earlier_ms = earlier_ms(job, workshop)
         self._asks = agent.runtime in ASKING
         self._recorder = recorder
         self._job = job
@@ -107,38 +109,38 @@ class Guard:
         self.has_children = job.epoch > 1 and bool(workshop.reader.jobs_of_parent(job.id))
 
     @property
-    def running(self) -> timedelta:
+    def running_ms(self) -> int:
         """How long the job has run, earlier executions included."""
-        return self._earlier + timedelta(seconds=self._clock.monotonic() - self._begun)
+        return self._earlier_ms + int((self._clock.monotonic() - self._begun) * 1_000)
 
     @property
     def used(self) -> Used:
         """What the job has used so far."""
-        own = used_by(self._recorder.tally, self.running)
+        own = used_by(self._recorder.tally, self.running_ms)
         return own + self._reader.used_below(self._job.id) if self.has_children else own
 
     def before_start(self) -> Hit | None:
         """The limit that leaves nothing to begin with."""
-        return decide(self.used, self._limits, has_more=True)
+        return decide(self.used, self._bounds, has_more=True)
 
     def after(self, event: Event, tally: Tally) -> Hit | None:
         """The limit that the record has met with `event`, when there is more to come."""
         match event:
             case ToolResultEvent():
                 is_boundary = not tally.open_calls and not self._asks
-                return decide(self.used, self._limits, has_more=is_boundary)
+                return decide(self.used, self._bounds, has_more=is_boundary)
             case AssistantEvent(end=True) if tally.open_calls:
                 # What it used is known now, and its calls are still to be made.
-                return decide(self.used, self._limits, has_more=not self._asks)
+                return decide(self.used, self._bounds, has_more=not self._asks)
             case ToolUseEvent() | AssistantEvent(partial=None | False, end=False):
-                return decide(self.used, self._limits, has_more=False)
+                return decide(self.used, self._bounds, has_more=False)
             case ErrorEvent(code=ExitReason.LIMIT) if self._limits.spend is not None:
                 # The runtime stopped by itself where it was told to (`spend_left`), to the last rounding.
                 used = self.used
                 at_least = replace(used, spend=max(used.spend, self._limits.spend))
-                return decide(at_least, self._limits, has_more=True)
+                return decide(at_least, self._bounds, has_more=True)
             case ErrorEvent(code=ExitReason.MAX_TURNS) if self._limits.turns is not None:
-                return decide(self.used, self._limits, has_more=True)  # as told to (`turns_left`)
+                return decide(self.used, self._bounds, has_more=True)  # as told to (`turns_left`)
             case _:
                 return None  # what comes next may be the end, which is never taken from a job
 
@@ -148,7 +150,7 @@ class Guard:
         hit = decide(used, self._of_turns, has_more=True)
         if hit is None:
             hit = decide(used, self._of_amounts, has_more=True)
-        if hit is not None:
+        if hit is not None or not self._of_amounts:
             return hit
         asked = Used(spend=microusd, tokens=tokens)
         ahead = decide(used + asked, self._of_amounts, has_more=False)
@@ -167,7 +169,11 @@ class Guard:
     def time_left(self) -> timedelta | None:
         """How long it may still run."""
         limit = self._limits.duration
-        return None if limit is None else max(timedelta(), limit - self.running)
+        return (
+            None
+            if limit is None
+            else max(timedelta(), limit - timedelta(milliseconds=self.running_ms))
+        )
 
     def out_of_time(self) -> Hit:
         """The limit of time, met."""
@@ -182,11 +188,9 @@ class Guard:
         )
 
 
-def earlier_running(job: Job, workshop: Workshop) -> timedelta:
+def earlier_ms(job: Job, workshop: Workshop) -> int:
     """How long earlier executions of the job ran."""
     if job.epoch <= 1:
-        return timedelta()
+        return 0
     executions = workshop.reader.list_executions(job.id)
-    return timedelta(
-        milliseconds=sum(one.duration_ms or 0 for one in executions if one.epoch < job.epoch)
-    )
+    return sum(one.duration_ms or 0 for one in executions if one.epoch < job.epoch)

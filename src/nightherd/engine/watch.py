@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Protocol
 
 from nightherd.engine.budgets import Purse
@@ -130,8 +129,8 @@ class QuietWatch:
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)
         if point is not None:
-            running = timedelta(seconds=self._clock.monotonic() - self._begun)
-            await self._bookmarks.close(point, end, running)
+            running_ms = int((self._clock.monotonic() - self._begun) * 1_000)
+            await self._bookmarks.close(point, end, running_ms)
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
     async def settled(self, job: Job) -> None:
@@ -193,7 +192,7 @@ class CloseWatch:
 
     async def at(self, point: TriggerPoint) -> None:
         if point in ON_THE_WAY:  # the others are put when the run has ended, by `closing`
-            await self._bookmarks.at(point, self._guard.running)
+            await self._bookmarks.at(point, self._guard.running_ms)
 
     async def after(self, event: Event, tally: Tally) -> Stop | None:
         if self.stopped is not None:
@@ -202,7 +201,7 @@ class CloseWatch:
         if not self._asks:
             point = point_of(event, tally)
             if point is not None:
-                await self._bookmarks.at(point, self._guard.running)
+                await self._bookmarks.at(point, self._guard.running_ms)
             if hit is None and _has_more_to_spend(event, tally):
                 hit = await self._count(Used())
         return self._stop(hit)
@@ -228,7 +227,7 @@ class CloseWatch:
         if point is not None:
             hit = self._hit or self._nursery.hit
             outcome = hit.outcome if hit is not None else None
-            await self._bookmarks.close(point, end, self._guard.running, outcome=outcome)
+            await self._bookmarks.close(point, end, self._guard.running_ms, outcome=outcome)
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
     async def settled(self, job: Job) -> None:

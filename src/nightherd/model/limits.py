@@ -7,7 +7,7 @@ what has been used goes beyond it, or when it is used up and there is more to do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -145,10 +145,14 @@ class Used:
 
     def __add__(self, other: Used) -> Used:
         """Both together; levels do not add up."""
-        sums = {
-            one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(Used)
-        }
-        return Used(**{**sums, "depth": max(self.depth, other.depth)})
+        return Used(
+            spend=self.spend + other.spend,
+            turns=self.turns + other.turns,
+            tokens=self.tokens + other.tokens,
+            spawns=self.spawns + other.spawns,
+            depth=max(self.depth, other.depth),
+            duration=self.duration + other.duration,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,18 +178,25 @@ COUNTED = (LimitName.SPEND, LimitName.TURNS, LimitName.TOKENS)
 """What adds up from turn to turn and over jobs."""
 
 
-def decide(used: Used, limits: Limits, *, has_more: bool, scope: Scope = Scope.JOB) -> Hit | None:
+Bounds = tuple[tuple[LimitName, int, OnLimit], ...]
+"""Limits one by one: which, its maximum, and what happens when it is met."""
+
+
+def bounds(limits: Limits) -> Bounds:
+    """Those of the limits that what a job uses can meet from turn to turn."""
+    return tuple(
+        (name, maximum, limits.outcome(name))
+        for name in (*COUNTED, LimitName.DURATION)
+        if (maximum := limits.maximum(name)) is not None
+    )
+
+
+def decide(used: Used, limits: Bounds, *, has_more: bool, scope: Scope = Scope.JOB) -> Hit | None:
     """The limit that `used` has met, if any: gone beyond, or used up while there `has_more` to do."""
-    for name in (*COUNTED, LimitName.DURATION):
-        maximum = limits.maximum(name)
-        if maximum is not None and is_met(used.amount(name), maximum, has_more=has_more):
-            return Hit(
-                name=name,
-                scope=scope,
-                current=used.amount(name),
-                maximum=maximum,
-                outcome=limits.outcome(name),
-            )
+    for name, maximum, outcome in limits:
+        current = used.amount(name)
+        if is_met(current, maximum, has_more=has_more):
+            return Hit(name=name, scope=scope, current=current, maximum=maximum, outcome=outcome)
     return None
 
 

@@ -28,6 +28,7 @@ from nightherd.model.system import (
     Init,
     Resumed,
     Summary,
+    SystemSubtype,
     UserInput,
     Warned,
 )
@@ -136,16 +137,23 @@ class Tally:
                 spent = self.usage + usage if usage is not None else self.usage
                 if is_afterthought(event):
                     return replace(self, usage=spent, under_way=NOTHING_USED)
-                grown = self._grown(event, tokens_in(usage) if usage is not None else 0)
-                answer = content or self.answer
-                heard = replace(grown, usage=spent, answer=answer, under_way=NOTHING_USED)
-                return _close(heard, event)
+                reported = tokens_in(usage) if usage is not None else 0
+                context, unreported = self._size_with(event, reported)
+                messages, turns = self._counts_with(event, self.open_calls)
+                return replace(
+                    self,
+                    turns=turns,
+                    messages=messages,
+                    usage=spent,
+                    answer=content or self.answer,
+                    context_tokens=context,
+                    unreported_bytes=unreported,
+                    under_way=NOTHING_USED,
+                )
             case ToolUseEvent(tool_use_id=call):
-                grown = self._grown(event)
-                return _close(replace(grown, open_calls=self.open_calls | {call or ""}), event)
+                return self._with_calls(event, self.open_calls | {call or ""})
             case ToolResultEvent(tool_use_id=call):
-                grown = self._grown(event)
-                return _close(replace(grown, open_calls=self.open_calls - {call or ""}), event)
+                return self._with_calls(event, self.open_calls - {call or ""})
             case ErrorEvent(message=message, code=code, extra=extra):
                 exit_reason = EXIT_OF_CODE.get(code or "", ExitReason.ERROR)
                 ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
@@ -153,7 +161,21 @@ class Tally:
                 spent = self.usage_before + used if used is not None else self.usage
                 return replace(self, outcome=ended, usage=spent, under_way=NOTHING_USED)
 
+    def _with_calls(self, event: MessageEvent, calls: frozenset[str]) -> Tally:
+        context, unreported = self._size_with(event)
+        messages, turns = self._counts_with(event, calls)
+        return replace(
+            self,
+            turns=turns,
+            messages=messages,
+            open_calls=calls,
+            context_tokens=context,
+            unreported_bytes=unreported,
+        )
+
     def _add_system(self, event: SystemEvent) -> Tally:
+        if event.subtype is SystemSubtype.CHECKPOINT:
+            return self  # nothing but a repetition of the tally, after nearly every message
         match payload_of(event):
             case ExecutionStarted() | Resumed():
                 # From here on another run speaks, and counts what it uses from its own beginning.
@@ -181,24 +203,35 @@ class Tally:
                 return replace(self, session_note=event.content)
             case UserInput():
                 # Told in a turn, as that its answer was cut off, it is not what ends the turn.
-                grown = self._grown(event)
-                return replace(grown, messages=self.messages + 1) if event.end else grown
+                return self._longer_by(event)
             case _:
                 return self
 
     def _add_by_hand(self, event: MessageEvent) -> Tally:
         """It is part of the conversation, and neither a turn of the job, nor its answer, nor its cost."""
         usage = event.usage if isinstance(event, AssistantEvent) else None
-        grown = self._grown(event, tokens_in(usage) if usage is not None else 0)
-        return replace(grown, messages=self.messages + 1) if event.end else grown
+        return self._longer_by(event, tokens_in(usage) if usage is not None else 0)
 
-    def _grown(self, event: MessageEvent, reported: int = 0) -> Tally:
-        """The tally once the conversation holds `event` too: as large as is reported, else larger by it."""
+    def _longer_by(self, event: MessageEvent, reported: int = 0) -> Tally:
+        context, unreported = self._size_with(event, reported)
+        messages = self.messages + 1 if event.end else self.messages
+        return replace(self, messages=messages, context_tokens=context, unreported_bytes=unreported)
+
+    def _size_with(self, event: MessageEvent, reported: int = 0) -> tuple[int, int]:
+        """The tokens of the conversation as they were reported, and the bytes since, once it holds `event` too."""
         if event.parent_tool_use_id is not None:
-            return self  # a helper's own conversation
+            return self.context_tokens, self.unreported_bytes  # a helper's own conversation
         if reported:
-            return replace(self, context_tokens=reported, unreported_bytes=0)
-        return replace(self, unreported_bytes=self.unreported_bytes + size_of(event))
+            return reported, 0
+        return self.context_tokens, self.unreported_bytes + size_of(event)
+
+    def _counts_with(self, event: MessageEvent, open_calls: frozenset[str]) -> tuple[int, int]:
+        """Messages and turns: the message that `event` ends counts, and its turn when nothing of it is open."""
+        if not event.end or not is_message(event):
+            return self.messages, self.turns
+        is_whole = not open_calls and event.turn is not None
+        turns = max(self.turns, event.turn or 0) if is_whole else self.turns
+        return self.messages + 1, turns
 
 
 def is_afterthought(event: AssistantEvent) -> bool:
@@ -226,12 +259,3 @@ def usage_in(extra: dict[str, Any] | None) -> Usage | None:
         msgspec.ValidationError
     ):  # an error from elsewhere, which means something else by the word
         return None
-
-
-def _close(tally: Tally, event: MessageEvent) -> Tally:
-    """`tally` with the message counted that `event` ends, and its turn when nothing of it is open."""
-    if not event.end or not is_message(event):
-        return tally
-    whole = not tally.open_calls and event.turn is not None
-    turns = max(tally.turns, event.turn or 0) if whole else tally.turns
-    return replace(tally, messages=tally.messages + 1, turns=turns)

@@ -68,6 +68,15 @@ def test_arguments_that_json_does_not_know_come_back(args: str) -> None:
     assert dumps_alike([m.ModelResponse([m.ToolCallPart("Read", args, "c1")])])
 
 
+@pytest.mark.parametrize("depth", [150, 240])
+def test_arguments_that_are_nested_deeply_come_back(depth: int) -> None:
+    args: dict[str, Any] = {}
+    for _ in range(depth):
+        args = {"a": args}
+
+    assert dumps_alike([m.ModelResponse([m.ToolCallPart("Read", args, "c1")])])
+
+
 @pytest.mark.parametrize("kind", made.RESPONSE_PARTS)
 def test_every_kind_of_part_of_an_answer_comes_back(kind: str) -> None:
     @given(st.lists(made.RESPONSE_PARTS[kind], min_size=1, max_size=3))
