@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+from benchmarks.peers.asked import ask, environment
 
 from nightherd.config.load import load_fleet
 from nightherd.db.ledger import Ledger
@@ -44,8 +44,6 @@ ADOPTED_AT_ONCE = 500
 ROUNDS = 4
 PEER = "dbos==3.3.0"
 PEER_JOBS = 300
-HERE = Path(__file__).resolve().parent
-TOOLS = HERE.parent / ".tools"
 
 FLEET = """\
 fleet:
@@ -173,33 +171,15 @@ async def adopt(state: Path, rows: tuple[Job, Session, JobTexts, Execution], cou
             await record.state.apply([AdoptRows(rows=old, source="bench")])
 
 
-def peer_python() -> Path | None:
-    """A Python that has the peer, in an environment of its own; None, said out loud, when none can be had."""
-    python = TOOLS / f"bench-{PEER.replace('==', '-')}" / "bin/python"
-    uv = shutil.which("uv") or str(TOOLS / "venv/bin/uv")
-    try:
-        if not python.exists():
-            subprocess.run([uv, "venv", "-q", python.parent.parent], check=True)
-            command = [uv, "pip", "install", "-q", "--python", str(python), PEER]
-            subprocess.run(command, check=True, timeout=300)
-        subprocess.run([python, "-c", "import dbos"], check=True, capture_output=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        shutil.rmtree(python.parent.parent, ignore_errors=True)
-        print(f"!! {PEER} could not be installed, so nothing is compared with it: {error}")
-        return None
-    return python
-
-
 def peer_jobs_a_second(python: Path) -> float:
-    command = [str(python), str(HERE / "peers/dbos_dispatch.py"), str(PEER_JOBS)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return float(done.stdout.split()[-1])
+    (found,) = ask(python, "dbos_dispatch.py", PEER_JOBS)
+    return found
 
 
 def main() -> None:
     """Prints every time and ratio."""
     root = Path(tempfile.mkdtemp(prefix="nightherd-dispatch-"))
-    python = peer_python()
+    python = environment(PEER, module="dbos")
     try:
         fleets = {name: (root / name, make_fleet(root / name)) for name in ("young", "old")}
         anyio.run(dispatch_seconds, *fleets["old"])

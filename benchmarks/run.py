@@ -1,6 +1,6 @@
 """Runs every benchmark, each in a process of its own, and prints what they found as one table.
 
-A benchmark is a script of this folder. It measures both sides of its comparison in the same run, and ends
+A benchmark is a script of this folder, and runs alone as `python -m benchmarks.NAME`. It measures both sides of its comparison in the same run, and ends
 by printing one line per finding: `what: 3.2x (limit 8x)`, or `(at least 5x)` where more is better, or a
 time or size, `what: 0.8 s (limit 1.5 s)`. Everything else it prints is detail. Ends with 1 when a limit is broken.
 """
@@ -84,8 +84,9 @@ def main() -> int:
         if script == Path(__file__).resolve():
             continue
         print(f"== {script.stem}", flush=True)
+        command = [sys.executable, "-m", f"{FOLDER.name}.{script.stem}"]
         done = subprocess.run(
-            [sys.executable, script], stdout=subprocess.PIPE, text=True, check=False
+            command, cwd=FOLDER.parent, stdout=subprocess.PIPE, text=True, check=False
         )
         print(done.stdout, flush=True)
         here = list(findings(script.stem, done.stdout))

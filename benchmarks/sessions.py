@@ -8,7 +8,6 @@ Minima over several rounds; the list is beside one of 1,000 sessions.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import anyio
 import msgspec
+from benchmarks.peers.asked import ask, environment
 
 from nightherd.db.connection import open_for_writing
 from nightherd.engine.forking import AtMessage, find_point, fork_session
@@ -54,8 +54,6 @@ ROUNDS = 25
 LISTED = (1_000, 100_000)
 FORK_BYTES = 2_048
 PEER = "openai-agents==0.24.0"
-HERE = Path(__file__).resolve().parent
-TOOLS = HERE.parent / ".tools"
 SESSION = SessionId("sess-bench000")
 JOB = JobId("job-2026-03-01-bench0")
 
@@ -158,29 +156,10 @@ async def fork_seconds(world: World) -> float:
     return best
 
 
-def peer_python() -> Path | None:
-    """A Python that has the peer, in an environment of its own; None, said out loud, when none can be had."""
-    python = TOOLS / f"bench-{PEER.replace('==', '-')}" / "bin/python"
-    uv = shutil.which("uv") or str(TOOLS / "venv/bin/uv")
-    try:
-        if not python.exists():
-            subprocess.run([uv, "venv", "-q", python.parent.parent], check=True)
-            command = [uv, "pip", "install", "-q", "--python", str(python), PEER]
-            subprocess.run(command, check=True, timeout=300)
-        subprocess.run([python, "-c", "import agents"], check=True, capture_output=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        shutil.rmtree(python.parent.parent, ignore_errors=True)
-        print(f"!! {PEER} could not be installed, so nothing is compared with it: {error}")
-        return None
-    return python
-
-
 def peer_branch(python: Path, messages: int) -> tuple[float, int]:
     """Seconds and bytes of a branch there."""
-    command = [str(python), str(HERE / "peers/openai_branch.py"), str(messages)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    milliseconds, size = done.stdout.split()
-    return float(milliseconds) / 1e3, int(size)
+    milliseconds, size = ask(python, "openai_branch.py", messages)
+    return milliseconds / 1e3, int(size)
 
 
 def ledger_bytes(world: World) -> int:
@@ -188,7 +167,7 @@ def ledger_bytes(world: World) -> int:
 
 
 def report_forks(worlds: list[World], root: Path) -> None:
-    python = peer_python()
+    python = environment(PEER, module="agents")
     for world in worlds:
         before = ledger_bytes(world)
         ours = anyio.run(fork_seconds, world)
