@@ -174,14 +174,16 @@ def test_journal_without_a_row_gets_one(used: Ward) -> None:
 
 def test_journal_that_does_not_say_whose_it_was_is_told_and_left(used: Ward) -> None:
     stray = used.root / "jobs/job-2026-01-02-abc123.jsonl"
-    stray.write_bytes(b"hello\n")
+    whole = used.journal(used.jobs()[0]["id"]).read_bytes()
+    headless = whole[whole.index(b"\n") + 1 :]
+    stray.write_bytes(headless)
     stray.chmod(0o600)
 
     found = used.doctor("--fix")
 
     assert found.result.code == 1
     assert "does not say whose job it was" in found.only("orphans")["message"]
-    assert stray.read_bytes() == b"hello\n"
+    assert stray.read_bytes() == headless
 
 
 def test_job_that_waits_is_no_disagreement(ward: Ward) -> None:

@@ -20,38 +20,50 @@ from nightherd.model.system import Header
 BATCH = 100
 """Jobs whose rows share one change."""
 
+NOTHING = "nothing in it can be read"
+
 OnJob = Callable[[int], None]
 
 
 def orphans(record: Record) -> Iterator[Finding]:
     """Journals that no row knows of, oldest first: rows made in this order are listed in it."""
     known = {job.id for job in list_jobs(record.reader, None)}
-    found: list[tuple[datetime, JobId, str | None]] = []
+    found: list[tuple[datetime, JobId, Finding]] = []
     for job_id in record.journals.job_ids():
         # The row comes before the journal: a job that began since has one by now.
         if job_id not in known and record.reader.find_job(job_id) is None:
             made_at, why_not = _beginning(record, job_id)
-            found.append((made_at, job_id, why_not))
-    for _, job_id, why_not in sorted(found, key=lambda one: one[:2]):
-        yield Finding(
-            check="orphans",
-            level=Level.PROBLEM,
-            message=f"job {job_id} has a journal and no row" + (f"; {why_not}" if why_not else ""),
-            job_id=job_id,
-            remedy="its row is made again from its journal"
-            if why_not is None
-            else "put the file back as it was, or move it away",
-            is_fixable=why_not is None,
-        )
+            found.append((made_at, job_id, _orphan(job_id, why_not)))
+    for _, _, finding in sorted(found, key=lambda one: one[:2]):
+        yield finding
+
+
+def _orphan(job_id: JobId, why_not: str | None) -> Finding:
+    remedies = {
+        None: "its row is made again from its journal",
+        NOTHING: "it is kept aside; a backup of the file is better",
+    }
+    return Finding(
+        check="orphans",
+        level=Level.PROBLEM,
+        message=f"job {job_id} has a journal and no row" + (f"; {why_not}" if why_not else ""),
+        job_id=job_id,
+        remedy=remedies.get(why_not, "put the file back as it was, or move it away"),
+        is_fixable=why_not in remedies,
+    )
 
 
 async def adopt_orphans(
     record: Record, findings: Sequence[Finding], *, on_job: OnJob = lambda count: None
 ) -> None:
     """Make the rows of every orphan, in the order given. What one journal alone cannot tell, all do:
-    a session that several jobs were in is shared, and an agent stands as its last job left it.
+    a session that several jobs were in is shared, and an agent stands as its last job left it. A journal in
+    which nothing can be read is kept aside.
     """
-    job_ids = [JobId(finding.job_id) for finding in findings if finding.job_id is not None]
+    found = [JobId(finding.job_id) for finding in findings if finding.job_id is not None]
+    job_ids = [job_id for job_id in found if record.journals.last(job_id, 1)]
+    for job_id in set(found).difference(job_ids):
+        record.journals.put_aside(job_id)
     sessions: dict[SessionId, Session] = {}
     agents: dict[str, AgentState] = {}
     for count, job_id in enumerate(job_ids, 1):
@@ -105,6 +117,8 @@ def _beginning(record: Record, job_id: JobId) -> tuple[datetime, str | None]:
         first = next(iter(record.journals.read(job_id, load_blobs=False)), None)
     except NightherdError as error:
         return never, error.message
+    if first is None:
+        return never, NOTHING
     header = payload_of(first) if isinstance(first, SystemEvent) else None
     if not isinstance(header, Header):
         return never, "the journal does not say whose job it was"

@@ -9,9 +9,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nightherd.engine.lost_journal import stand_in
-from nightherd.engine.record import Record, apply_changes, get_job, list_jobs, recollected
+from nightherd.engine.record import (
+    Record,
+    apply_changes,
+    get_job,
+    list_jobs,
+    recollected,
+    workers_at_work,
+)
 from nightherd.engine.stuck import caught_up, ending
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import CorrectJob
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId
@@ -36,7 +43,10 @@ def disagreements(record: Record) -> Iterator[Finding]:
 async def correct(record: Record, finding: Finding) -> None:
     """Make the row agree with the journal."""
     job = get_job(record, JobId(finding.job_id or ""))
+    if _is_garbage(record, job):
+        _put_aside(record, job)
     if _is_lost(job) and not record.journals.last(job.id, 1):
+        record.journals.put_aside(job.id)
         await stand_in(record, job)
         return
     known = recollected(record, job.id)
@@ -82,6 +92,8 @@ def _compare(record: Record, job: Job) -> Finding | None:
     except NightherdError as error:
         return _unreadable("record", job.id, error)
     last_seq, epoch = (last[0].seq, last[0].epoch) if last else (0, 0)
+    if _is_garbage(record, job):
+        return _garbage(job)
     if _is_lost(job) and not last:
         return _missing_journal(job)
     if job.last_seq > last_seq:
@@ -104,6 +116,31 @@ def _compare(record: Record, job: Job) -> Finding | None:
             is_fixable=True,
         )
     return None
+
+
+def _is_garbage(record: Record, job: Job) -> bool:
+    """Whether something stands in the journal's place in which nothing can be read."""
+    return not record.journals.last(job.id, 1) and record.journals.examine(job.id).is_garbage
+
+
+def _garbage(job: Job) -> Finding:
+    return Finding(
+        check="record",
+        level=Level.PROBLEM,
+        message=f"job {job.id}: nothing in its journal can be read",
+        job_id=job.id,
+        path=job.output_file,
+        remedy="it is kept aside, and counts as lost; a backup of the file is better",
+        is_fixable=True,
+    )
+
+
+def _put_aside(record: Record, job: Job) -> None:
+    if not job.is_terminal and workers_at_work(record):
+        raise RefusedError(
+            "a worker is running, which may be writing it; let it finish, or stop it"
+        )
+    record.journals.put_aside(job.id)
 
 
 def _is_lost(job: Job) -> bool:

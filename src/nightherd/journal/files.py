@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from nightherd.errors import RefusedError
+from nightherd.files.corrupt import keep_aside
 from nightherd.journal.blobs import Blobs
 from nightherd.journal.follow import Follower, follow
 from nightherd.journal.reader import examine, find_message, last, read
@@ -87,3 +89,11 @@ class JournalFiles:
     def examine(self, job_id: JobId) -> Findings:
         """What a reading of the whole journal comes across."""
         return examine(self.path(job_id))
+
+    def put_aside(self, job_id: JobId) -> None:
+        """Rename a journal in which there is no event to `<name>.corrupt-<time>`."""
+        path = self.path(job_id)
+        if self.examine(job_id).events:
+            raise RefusedError(f"the journal {path} has events")
+        if path.exists():
+            keep_aside(path, self._clock.now())

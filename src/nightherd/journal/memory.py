@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from nightherd.errors import FencedError, JournalError
+from nightherd.errors import FencedError, JournalError, RefusedError
 from nightherd.journal.blobs import BlobRef
 from nightherd.journal.bodies import restore, seal
 from nightherd.journal.codec import read_back
@@ -172,6 +172,12 @@ class MemoryJournals:
         """What a reading of the whole journal comes across."""
         log = self._logs.get(parse_job_id(job_id))
         return log.fence.findings() if log is not None else Findings()
+
+    def put_aside(self, job_id: JobId) -> None:
+        """Forget a journal in which there is no event."""
+        if self._events(job_id):
+            raise RefusedError(f"the journal of {job_id} has events")
+        self._logs.pop(job_id, None)
 
     def _events(self, job_id: JobId) -> list[Event]:
         log = self._logs.get(parse_job_id(job_id))

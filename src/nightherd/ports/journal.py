@@ -39,6 +39,11 @@ class Findings:
     """Fragments of killed writers, cut out and kept in `torn_tail` events."""
     bad_lines: tuple[BadLine, ...] = ()
 
+    @property
+    def is_garbage(self) -> bool:
+        """Whether lines are there, and not one of them is an event."""
+        return self.events == 0 and bool(self.bad_lines)
+
 
 class Journal(Protocol):
     """One job's log, open for appending by one execution."""
@@ -118,6 +123,12 @@ class Journals(Protocol):
 
     def examine(self, job_id: JobId) -> Findings:
         """What a reading of the whole journal comes across: lines ignored, lines damaged."""
+
+    def put_aside(self, job_id: JobId) -> None:
+        """The job has no journal any more: what was in its place is kept under another name.
+
+        `RefusedError` when there is an event in it. Nobody may have it open.
+        """
 
 
 class FinishedJournals(Protocol):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from nightherd.errors import FencedError, InvalidValueError, NightherdError
+from nightherd.errors import FencedError, InvalidValueError, NightherdError, RefusedError
 from nightherd.model.event import (
     VERSION,
     AssistantEvent,
@@ -321,6 +321,18 @@ def check_an_undisturbed_journal_has_nothing_to_report(journals: Journals) -> No
     assert (findings.missing, findings.torn, findings.bad_lines) == (0, 0, ())
 
 
+def check_a_journal_with_events_is_not_put_aside(journals: Journals) -> None:
+    """Only what nobody can read is taken out of its place."""
+    journal = begin(journals)
+    assert not journals.examine(JOB).is_garbage
+    journals.put_aside(OTHER_JOB)
+    journal.append(say("one"))
+    journal.close()
+
+    assert raised(RefusedError, lambda: journals.put_aside(JOB))
+    assert texts(journals.read(JOB)) == ["one"]
+
+
 JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = (
     check_a_job_without_a_journal_has_no_events,
     check_events_come_back_as_append_returned_them,
@@ -341,4 +353,5 @@ JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = (
     check_only_a_job_id_names_a_journal,
     check_a_closed_journal_takes_nothing,
     check_an_undisturbed_journal_has_nothing_to_report,
+    check_a_journal_with_events_is_not_put_aside,
 )
