@@ -20,6 +20,7 @@ from nightherd.cli.overriding import Override
 from nightherd.cli.socket_gateway import SocketGateway
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
+from nightherd.engine.forking import AtMessage
 from nightherd.engine.resuming import Wish
 from nightherd.engine.submit import SubmitRequest
 from nightherd.model.agent import Fleet
@@ -72,6 +73,22 @@ COMMANDS = (
     "agent resume nobody -d",
     "jobs show JOB4",
     "jobs show JOB5",
+    "jobs fork JOB3 -d -p a-hidden-value",
+    "jobs fork CUT -d",
+    "jobs fork CUT -d --at-message 1 -p x",
+    "jobs fork CUT -d --at-seq 3",
+    "jobs fork CUT -d --at-checkpoint 1",
+    "jobs fork CUT -d --at-message 99",
+    "jobs fork CUT -d --at-message 1 --at-seq 1",
+    "session fork SESSION4 --run -d",
+    "session fork @last --run -d --at-message 0 -p a-hidden-value",
+    "session fork @last --run -d --at-message -1",
+    "session fork @last --run -d --at-checkpoint 99",
+    "jobs resume CUT -d --at-checkpoint 1 -p x --raise turns=9",
+    "jobs resume CUT -d --at-checkpoint 99",
+    "jobs resume JOB1 -d --at-checkpoint 1",
+    "jobs resume CUT -d --at-checkpoint 3 --raise turns=9",
+    "jobs resume CUT -d --at-checkpoint 3",
     "jobs list --limit 50",
 )
 PLACES = (
@@ -83,7 +100,9 @@ PLACES = (
 )
 
 
-def played(cli: Cli, folder: Path, patch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+def played(
+    cli: Cli, folder: Path, patch: pytest.MonkeyPatch, cut: str
+) -> list[tuple[str, int, str]]:
     """Every command in that folder: what it ended with and said, but for ids and times."""
     patch.chdir(folder)
     made: list[str] = []
@@ -91,6 +110,7 @@ def played(cli: Cli, folder: Path, patch: pytest.MonkeyPatch) -> list[tuple[str,
     found = []
     for command in COMMANDS:
         line = re.sub(r"JOB(\d)", lambda place: made[int(place[1])], command)
+        line = line.replace("CUT", cut)
         line = re.sub(r"SESSION(\d)", lambda place: sessions[int(place[1])], line)
         result = cli(*line.split(), "--json")
         if line.startswith("run") and result.code == 0:
@@ -113,24 +133,42 @@ def test_every_command_says_the_same_with_the_running_fleet_and_without(
     pasture = make_pasture(QUIET)
     (tmp_path / "alone").mkdir()
     alone = Pasture(tmp_path / "alone", pasture.server, QUIET)
+    cli, cut = Cli(monkeypatch, capsys), []
     for one in (pasture, alone):
+        cut.append(cut_off(cli, one.folder, monkeypatch))
         submit_pending(one.folder, "calm")
     orders = [pasture.order(), alone.order(is_worker=True)]
     daemon, worker = pasture.server.begin(TARGET, *orders)
     pasture.wait_until_ready(daemon)
     wait_for(lambda: began(pasture) and began(alone), "a job that keeps both agents busy")
 
-    cli = Cli(monkeypatch, capsys)
-    with_it = played(cli, pasture.folder, monkeypatch)
+    with_it = played(cli, pasture.folder, monkeypatch, cut[0])
     counted = requests(pasture)
-    without = played(cli, alone.folder, monkeypatch)
+    without = played(cli, alone.folder, monkeypatch, cut[1])
 
     assert with_it == without
     assert "a-hidden-value" not in "".join(out for _, _, out in with_it)
-    assert counted == {("POST", "200"): 10, ("POST", "201"): 9, ("POST", "409"): 3}
+    assert counted == {
+        ("POST", "200"): 12,
+        ("POST", "201"): 15,
+        ("POST", "409"): 4,
+        ("POST", "400"): 5,
+        ("POST", "422"): 1,
+    }
     for one, trial in ((pasture, daemon), (alone, worker)):
         (one.folder / "go").touch()
         trial.send(signal.SIGKILL)
+
+
+def cut_off(cli: Cli, folder: Path, patch: pytest.MonkeyPatch) -> str:
+    """A job that waits at its limit in that folder, with checkpoints; it left nothing else behind."""
+    patch.chdir(folder)
+    (folder / "go").touch()
+    result = cli("run", "calm", "-p", "before", "--limit", "turns=1", "--json")
+    assert result.code == 6
+    for name in ("go", "began"):
+        (folder / name).unlink()
+    return str(result.data["job_id"])
 
 
 def requests(pasture: Pasture) -> dict[tuple[str, str], int]:
@@ -218,13 +256,18 @@ def test_what_was_done_by_one_who_died_before_saying_so_is_not_done_again(
     gateway, direct, fleet = gateways(pasture, patience_s=30)
     calm, wish = fleet.agents["calm"], Wish(prompt="more")
     session = SessionId("")
+    handed_in = iter(
+        (
+            lambda key: direct.submit(SubmitRequest(agent=calm, prompt="x", dedupe_key=key)),
+            lambda key: direct.go_on(session, calm, wish, key),
+            lambda key: direct.fork(session, AtMessage(number=0), calm, wish, key),
+        )
+    )
 
     def act(path: str, key: str) -> None:
         match path.split("/")[2:]:
-            case ["jobs"] if not pasture.jobs():
-                direct.submit(SubmitRequest(agent=calm, prompt="x", dedupe_key=f"api:{key}"))
             case ["jobs"]:
-                direct.go_on(session, calm, wish, is_fork=False, dedupe_key=f"api:{key}")
+                next(handed_in)(f"api:{key}")
             case ["sessions", name, "resume"]:
                 direct.resume_session(SessionId(name), calm, wish, f"session:{name}:{key}")
             case ["jobs", job_id, "cancel"]:
@@ -242,12 +285,14 @@ def test_what_was_done_by_one_who_died_before_saying_so_is_not_done_again(
         again = gateway.retry(job.id)
         assert again.session_id is not None
         session = again.session_id
-        on = gateway.go_on(session, calm, wish, is_fork=False)
+        on = gateway.go_on(session, calm, wish)
+        branched = gateway.fork(session, AtMessage(number=0), calm, wish)
         further = gateway.resume_session(session, calm, wish)
         run = gateway.run_schedule(calm, calm.schedules["yearly"])
 
     assert (cancelled.id, cancelled.status) == (job.id, JobStatus.CANCELLED)
-    assert {one.id for one in pasture.jobs()} == {job.id, again.id, on.id, further.id, run.id}
+    made = {job.id, again.id, on.id, branched.id, further.id, run.id}
+    assert {one.id for one in pasture.jobs()} == made
 
 
 def test_daemons_killed_while_work_is_handed_in_neither_lose_nor_double_it(

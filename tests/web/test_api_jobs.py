@@ -161,6 +161,28 @@ def test_a_job_that_ended_goes_on_as_another_in_its_session(tmp_path: Path) -> N
     anyio.run(main)
 
 
+def test_a_branch_begins_at_one_place_of_a_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            first = await world.run()
+            fork = {"agent": "hello", "fork": "@last"}
+
+            made = await world.post("/v1/jobs", {**fork, "at_message": 1})
+            begun = await world.get(f"/v1/sessions/{made.data['session_id']}")
+            by_event = await world.post("/v1/jobs", {**fork, "at_seq": 1, "at_job": first})
+            two = await world.post("/v1/jobs", {**fork, "at_message": 1, "at_seq": 1})
+            no_fork = await world.post("/v1/jobs", {"agent": "hello", "at_job": first})
+            nowhere = await world.post(f"/v1/jobs/{first}/resume", {"at_checkpoint": 99})
+
+            assert (made.status, made.data["forked_from"]) == (201, first)
+            assert begun.data["base_messages"] == 1
+            assert by_event.status == 201
+            assert [one.document["code"] for one in (two, no_fork)] == ["usage", "usage"]
+            assert (nowhere.status, nowhere.document["code"]) == (400, "invalid_value")
+
+    anyio.run(main)
+
+
 def test_a_session_is_gone_on_in_and_branched_once_for_each_key(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:

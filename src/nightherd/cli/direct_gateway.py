@@ -13,8 +13,10 @@ import anyio
 from nightherd.cli.errand import find_agent
 from nightherd.cli.overriding import Override
 from nightherd.engine.again import retry_job
+from nightherd.engine.forking import ForkAt
 from nightherd.engine.record import Record, get_job
 from nightherd.engine.rescue import rescue
+from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.schedule_jobs import schedule_request
 from nightherd.engine.schedule_override import override_schedule
@@ -83,35 +85,52 @@ class DirectGateway:
 
         return self._in_workshop(work)
 
-    def resume(self, job_id: JobId, agent: Agent, wish: Wish, dedupe_key: str | None = None) -> Job:
-        """The job that goes on, and waits for a worker."""
+    def resume(
+        self,
+        job_id: JobId,
+        agent: Agent,
+        wish: Wish,
+        dedupe_key: str | None = None,
+        *,
+        at_checkpoint: int | None = None,
+    ) -> Job:
+        """The job that goes on, from that checkpoint if one is named, and waits for a worker."""
         fleet = self.fleet
 
         async def work(workshop: Workshop) -> Job:
             lost = rescuer(workshop, fleet)
-            return await resume_job(
-                job_id, agent, wish, workshop, rescue=lost, dedupe_key=dedupe_key
+            if at_checkpoint is None:
+                return await resume_job(
+                    job_id, agent, wish, workshop, rescue=lost, dedupe_key=dedupe_key
+                )
+            return await resume_at(
+                job_id, at_checkpoint, agent, wish, workshop, rescue=lost, dedupe_key=dedupe_key
             )
 
         return self._in_workshop(work)
 
     def go_on(
-        self,
-        session_id: SessionId,
-        agent: Agent,
-        wish: Wish,
-        *,
-        is_fork: bool,
-        dedupe_key: str | None = None,
+        self, session_id: SessionId, agent: Agent, wish: Wish, dedupe_key: str | None = None
     ) -> Job:
-        """A new job in that session, or in a branch of its end; it waits for a worker."""
+        """A new job in that session; it waits for a worker."""
 
         async def work(workshop: Workshop) -> Job:
-            if is_fork:
-                return await run_fork(
-                    session_id, None, agent, wish, workshop, dedupe_key=dedupe_key
-                )
             return await go_on_in(session_id, agent, wish, workshop, dedupe_key=dedupe_key)
+
+        return self._in_workshop(work)
+
+    def fork(
+        self,
+        session_id: SessionId,
+        at: ForkAt | None,
+        agent: Agent,
+        wish: Wish,
+        dedupe_key: str | None = None,
+    ) -> Job:
+        """A new job in a branch of that session, there or at its end; it waits for a worker."""
+
+        async def work(workshop: Workshop) -> Job:
+            return await run_fork(session_id, at, agent, wish, workshop, dedupe_key=dedupe_key)
 
         return self._in_workshop(work)
 

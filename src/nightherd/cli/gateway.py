@@ -15,6 +15,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import load
 from nightherd.cli.overriding import Override
 from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.engine.forking import ForkAt
 from nightherd.engine.resuming import Wish
 from nightherd.engine.submit import SubmitRequest
 from nightherd.errors import ConfigNotFoundError
@@ -36,11 +37,16 @@ class Gateway(Protocol):
     def retry(self, job_id: JobId) -> Job:
         """A new job with the same work."""
 
-    def resume(self, job_id: JobId, agent: Agent, wish: Wish) -> Job:
-        """The job that goes on, and waits for a worker."""
+    def resume(
+        self, job_id: JobId, agent: Agent, wish: Wish, *, at_checkpoint: int | None = None
+    ) -> Job:
+        """The job that goes on, from that checkpoint if one is named, and waits for a worker."""
 
-    def go_on(self, session_id: SessionId, agent: Agent, wish: Wish, *, is_fork: bool) -> Job:
-        """A new job in that session, or in a branch of its end; it waits for a worker."""
+    def go_on(self, session_id: SessionId, agent: Agent, wish: Wish) -> Job:
+        """A new job in that session; it waits for a worker."""
+
+    def fork(self, session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish) -> Job:
+        """A new job in a branch of that session, there or at its end; it waits for a worker."""
 
     def resume_session(self, session_id: SessionId, agent: Agent, wish: Wish) -> Job:
         """The job that goes on in the session: the one that was cut off in it, else a new one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, cast
 
@@ -13,15 +14,31 @@ from nightherd.cli.errand import (
     Errand,
     MakeJob,
     exit_code_of,
-    launch,
     perform,
     tell_launch,
     tell_result,
 )
+from nightherd.cli.gateway import Gateway, open_gateway
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.options import Command, json_option
 from nightherd.cli.prompt import read_prompt
+from nightherd.engine.forking import ForkAt
+from nightherd.engine.resuming import Wish, run_fork
+from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, Fleet
+from nightherd.model.ids import SessionId
+from nightherd.model.job import Job
+from nightherd.wiring import check_runtime
+
+HandIn = Callable[[Gateway], Job]
+"""Has the job recorded, for a worker to run."""
+
+
+class Ways(NamedTuple):
+    """How the same job is recorded: left to a worker, or by the process that runs it."""
+
+    hand_in: HandIn
+    make_job: MakeJob
 
 
 class Asked(NamedTuple):
@@ -66,22 +83,33 @@ def working_options(command: Command) -> Command:
     return found
 
 
-def see_to_it(
-    ctx: click.Context, fleet: Fleet, agent: Agent, make_job: MakeJob, asked: Asked
-) -> None:
-    """Record the job and leave it to a worker, or do it here and end with its code."""
+def forking(session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish) -> Ways:
+    """A job in a new branch of that session, there or at its end."""
+
+    def hand_in(gateway: Gateway) -> Job:
+        return gateway.fork(session_id, at, agent, wish)
+
+    async def make(workshop: Workshop) -> Job:
+        return await run_fork(session_id, at, agent, wish, workshop)
+
+    return Ways(hand_in, make)
+
+
+def see_to_it(ctx: click.Context, fleet: Fleet, agent: Agent, ways: Ways, asked: Asked) -> None:
+    """Have the job recorded and leave it to a worker, or do it here and end with its code."""
     invocation = invocation_of(ctx)
     screen = invocation.screen
+    if asked.detach:
+        check_runtime(agent.runtime)
+        tell_launch(ways.hand_in(open_gateway(invocation, fleet)), invocation)
+        return
     errand = Errand(
         fleet=fleet,
         state=invocation.state_directory(),
         environ=invocation.environ,
         agent=agent,
-        make_job=make_job,
+        make_job=ways.make_job,
     )
-    if asked.detach:
-        tell_launch(launch(errand), invocation)
-        return
     finished = perform(errand, screen, is_shown=not (asked.quiet or screen.is_json))
     try:
         tell_result(finished, screen, is_quiet=asked.quiet)

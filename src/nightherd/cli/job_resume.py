@@ -8,22 +8,21 @@ from typing import Any
 
 import click
 
-from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.gateway import open_gateway
-from nightherd.cli.going_on import Asked, see_to_it, working_options
+from nightherd.cli.gateway import Gateway
+from nightherd.cli.going_on import Asked, Ways, forking, see_to_it, working_options
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.limit_option import limit_option, raised_overrides
 from nightherd.cli.options import job_argument
 from nightherd.cli.session_agent import agent_of_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
-from nightherd.engine.resuming import Wish, resume_job, run_fork
+from nightherd.engine.resuming import Wish, resume_job
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError, UsageError
 from nightherd.model.job import Job
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring import check_runtime, open_reader, rescuer
+from nightherd.wiring import open_reader, rescuer
 
 
 @click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
@@ -47,11 +46,9 @@ def resume(
     agent = agent_of_job(found, invocation, fleet)
 
     wish = Wish(prompt=text, overrides=raised_overrides(_kept(invocation, found), raised))
-    if asked.detach and at_checkpoint is None:
-        check_runtime(agent.runtime)
-        on = open_gateway(invocation, fleet).resume(found.id, agent, wish)
-        tell_launch(on, invocation)
-        return
+
+    def hand_in(gateway: Gateway) -> Job:
+        return gateway.resume(found.id, agent, wish, at_checkpoint=at_checkpoint)
 
     async def go_on(workshop: Workshop) -> Job:
         rescue = rescuer(workshop, fleet)
@@ -59,7 +56,7 @@ def resume(
             return await resume_at(found.id, at_checkpoint, agent, wish, workshop, rescue=rescue)
         return await resume_job(found.id, agent, wish, workshop, rescue=rescue)
 
-    see_to_it(ctx, fleet, agent, go_on, asked)
+    see_to_it(ctx, fleet, agent, Ways(hand_in, go_on), asked)
 
 
 @click.command(
@@ -89,11 +86,8 @@ def fork(
     session_id = found.session_id
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
     agent = agent_of_job(found, invocation, fleet)
-
-    async def go_on(workshop: Workshop) -> Job:
-        return await run_fork(session_id, at, agent, Wish(prompt=text), workshop)
-
-    see_to_it(ctx, fleet, agent, go_on, asked)
+    ways = forking(session_id, at, agent, Wish(prompt=text))
+    see_to_it(ctx, fleet, agent, ways, asked)
 
 
 def fork_place(

@@ -181,7 +181,9 @@ def _hand_in(
     """The job, left to a worker."""
     if into is None:
         return gateway.submit(_request(agent, wish, where))
-    return gateway.go_on(into, agent, wish, is_fork=where.fork is not None)
+    if where.fork is not None:
+        return gateway.fork(into, None, agent, wish)
+    return gateway.go_on(into, agent, wish)
 
 
 def _maker(agent: Agent, wish: Wish, where: Where, into: SessionId | None) -> MakeJob:

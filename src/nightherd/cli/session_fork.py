@@ -8,7 +8,7 @@ import anyio
 import click
 
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.going_on import Asked, see_to_it, working_options
+from nightherd.cli.going_on import Asked, forking, see_to_it, working_options
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.session_agent import agent_for
 from nightherd.cli.session_options import agent_option, session_argument, told_session
@@ -20,10 +20,8 @@ from nightherd.engine.forking import (
     find_point,
     fork_session,
 )
-from nightherd.engine.resuming import Wish, run_fork
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.resuming import Wish
 from nightherd.errors import UsageError
-from nightherd.model.job import Job
 from nightherd.model.session import Session
 from nightherd.views.sessions import session_row
 from nightherd.wiring import open_record, random_text, refresh_mirror, system_clock
@@ -95,11 +93,7 @@ def _run(
     wish = Wish(prompt=asked.text(invocation))
     fleet = load_fleet_told(invocation, agent=named or original.agent, is_quiet=asked.quiet)
     agent = agent_for(original, fleet, named)
-
-    async def go_on(workshop: Workshop) -> Job:
-        return await run_fork(original.id, at, agent, wish, workshop)
-
-    see_to_it(ctx, fleet, agent, go_on, asked)
+    see_to_it(ctx, fleet, agent, forking(original.id, at, agent, wish), asked)
 
 
 def tell_fork(invocation: Invocation, made: Session) -> None:

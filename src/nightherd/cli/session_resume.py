@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from nightherd.cli.complete import complete_agents
-from nightherd.cli.errand import find_agent, tell_launch
+from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.gateway import open_gateway
-from nightherd.cli.going_on import Asked, see_to_it, working_options
+from nightherd.cli.gateway import Gateway
+from nightherd.cli.going_on import Asked, Ways, see_to_it, working_options
 from nightherd.cli.invocation import invocation_of
 from nightherd.cli.session_agent import agent_for
 from nightherd.cli.session_options import (
@@ -23,7 +23,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.job import Job
 from nightherd.model.session import Session
 from nightherd.views.sessions import latest_of_agent
-from nightherd.wiring import check_runtime, rescuer
+from nightherd.wiring import rescuer
 
 
 @click.command("resume", epilog="Example: nightherd session resume @last -p 'Now the tests'")
@@ -68,14 +68,12 @@ def _resume(
     invocation = invocation_of(ctx)
     fleet = load_fleet_told(invocation, agent=named or session.agent, is_quiet=asked.quiet)
     agent, wish = agent_for(session, fleet, named), Wish(prompt=prompt)
-    if asked.detach:
-        check_runtime(agent.runtime)
-        on = open_gateway(invocation, fleet).resume_session(session.id, agent, wish)
-        tell_launch(on, invocation)
-        return
+
+    def hand_in(gateway: Gateway) -> Job:
+        return gateway.resume_session(session.id, agent, wish)
 
     async def go_on(workshop: Workshop) -> Job:
         rescue = rescuer(workshop, fleet)
         return await resume_session(session.id, agent, wish, workshop, rescue=rescue)
 
-    see_to_it(ctx, fleet, agent, go_on, asked)
+    see_to_it(ctx, fleet, agent, Ways(hand_in, go_on), asked)

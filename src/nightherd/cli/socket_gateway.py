@@ -11,12 +11,13 @@ import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import quote
 
 from nightherd.cli.direct_gateway import DirectGateway
 from nightherd.cli.overriding import Override
 from nightherd.cli.socket_connection import SocketConnection
+from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resuming import Wish
 from nightherd.engine.submit import SubmitRequest, prompt_of
 from nightherd.errors import NoDaemonError
@@ -74,32 +75,36 @@ class SocketGateway:
         done = self._ask(f"/v1/jobs/{job_id}/retry", key=key)
         return self._made(done) or self._direct.retry(job_id, f"retry:{job_id}:{key}")
 
-    def resume(self, job_id: JobId, agent: Agent, wish: Wish) -> Job:
-        """The job that goes on, and waits for a worker."""
+    def resume(
+        self, job_id: JobId, agent: Agent, wish: Wish, *, at_checkpoint: int | None = None
+    ) -> Job:
+        """The job that goes on, from that checkpoint if one is named, and waits for a worker."""
         key, before = _key(), self._direct.find_job(job_id)
         limits = written_limits(wish.overrides.get("limits", {}))
-        body = {"prompt": self._masked(wish.prompt), "limits": limits}
+        prompt = self._masked(wish.prompt)
+        body = {"prompt": prompt, "limits": limits, "at_checkpoint": at_checkpoint}
         done = self._ask(f"/v1/jobs/{job_id}/resume", body, key)
         if done.is_uncertain and before.status is JobStatus.SUSPENDED:
             job = self._direct.find_job(job_id)
             if job.status is not JobStatus.SUSPENDED:
                 return job
         key = f"resume:{job_id}:{key}"
-        return self._made(done) or self._direct.resume(job_id, agent, wish, key)
-
-    def go_on(self, session_id: SessionId, agent: Agent, wish: Wish, *, is_fork: bool) -> Job:
-        """A new job in that session, or in a branch of its end; it waits for a worker."""
-        key = _key()
-        body = {
-            **self._wished(wish),
-            "agent": agent.name,
-            "prompt": self._masked(wish.prompt),
-            "fork" if is_fork else "resume": session_id,
-        }
-        done = self._ask("/v1/jobs", body, key)
-        return self._made(done) or self._direct.go_on(
-            session_id, agent, wish, is_fork=is_fork, dedupe_key=f"api:{key}"
+        return self._made(done) or self._direct.resume(
+            job_id, agent, wish, key, at_checkpoint=at_checkpoint
         )
+
+    def go_on(self, session_id: SessionId, agent: Agent, wish: Wish) -> Job:
+        """A new job in that session; it waits for a worker."""
+        key = _key()
+        done = self._ask("/v1/jobs", {**self._asked(agent, wish), "resume": session_id}, key)
+        return self._made(done) or self._direct.go_on(session_id, agent, wish, f"api:{key}")
+
+    def fork(self, session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish) -> Job:
+        """A new job in a branch of that session, there or at its end; it waits for a worker."""
+        key = _key()
+        body = {**self._asked(agent, wish), "fork": session_id, **_place(at)}
+        done = self._ask("/v1/jobs", body, key)
+        return self._made(done) or self._direct.fork(session_id, at, agent, wish, f"api:{key}")
 
     def resume_session(self, session_id: SessionId, agent: Agent, wish: Wish) -> Job:
         """The job that goes on in the session: the one that was cut off in it, else a new one."""
@@ -154,6 +159,10 @@ class SocketGateway:
             "session": None if terms is None else terms.mode.value,
         }
 
+    def _asked(self, agent: Agent, wish: Wish) -> dict[str, Any]:
+        prompt = self._masked(wish.prompt)
+        return {**self._wished(wish), "agent": agent.name, "prompt": prompt}
+
     def _wished(self, wish: Wish) -> dict[str, Any]:
         kept = dict(wish.overrides)
         limits = written_limits(kept.pop("limits", {}))
@@ -195,6 +204,20 @@ def _went_on(before: Job, now: Job) -> bool:
     if before.status is JobStatus.SUSPENDED:
         return now.status is not JobStatus.SUSPENDED
     return before.status is JobStatus.RUNNING and now.status is JobStatus.PENDING
+
+
+def _place(at: ForkAt | None) -> dict[str, Any]:
+    """Where a branch begins, in the API's words."""
+    match at:
+        case None:
+            return {}
+        case AtMessage(number=number):
+            return {"at_message": number}
+        case AtEvent(seq=seq, job_id=job_id):
+            return {"at_seq": seq, "at_job": job_id}
+        case AtCheckpoint(number=number, job_id=job_id):
+            return {"at_checkpoint": number, "at_job": job_id}
+    assert_never(at)
 
 
 def _key() -> str:

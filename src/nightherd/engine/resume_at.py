@@ -13,12 +13,19 @@ from nightherd.views.checkpoints import list_bookmarks
 
 
 async def resume_at(
-    job_id: JobId, number: int, agent: Agent, wish: Wish, workshop: Workshop, *, rescue: Rescue
+    job_id: JobId,
+    number: int,
+    agent: Agent,
+    wish: Wish,
+    workshop: Workshop,
+    *,
+    rescue: Rescue,
+    dedupe_key: str | None = None,
 ) -> Job:
     """The job that goes on from checkpoint `number` of `job_id`; what was said after it is not known to it.
 
     A job that waits where its last checkpoint is goes on itself. From every other place a new job goes on
-    in a branch, and the old one stays as it is.
+    in a branch, and the old one stays as it is. A new one is made once for each dedupe key.
     """
     job = workshop.reader.find_job(job_id)
     if job is None:
@@ -39,4 +46,4 @@ async def resume_at(
     if job.session_id is None:
         raise RefusedError(f"job {job_id} has no session to go on in")
     place = AtCheckpoint(number=number, job_id=job_id)
-    return await run_fork(job.session_id, place, agent, wish, workshop)
+    return await run_fork(job.session_id, place, agent, wish, workshop, dedupe_key=dedupe_key)

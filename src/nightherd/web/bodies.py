@@ -12,6 +12,7 @@ from nightherd.model.session import SessionMode
 LIMITS = "What it may use, as in {'spend': '0.50', 'turns': '20', 'duration': '1h'}."
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
+Place = Annotated[int, Field(ge=0, le=2**53)]
 InputName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 InputText = Annotated[str, StringConstraints(max_length=100_000)]
 
@@ -40,6 +41,12 @@ class NewJob(Body):
     )
     resume: Line | None = Field(None, description="The session it goes on in.")
     fork: Line | None = Field(None, description="The session it begins as a branch of.")
+    at_message: Place | None = Field(None, description="The branch keeps messages 1 to this.")
+    at_seq: Place | None = Field(None, description="The branch keeps what was said by this event.")
+    at_checkpoint: Place | None = Field(None, description="The branch keeps what was said by then.")
+    at_job: Line | None = Field(
+        None, description="Whose event or checkpoint; else the session's last job's."
+    )
     model: Line | None = Field(None, description="Another model than the agent's.")
     max_turns: int | None = Field(None, ge=1, le=1_000_000, description="Turns it may take.")
     job_timeout: Line | None = Field(None, description="How long it may run, as in 30m.")
@@ -51,6 +58,9 @@ class Resumption(Body):
 
     prompt: Prompt | None = Field(None, description="What it is told besides.")
     limits: LimitTexts = Field({}, description=LIMITS)
+    at_checkpoint: Place | None = Field(
+        None, description="Go on from there; a new job in a branch, if it was left."
+    )
 
 
 class SessionResumption(Body):

@@ -10,6 +10,8 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from nightherd.engine.again import retry_job
 from nightherd.engine.execution import job_of
+from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
@@ -81,8 +83,9 @@ async def submit_job(
     """
     agent = site.agent(body.agent)
     check_runs(agent, site)
+    at = await _place(body, site)
     if body.resume is not None or body.fork is not None:
-        return await _go_on(agent, body, idempotency_key, site)
+        return await _go_on(agent, body, at, idempotency_key, site)
     request = SubmitRequest(
         agent=agent,
         prompt=body.prompt,
@@ -100,7 +103,27 @@ async def submit_job(
     return job_answer(submitted.job, site, 201 if submitted.is_new else 200)
 
 
-async def _go_on(agent: Agent, body: NewJob, idempotency_key: str | None, site: Site) -> Response:
+async def _place(body: NewJob, site: Site) -> ForkAt | None:
+    """Where the branch begins; None at the session's end."""
+    places = (body.at_message, body.at_seq, body.at_checkpoint)
+    given = sum(one is not None for one in places)
+    if given > 1:
+        raise UsageError("at_message, at_seq and at_checkpoint exclude each other")
+    if body.fork is None and (given or body.at_job is not None):
+        raise UsageError("at_message, at_seq, at_checkpoint and at_job are for a fork")
+    if body.at_message is not None:
+        return AtMessage(number=body.at_message)
+    job_id = None if body.at_job is None else await _find(site, body.at_job)
+    if body.at_seq is not None:
+        return AtEvent(seq=body.at_seq, job_id=job_id)
+    if body.at_checkpoint is not None:
+        return AtCheckpoint(number=body.at_checkpoint, job_id=job_id)
+    return None
+
+
+async def _go_on(
+    agent: Agent, body: NewJob, at: ForkAt | None, idempotency_key: str | None, site: Site
+) -> Response:
     """The job in a session that is there, or in a branch of one."""
     if sum(one is not None for one in (body.resume, body.fork, body.session, body.channel)) > 1:
         raise UsageError("resume, fork, session and channel say which session; give one of them")
@@ -111,7 +134,7 @@ async def _go_on(agent: Agent, body: NewJob, idempotency_key: str | None, site: 
     )
     key, shop = key_of("api", idempotency_key), site.workshop
     if body.fork is not None:
-        job = await run_fork(session.id, None, agent, wish, shop, dedupe_key=key)
+        job = await run_fork(session.id, at, agent, wish, shop, dedupe_key=key)
     else:
         job = await go_on_in(session.id, agent, wish, shop, dedupe_key=key)
     site.wake()
@@ -158,18 +181,18 @@ async def resume(
 ) -> Response:
     """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session.
 
-    `limits` are what it may use from now on. The same `Idempotency-Key` makes one new job.
+    `limits` are what it may use from now on. From `at_checkpoint` it is a new job in a branch, unless the job
+    waits right there. The same `Idempotency-Key` makes one new job.
     """
     old = await _get(site, await _find(site, job))
-    said = body or Resumption(prompt=None, limits={})
-    on = await resume_job(
-        old.id,
-        site.agent(old.agent),
-        Wish(prompt=said.prompt, overrides=await _raised(old.id, said, site)),
-        site.workshop,
-        rescue=site.rescue,
-        dedupe_key=key_of(f"resume:{old.id}", idempotency_key),
-    )
+    said = body or Resumption(prompt=None, limits={}, at_checkpoint=None)
+    agent, shop, number = site.agent(old.agent), site.workshop, said.at_checkpoint
+    wish = Wish(prompt=said.prompt, overrides=await _raised(old.id, said, site))
+    key, lost = key_of(f"resume:{old.id}", idempotency_key), site.rescue
+    if number is None:
+        on = await resume_job(old.id, agent, wish, shop, rescue=lost, dedupe_key=key)
+    else:
+        on = await resume_at(old.id, number, agent, wish, shop, rescue=lost, dedupe_key=key)
     site.wake()
     return job_answer(on, site)
 
