@@ -202,8 +202,8 @@ def test_a_child_can_use_no_more_than_its_parent_has_left(tmp_path: Path) -> Non
     (child,) = children(bench, job)
     assert (child.status, child.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.BUDGET)
     assert child.cost_microusd + job.cost_microusd == 30 * CENT
-    assert "what its parent has left" in (child.error or "")
-    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.BUDGET)
+    assert f"of the limit of $0.30 of {job.id}, above it" in (child.error or "")
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.LIMIT)
 
     done = resume(bench, job, spend=100 * CENT)
 

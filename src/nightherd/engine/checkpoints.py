@@ -264,6 +264,7 @@ def suspension_document(why: Suspension, outcome: OnLimit | None) -> dict[str, A
         "current_max": why.current_max,
         "until": None if why.until is None else why.until.isoformat(),
         "on_reached": None if outcome is None else outcome.value,
+        **({"owner": why.owner, "is_ahead": why.is_ahead} if why.owner is not None else {}),
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.engine.budgets import FAILING, WITHIN, outcome_above
+from nightherd.engine.budgets import FAILING, WITHIN, outcome_above, raised
 from nightherd.engine.limits import Stop, stop_of
 from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
@@ -27,7 +27,15 @@ from nightherd.model.change import CancelJob, ResumeJob
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
-from nightherd.model.limits import Hit, LimitName, Limits, OnLimit, Scope, limits_document
+from nightherd.model.limits import (
+    Hit,
+    LimitName,
+    Limits,
+    OnLimit,
+    Scope,
+    amount_of,
+    limits_document,
+)
 from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
 from nightherd.model.suspension import CHILD_WAITS, Suspension
@@ -92,6 +100,9 @@ class Nursery:
         hit = self._beyond()
         if hit is not None:
             self.hit, self.stop = hit, stop_of(hit)
+            if isinstance(self.stop, Suspension):
+                # The call stays open: it is made once there may be more.
+                raise ChildWaitsError(self.stop.message)
             return SpawnResult(success=False, error=f"{hit.code}: {hit.current} of {hit.maximum}")
         await self._count()
         try:
@@ -156,8 +167,9 @@ class Nursery:
     def _beyond(self) -> Hit | None:
         """The limit of children, its own or of a job above, that one more would go beyond."""
         for level, above in enumerate(reversed([*self._above, self._own()]), start=1):
-            limits, root = above["limits"], JobId(str(above["job"]))
+            root = JobId(str(above["job"]))
             scope = Scope.JOB if root == self._job.id else Scope.PARENT
+            limits = {**above["limits"], **raised(root, self._workshop)}
             depth, spawns = limits.get("depth"), limits.get("spawns")
             if depth is not None and level > int(depth):
                 return self._hit(LimitName.DEPTH, scope, level, int(depth), above)
@@ -176,8 +188,15 @@ class Nursery:
         self, name: LimitName, scope: Scope, current: int, maximum: int, above: Mapping[str, Any]
     ) -> Hit:
         own = self._limits.outcome(name)
-        outcome = own if scope is Scope.JOB else outcome_above(above, name)
-        return Hit(name=name, scope=scope, current=current, maximum=maximum, outcome=outcome)
+        is_own = scope is Scope.JOB
+        return Hit(
+            name=name,
+            scope=scope,
+            current=current,
+            maximum=maximum,
+            outcome=own if is_own else outcome_above(above, name),
+            owner=None if is_own else JobId(str(above["job"])),
+        )
 
     async def _count(self) -> None:
         """What the job has used itself is on its row before a child looks at what is left."""
@@ -221,10 +240,31 @@ class Nursery:
             due = ResumeJob(job_id=child.id, at=at, only_due=True)
             await self._workshop.state.apply([due])
             return
+        self.hit = self._own_limit(child)
+        if self.hit is not None:
+            self.stop = stop_of(self.hit)
+            raise ChildWaitsError(child.error)
         message = f"job {child.id} of {child.agent}, which does a part of it, waits: {child.error}"
         reason = child.suspend_reason or SuspendReason.BUDGET
         self.stop = Suspension(reason=reason, code=CHILD_WAITS, message=message)
         raise ChildWaitsError(message)
+
+    def _own_limit(self, child: Job) -> Hit | None:
+        """The limit of this job that `child`, or a job below it, has met and waits for."""
+        for job_id, met in met_below(child, self._workshop.reader):
+            name = str(met.get("code") or "").removesuffix("_exceeded")
+            if met.get("owner") == self._job.id and name in set(LimitName):
+                limit = LimitName(name)
+                return Hit(
+                    name=limit,
+                    scope=Scope.JOB,
+                    current=amount_of(limit, float(met["current_value"])),
+                    maximum=amount_of(limit, float(met["current_max"])),
+                    outcome=self._limits.outcome(limit),
+                    is_ahead=bool(met.get("is_ahead")),
+                    below=job_id,
+                )
+        return None
 
     async def _run(self, job: Job) -> None:
         agent, run = self._workshop.agents.get(job.agent), self._workshop.run_job
@@ -273,6 +313,20 @@ def children_of_calls(
     for child in workshop.reader.jobs_of_parent(job.id):
         if child.dedupe_key in keys:
             yield child.id, keys[child.dedupe_key]
+
+
+def met_below(job: Job, reader: StateReader) -> Iterator[tuple[JobId, Mapping[str, Any]]]:
+    """What a job waits for that waits, or those below it that it waits for: each as its last checkpoint has it."""
+    if job.status is not JobStatus.SUSPENDED:
+        return
+    if job.error_code == CHILD_WAITS:
+        for child in reader.jobs_of_parent(job.id):
+            yield from met_below(child, reader)
+        return
+    known = reader.list_checkpoints(job.id)
+    met = known[-1].header.get("suspension") if known else None
+    if isinstance(met, Mapping):
+        yield job.id, met
 
 
 def is_unwanted(job: Job, reader: StateReader) -> bool:

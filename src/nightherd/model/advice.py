@@ -11,6 +11,8 @@ EXCEEDED = "_exceeded"
 """How the codes of limits end."""
 MORE = "nightherd jobs resume {{job}} --raise {limit}=MAXIMUM"
 SHARED = "nightherd limits show {agent}"
+ABOVE = "nightherd jobs show {parent}"
+"""A job that waits for what is not its own, and has one above it: that one knows more."""
 ADVICE = {
     "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
     "missing_api_key": "export ANTHROPIC_API_KEY, or the key of your provider; a subscription: claude /login",
@@ -49,5 +51,7 @@ def advice_on(job: Job) -> str | None:
     limit = code.removesuffix(EXCEEDED)
     known = ADVICE.get(code) if limit == code else MORE.format(limit=limit)
     if job.suspend_reason is SuspendReason.BUDGET:
-        known = SHARED
-    return None if known is None else known.format(job=job.id, agent=job.agent)
+        known = SHARED if job.parent_job_id is None or job.not_before is not None else ABOVE
+    if known is None:
+        return None
+    return known.format(job=job.id, agent=job.agent, parent=job.parent_job_id)

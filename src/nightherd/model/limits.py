@@ -14,6 +14,7 @@ from typing import Any
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.duration import format_duration, parse_duration
+from nightherd.model.ids import JobId
 from nightherd.model.job import SuspendReason
 from nightherd.model.money import MicroUsd, format_usd, parse_usd, to_usd
 from nightherd.model.suspension import Suspension
@@ -167,6 +168,10 @@ class Hit:
     is_day: bool = False
     is_ahead: bool = False
     """Whether `current` is what the next turn could bring it to, rather than what has been used."""
+    owner: JobId | None = None
+    """The job above whose limit it is, if it is one's."""
+    below: JobId | None = None
+    """The job below that met it, if one did."""
 
     @property
     def code(self) -> str:
@@ -251,16 +256,23 @@ def suspension_of(hit: Hit) -> Suspension:
     """Why a job that meets the limit waits."""
     day = " a day" if hit.is_day else ""
     used, maximum = shown(hit.name, hit.current), shown(hit.name, hit.maximum)
+    whose = f"{OWNERS[hit.scope]} of {maximum}"
+    if hit.owner is not None:
+        whose = f"the limit of {maximum} of {hit.owner}, above it"
     over = hit.current - hit.maximum
     beyond = f", {shown(hit.name, over)} over it" if over > 0 else ""
     if hit.is_ahead:
-        used, beyond = f"the next turn could bring it to {used}", ""
+        turn = "the next turn" if hit.below is None else f"the next turn of {hit.below}"
+        used, beyond = f"{turn} could bring it to {used}", ""
     return Suspension(
         reason=SuspendReason.LIMIT if hit.scope is Scope.JOB else SuspendReason.BUDGET,
         code=hit.code,
-        message=f"{hit.name.value}: {used}, of {OWNERS[hit.scope]} of {maximum}{day}{beyond}",
+        message=f"{hit.name.value}: {used}, of {whose}{day}{beyond}",
         current_value=float(number(hit.name, hit.current)),
         current_max=float(number(hit.name, hit.maximum)),
+        owner=hit.owner,
+        is_ahead=hit.is_ahead,
+        is_below=hit.below is not None,
     )
 
 

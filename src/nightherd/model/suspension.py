@@ -24,6 +24,17 @@ class Suspension:
     current_max: float | None = None
     until: datetime | None = None
     """When it goes on by itself; None when somebody has to say so."""
+    owner: JobId | None = None
+    """The job above whose limit was met, if it was one's."""
+    is_ahead: bool = False
+    """Whether `current_value` is what the next turn could bring it to."""
+    is_below: bool = False
+    """Whether a job below met the limit: once that one is over, this one goes on by itself."""
+
+    @property
+    def ends_with_children(self) -> bool:
+        """Whether there is nothing to wait for once no job below it is open."""
+        return self.is_below or self.code == CHILD_WAITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

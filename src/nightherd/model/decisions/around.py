@@ -16,14 +16,18 @@ from nightherd.model.job import (
     ExitReason,
     Job,
     JobStatus,
+    SuspendReason,
     shorten,
 )
+from nightherd.model.limits import COUNTED
 from nightherd.model.money import MicroUsd
 from nightherd.model.replace import replace
 from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionStatus
 from nightherd.model.suspension import CHILD_WAITS
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
+
+COUNTED_CODES = frozenset(name.code for name in COUNTED)
 
 
 def owned(job_id: JobId, epoch: int, rows: Rows) -> Job | Refused:
@@ -78,12 +82,17 @@ def around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
 def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
     """The job that waits because `job` did: it goes on, in the change that ends `job`."""
     above = rows.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
-    if (
-        above is not None
-        and above.status is JobStatus.SUSPENDED
-        and above.error_code == CHILD_WAITS
-    ):
+    if above is not None and above.status is JobStatus.SUSPENDED and _waits_below(above):
         yield resumed(above)
+
+
+def _waits_below(job: Job) -> bool:
+    """Whether a suspended job with a child that is open waits because of that one.
+
+    What adds up from turn to turn is met by the job itself only between its calls, when it has none.
+    """
+    is_own = job.suspend_reason is SuspendReason.LIMIT
+    return job.error_code == CHILD_WAITS or (is_own and job.error_code in COUNTED_CODES)
 
 
 def resumed(job: Job) -> Job:

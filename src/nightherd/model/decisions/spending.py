@@ -115,6 +115,7 @@ def over_budget(budget: Budget, job: Job, grown: Used, asked: Used, rows: Rows) 
         outcome=budget.outcome,
         is_day=budget.day is not None,
         is_ahead=not is_used_up,
+        owner=budget.root,
     )
 
 

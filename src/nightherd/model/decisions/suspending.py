@@ -32,7 +32,7 @@ from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTe
 from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.replace import replace
 from nightherd.model.session import SessionStatus
-from nightherd.model.suspension import CHILD_WAITS, FailSuspended
+from nightherd.model.suspension import FailSuspended
 
 
 def suspend(change: SuspendExecution, rows: Rows) -> Answer:
@@ -73,7 +73,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         error=shorten(why.message),
         error_code=why.code,
     )
-    if why.code == CHILD_WAITS and not rows.open_children(job.id):
+    if why.ends_with_children and not rows.open_children(job.id):
         waiting = resumed(waiting)
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
 
