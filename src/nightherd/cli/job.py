@@ -27,7 +27,9 @@ def show(invocation: Invocation, job: str) -> None:
     with closing(open_reader(state)) as reader:
         view = show_job(reader, find_job_id(reader, job))
         last = latest_bookmark(reader, open_journals(state), view.job.id)
-        limits = limits_of_job(view.job, last, reader.used_below(view.job.id), now=now)
+        below = reader.used_below(view.job.id)
+    given = view.texts.overrides.get("limits") if view.texts is not None else None
+    limits = limits_of_job(view.job, last, below, given=given, now=now)
     if screen.is_json:
         rows = [limit_row(one) for one in limits]
         screen.document("job", {**job_document(view, now), "limits": rows}, now)

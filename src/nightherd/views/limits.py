@@ -9,8 +9,9 @@ from typing import Any
 
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.ids import JobId
 from nightherd.model.job import Job
-from nightherd.model.limits import COUNTED, LimitName, Limits, Scope, Used, number
+from nightherd.model.limits import BOUNDLESS, COUNTED, LimitName, Limits, Scope, Used, number
 from nightherd.model.spending import day_of, used_of
 from nightherd.ports import StateReader
 
@@ -34,38 +35,65 @@ class LimitView:
 
 
 def limits_of_job(
-    job: Job, last: Checkpoint | None, below: Used, *, now: datetime
+    job: Job,
+    last: Checkpoint | None,
+    below: Used,
+    *,
+    given: Mapping[str, Any] | None = None,
+    now: datetime,
 ) -> list[LimitView]:
-    """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made."""
-    if last is None:
-        return []
-    ran = last.duration_ms if job.duration(now) is not None else 0
-    used = used_of(job) + below + Used(duration=ran)
-    return _kept_limits(last, used, unknown=frozenset({LimitName.DEPTH}))
+    """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made.
+
+    What it was `given` itself counts before a checkpoint says so; what it has used is on its row at the end of
+    an execution at the latest, and in its checkpoints before.
+    """
+    used = used_of(job) + below
+    header: Mapping[str, Any] = {}
+    if last is not None:
+        ran = last.duration_ms if job.duration(now) is not None else 0
+        used = _most(used_of(job), _used_at(last)) + below + Used(duration=ran)
+        header = last.header
+    limits = {**(header.get("limits") or {}), **(given or {})}
+    bounding = {name: most for name, most in limits.items() if int(most) < BOUNDLESS}
+    kept = {**header, "limits": bounding}
+    return _kept_limits(kept, job.id, used, unknown=frozenset({LimitName.DEPTH}))
+
+
+def _most(one: Used, other: Used) -> Used:
+    """Of what adds up, the more of the two."""
+    return Used(
+        spend=max(one.spend, other.spend),
+        turns=max(one.turns, other.turns),
+        tokens=max(one.tokens, other.tokens),
+    )
 
 
 def limits_at(checkpoint: Checkpoint) -> list[LimitView]:
     """The job's limits there, and what it had used itself."""
-    used = Used(
+    unknown = frozenset({LimitName.DEPTH, LimitName.SPAWNS})
+    return _kept_limits(checkpoint.header, checkpoint.job_id, _used_at(checkpoint), unknown=unknown)
+
+
+def _used_at(checkpoint: Checkpoint) -> Used:
+    return Used(
         spend=checkpoint.cost_microusd,
         turns=checkpoint.turn,
         tokens=checkpoint.input_tokens + checkpoint.output_tokens,
         duration=checkpoint.duration_ms,
     )
-    return _kept_limits(checkpoint, used, unknown=frozenset({LimitName.DEPTH, LimitName.SPAWNS}))
 
 
 def _kept_limits(
-    checkpoint: Checkpoint, used: Used, *, unknown: frozenset[LimitName]
+    header: Mapping[str, Any], job_id: JobId, used: Used, *, unknown: frozenset[LimitName]
 ) -> list[LimitView]:
-    kept: Mapping[str, Any] = checkpoint.header.get("limits") or {}
-    answers: Mapping[str, str] = checkpoint.header.get("on_reached") or {}
+    kept: Mapping[str, Any] = header.get("limits") or {}
+    answers: Mapping[str, str] = header.get("on_reached") or {}
     return [
         LimitView(
             scope=Scope.JOB,
             name=name,
             maximum=int(kept[name.value]),
-            owner=checkpoint.job_id,
+            owner=job_id,
             used=None if name in unknown else used.amount(name),
             outcome=answers.get(name.value, "suspend"),
         )

@@ -1,0 +1,90 @@
+"""What `jobs show` says of a job's limits: what it may use now, and what it has used by now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import BOUNDLESS, LimitName, Used
+from nightherd.model.money import MicroUsd
+from nightherd.model.trigger import TriggerType
+from nightherd.views.limits import LimitView, limits_of_job
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+ID = JobId("job-2026-03-04-aaaaaa")
+JOB = Job(
+    id=ID,
+    agent="coder",
+    trigger_type=TriggerType.MANUAL,
+    status=JobStatus.RUNNING,
+    created_at=NOW,
+    started_at=NOW,
+)
+LAST = Checkpoint(
+    id=f"{ID}/3",
+    job_id=ID,
+    number=3,
+    epoch=1,
+    seq=9,
+    trigger="post_llm",
+    status="running",
+    created_at=NOW,
+    turn=2,
+    cost_microusd=MicroUsd(400_000),
+    duration_ms=1_500,
+    header={"limits": {"spend": 500_000, "turns": 9, "duration": 60_000}},
+)
+
+
+def amounts(found: list[LimitView]) -> dict[LimitName, tuple[int, int | None]]:
+    return {one.name: (one.maximum, one.used) for one in found}
+
+
+def test_a_running_job_has_used_what_its_last_checkpoint_says() -> None:
+    found = limits_of_job(JOB, LAST, Used(spend=50_000), now=NOW)
+
+    assert amounts(found) == {
+        LimitName.SPEND: (500_000, 450_000),
+        LimitName.TURNS: (9, 2),
+        LimitName.DURATION: (60_000, 1_500),
+    }
+
+
+def test_what_is_on_its_row_counts_where_that_is_more() -> None:
+    job = replace(JOB, cost_microusd=MicroUsd(480_000), turns=3)
+
+    found = limits_of_job(job, LAST, Used(), now=NOW)
+
+    assert amounts(found)[LimitName.SPEND] == (500_000, 480_000)
+    assert amounts(found)[LimitName.TURNS] == (9, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"spend": 2_000_000}, (2_000_000, 400_000)),
+        ({"spend": BOUNDLESS}, None),
+        ({"tokens": 7}, (500_000, 400_000)),
+    ],
+)
+def test_what_was_raised_counts_before_the_next_checkpoint_says_so(
+    given: dict[str, int], expected: tuple[int, int] | None
+) -> None:
+    found = amounts(limits_of_job(JOB, LAST, Used(), given=given, now=NOW))
+
+    assert found.get(LimitName.SPEND) == expected
+    assert (LimitName.TOKENS in found) is ("tokens" in given)
+
+
+def test_a_job_that_waits_for_its_first_worker_says_what_it_was_given() -> None:
+    job = replace(JOB, status=JobStatus.PENDING, started_at=None)
+
+    assert amounts(limits_of_job(job, None, Used(), given={"turns": 3}, now=NOW)) == {
+        LimitName.TURNS: (3, 0)
+    }
+    assert limits_of_job(job, None, Used(), now=NOW) == []
