@@ -76,7 +76,7 @@ def test_run_that_fails_in_passing_is_tried_again_and_the_job_succeeds() -> None
         for event in bench.journal(job.id)
         if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.WARNING
     ]
-    assert warned == ["tried again in 0.0 s, 2 of 3", "tried again in 0.0 s, 3 of 3"]
+    assert warned == ["tried again in 0s, 2 of 3", "tried again in 0s, 3 of 3"]
 
 
 def test_failures_that_do_not_pass_suspend_the_job_and_it_can_be_resumed() -> None:

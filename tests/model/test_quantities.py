@@ -12,7 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.duration import LONGEST, UNITS_MS, format_duration, parse_duration
+from nightherd.model.duration import (
+    LONGEST,
+    UNITS_MS,
+    format_duration,
+    parse_duration,
+    rough_duration,
+)
 from nightherd.model.money import LARGEST, MicroUsd, format_usd, parse_usd, to_usd
 from nightherd.model.size import format_size, parse_size
 from nightherd.model.usage import NOTHING_USED, Usage
@@ -46,6 +52,36 @@ def test_a_duration_is_written_so_that_it_reads_back_to_the_millisecond(
     whole = timedelta(milliseconds=round(duration / timedelta(milliseconds=1)))
 
     assert parse_duration(format_duration(whole)) == whole
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (40, "40ms"),
+        (999, "999ms"),
+        (1_000, "1s"),
+        (2_349, "2.3s"),
+        (59_999, "59.9s"),
+        (89_911, "1m29s"),
+        (120_003, "2m"),
+        (3_599_999, "59m59s"),
+        (3_720_500, "1h2m"),
+        (90_061_000, "1d1h"),
+        (864_000_000, "10d"),
+    ],
+)
+def test_a_duration_is_shown_to_people_in_two_units_at_most(ms: int, text: str) -> None:
+    assert rough_duration(timedelta(milliseconds=ms)) == text
+
+
+@given(st.timedeltas(min_value=timedelta(0), max_value=LONGEST))
+def test_what_is_shown_of_a_duration_is_never_more_than_it_was(duration: timedelta) -> None:
+    shown = parse_duration(rough_duration(duration))
+
+    assert shown <= duration
+    assert duration - shown < max(duration / 24, timedelta(milliseconds=100))
 
 
 @given(st.integers(0, 10_000), st.sampled_from(sorted(UNITS_MS)))

@@ -73,7 +73,7 @@ def test_absolute_time_is_in_utc_wherever_it_was_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "expected"), [(0.04, "0.0s"), (2.34, "2.3s"), (61, "1m01s"), (3_720, "1h02m")]
+    ("seconds", "expected"), [(0.04, "40ms"), (2.34, "2.3s"), (61, "1m1s"), (3_720, "1h2m")]
 )
 def test_length_is_as_precise_as_a_person_wants_it(seconds: float, expected: str) -> None:
     assert length(timedelta(seconds=seconds)) == expected

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from nightherd.model.duration import rough_duration
+
 CONTROL = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 REORDERING = {0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 """Marks that change the order in which a line is read, and separators that look like nothing."""
@@ -71,14 +73,5 @@ def next_page(command: str, before: int, limit: int, **narrowed: str | None) -> 
 
 
 def length(duration: timedelta | None) -> str:
-    """How long something took, as precisely as a person wants it."""
-    if duration is None:
-        return "-"
-    seconds = max(duration.total_seconds(), 0)
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m{rest:02d}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes:02d}m"
+    """How long something took, as precisely as a person wants it; a dash when nobody knows."""
+    return "-" if duration is None else rough_duration(duration)

@@ -21,7 +21,7 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.watch import Watch
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, StateError
-from nightherd.model.duration import format_duration
+from nightherd.model.duration import format_duration, rough_duration
 from nightherd.model.event import ErrorEvent, Event, describe, is_terminal
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.outcome import SILENT_END, Outcome
@@ -124,7 +124,7 @@ class Running:
 
     async def _wait_and_begin_anew(self, step: TryAgain) -> None:
         delay = step.delay.total_seconds()
-        text = f"tried again in {delay:.1f} s, {step.attempt} of {step.attempts}"
+        text = f"tried again in {rough_duration(step.delay)}, {step.attempt} of {step.attempts}"
         self.recorder.record(describe(Warned(code="retrying"), text))
         await anyio.sleep(delay)
         resumed = Resumed(reason="retry", after_seq=self.recorder.last_seq)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from nightherd.errors import InvalidValueError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+PAIRS = (("d", "h"), ("h", "m"), ("m", "s"))
 LONGEST = timedelta(days=36_500)
 
 PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", re.IGNORECASE | re.ASCII)
@@ -30,6 +31,22 @@ def parse_duration(text: str) -> timedelta:
     if total_ms > LONGEST.total_seconds() * 1_000:
         raise InvalidValueError(f"{text[:40]!r} is longer than a hundred years")
     return timedelta(milliseconds=total_ms)
+
+
+def rough_duration(duration: timedelta) -> str:
+    """How long something takes, for people: two units at most, never more than it is. `parse_duration` reads it.
+
+    What people have written themselves is shown as they wrote it, by `format_duration`.
+    """
+    ms = max(duration // timedelta(milliseconds=1), 0)
+    if ms < UNITS_MS["s"]:
+        return f"{ms}ms" if ms else "0s"
+    if ms < UNITS_MS["m"]:
+        return f"{ms // 100 / 10:g}s"
+    unit, smaller = next(two for two in PAIRS if ms >= UNITS_MS[two[0]])
+    count, rest = divmod(ms, UNITS_MS[unit])
+    beside = rest // UNITS_MS[smaller]
+    return f"{count}{unit}{beside}{smaller}" if beside else f"{count}{unit}"
 
 
 def format_duration(duration: timedelta) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.duration import format_duration, parse_duration
+from nightherd.model.duration import parse_duration, rough_duration
 from nightherd.model.ids import JobId
 from nightherd.model.job import SuspendReason
 from nightherd.model.money import MicroUsd, format_usd, parse_usd, to_usd
@@ -216,7 +216,7 @@ def shown(name: LimitName, amount: int) -> str:
         case LimitName.SPEND:
             return format_usd(MicroUsd(amount))
         case LimitName.DURATION:
-            return format_duration(timedelta(milliseconds=amount))
+            return rough_duration(timedelta(milliseconds=amount))
         case _:
             return f"{amount:,}"
 

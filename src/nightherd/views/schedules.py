@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.due import next_slot, parse_rule
-from nightherd.model.duration import format_duration
+from nightherd.model.duration import format_duration, rough_duration
 from nightherd.model.schedule import (
     ScheduleOverride,
     ScheduleState,
@@ -166,9 +166,7 @@ def why_last(slots: Sequence[Slot]) -> str:
     slot = slots[0]
     due = f"the slot of {timestamp(slot.due_at)}"
     late = slot.decided_at - slot.due_at
-    when = (
-        f", decided {format_duration(late)} after it was due" if late.total_seconds() >= 1 else ""
-    )
+    when = f", decided {rough_duration(late)} after it was due" if late.total_seconds() >= 1 else ""
     if slot.job_id is not None:
         return f"{due} became {slot.job_id}{when}"
     return f"{due} was skipped{when}: {slot.reason}"
