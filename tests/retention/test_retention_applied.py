@@ -12,6 +12,8 @@ import pytest
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from nightherd.config.persistence import load_persistence
+from nightherd.engine.forking import AtMessage
+from nightherd.engine.resuming import branch, session_named
 from nightherd.engine.retention import Storeroom, apply_plan, plans
 from nightherd.errors import RefusedError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
@@ -20,7 +22,7 @@ from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Limits
 from nightherd.model.persistence import OnCompletion, Persistence, Retention
-from nightherd.model.retention import JobPlan, Reason
+from nightherd.model.retention import JobPlan, Needed, Reason
 from nightherd.model.script import Say, compile_script
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.views.checkpoints import list_bookmarks
@@ -193,3 +195,23 @@ def test_a_live_job_keeps_its_last_also_from_a_plan_made_before(tmp_path: Path) 
 
     assert isinstance(answer, Refused)
     assert bookmarks(bench, job)[-1].number == last
+
+
+def test_the_place_of_a_branch_of_a_branch_stays(tmp_path: Path) -> None:
+    bench, room = made(tmp_path)
+    job = bench.run()
+    assert job.session_id is not None
+
+    async def branches() -> None:
+        first = session_named(job.session_id, bench.workshop)  # type: ignore[arg-type]  # just asserted
+        second, _ = await branch(first, AtMessage(number=3), bench.workshop)
+        await branch(second, AtMessage(number=2), bench.workshop)
+
+    anyio.run(branches)
+
+    (found,) = all_plans(room)
+    known = {one.number: one.seq for one in bookmarks(bench, job)}
+    kept = [known[number] for number, why in found.needed if why is Needed.FORK]
+    lines = [bench.workshop.journals.seq_of_message(job.id, number) or 0 for number in (2, 3)]
+    assert len(kept) == 2
+    assert all(line <= seq for line, seq in zip(lines, sorted(kept), strict=True))

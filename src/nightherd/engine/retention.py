@@ -10,10 +10,11 @@ from typing import Any, Protocol
 from nightherd.errors import RefusedError
 from nightherd.model.change import Refused
 from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.persistence import Persistence
 from nightherd.model.retention import JobPlan, plan
+from nightherd.model.session import Session
 from nightherd.ports import Clock, Journals, StateReader, StateWriter
 from nightherd.views.checkpoints import checkpoint_row, list_bookmarks
 
@@ -67,10 +68,20 @@ def forked_at(reader: StateReader, job: Job) -> list[int]:
     """The lines of the job's record that other sessions begin with."""
     if job.session_id is None:
         return []
-    branches = reader.sessions_of_parent(job.session_id)
     return [
-        one.base_seq for one in branches if one.base_job_id == job.id and one.base_seq is not None
+        one.base_seq
+        for one in _branches(reader, job.session_id)
+        if one.base_job_id == job.id and one.base_seq is not None
     ]
+
+
+def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
+    """The session's branches, and theirs: one of those may begin with what the first session said too."""
+    left = [session_id]
+    while left:
+        found = reader.sessions_of_parent(left.pop())
+        yield from found
+        left.extend(one.id for one in found)
 
 
 async def apply_plan(found: JobPlan, room: Storeroom) -> Sequence[Checkpoint]:
