@@ -48,6 +48,6 @@ class Commanded:
         return found
 
     def journal(self) -> list[dict[str, Any]]:
-        """Every line on record of the only job."""
+        """Every line on record of the only job; one that is just being written is not yet."""
         (path,) = self.root.glob(".nightherd/jobs/*.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]

@@ -23,13 +23,17 @@ PATIENCE_S = 60
 
 @dataclass(frozen=True)
 class Orders:
-    """What the worker does: run `command` and, with a lease, beat so many times."""
+    """What the worker does: run `command` and, once it runs, beat so many times.
+
+    Each beat is good for `lease_s`, and until the first one comes there is `first_s`.
+    """
 
     command: str
     directory: str
     execution: str
     grace_s: float = 0.2
-    lease_s: float | None = None
+    first_s: float | None = None
+    lease_s: float = 0.0
     margin_s: float = 0.1
     beats: int = 0
 
@@ -97,16 +101,15 @@ def is_there(pid: int) -> bool:
 async def beat(keepers: Keepers, orders: Orders) -> None:
     """So many signs of life, and then none."""
     for _ in range(orders.beats):
-        assert orders.lease_s is not None
         keepers.send_heartbeat(time.monotonic() + orders.lease_s)
-        await anyio.sleep(orders.lease_s / 10)
+        await anyio.sleep((orders.lease_s - orders.margin_s) / 10)
 
 
 async def work(orders: Orders) -> None:
     """Run the command to its end."""
     directory = Path(orders.directory)
     keepers = Keepers(margin_s=orders.margin_s)
-    lease = None if orders.lease_s is None else time.monotonic() + orders.lease_s
+    lease = None if orders.first_s is None else time.monotonic() + orders.first_s
     async with anyio.create_task_group() as tasks:
         async with kept_process(
             ["sh", "-c", orders.command],
@@ -122,7 +125,8 @@ async def work(orders: Orders) -> None:
             write_down(directory / "kept.json", pids_of(process))
             tasks.start_soon(beat, keepers, orders)
             ending = await process.wait()
-        write_down(directory / "ending.json", asdict(ending))
+        tasks.cancel_scope.cancel()
+    write_down(directory / "ending.json", asdict(ending))
 
 
 def pids_of(process: KeptProcess) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers, Kept
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.tools.output import BoundedOutput
-from runtimes.stage import is_running, is_written, until
+from runtimes.stage import PATIENCE_S, is_running, is_written, until
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 QUICK = timedelta(milliseconds=200)
@@ -365,16 +365,17 @@ def test_a_keeper_does_not_go_when_its_terminal_or_its_pipes_do(tmp_path: Path) 
 
 
 def test_stopping_gives_a_grace_and_then_kills(tmp_path: Path) -> None:
-    async def stop(command: str) -> Ending:
-        async with kept(tmp_path, "sh", "-c", command) as process:
+    async def stop(command: str, grace: timedelta) -> Ending:
+        async with kept(tmp_path, "sh", "-c", command, grace=grace) as process:
             assert process.stdout is not None
             assert await process.stdout.receive() == b"ready\n"
             first = await process.stop()
             assert await process.stop() == first == await process.wait()
             return first
 
-    tidy = anyio.run(stop, "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done")
-    deaf = anyio.run(stop, "trap '' TERM; echo ready; while :; do sleep 1; done")
+    listening = "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done"
+    tidy = anyio.run(stop, listening, timedelta(seconds=PATIENCE_S))
+    deaf = anyio.run(stop, "trap '' TERM; echo ready; while :; do sleep 1; done", QUICK)
 
     assert (tidy.returncode, tidy.killed_by) == (6, KilledBy.STOP)
     assert (deaf.returncode, deaf.killed_by) == (-signal.SIGKILL, KilledBy.STOP)

@@ -16,6 +16,7 @@ import pytest
 from nightherd.errors import FencedError
 from nightherd.model.event import (
     AssistantEvent,
+    ErrorEvent,
     Event,
     SystemEvent,
     ToolUseEvent,
@@ -155,10 +156,16 @@ def test_stalled_answer_is_given_up(stage: ClaudeStage) -> None:
 
 
 def test_what_runs_on_in_the_background_does_not_hold_the_job_for_ever(stage: ClaudeStage) -> None:
-    runtime = stage.make_runtime(idle_limit=timedelta(seconds=4))
-    call = Call("Bash", {"command": SLOW, "run_in_background": True})
-    with MessagesApi(Say(calls=(call,)), Say(text="it runs")) as api:
-        events = stage.run(api, runtime=runtime, permission_mode="bypassPermissions")
+    def run(seconds: int) -> list[Event]:
+        runtime = stage.make_runtime(idle_limit=timedelta(seconds=seconds))
+        call = Call("Bash", {"command": SLOW, "run_in_background": True})
+        with MessagesApi(Say(calls=(call,)), Say(text="it runs")) as api:
+            return stage.run(api, runtime=runtime, permission_mode="bypassPermissions")
+
+    events = run(4)
+    if isinstance(events[-1], ErrorEvent) and events[-1].code == "stalled":
+        # On a slow machine Claude may be silent for as long before it says anything at all.
+        events = run(PATIENCE_S // 2)
 
     assert "background_stopped" in warnings_of(events)
     last = events[-1]

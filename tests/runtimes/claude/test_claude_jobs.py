@@ -58,6 +58,18 @@ def lines_of(journal: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [line for line in journal if line["type"] == kind]
 
 
+def until_on_record(herd: Herd, results: int) -> None:
+    """So many results are in our journal, and in the transcript that Claude writes a moment after it speaks."""
+    anyio.run(until, lambda: len(lines_of(herd.journal(), "tool_result")) == results)
+    anyio.run(until, lambda: transcript_of(herd).count(b'"type":"tool_result"') == results)
+
+
+def transcript_of(herd: Herd) -> bytes:
+    """Claude's own, as far as it is written."""
+    found = (herd.root / "home" / "claude").glob("projects/*/*.jsonl")
+    return b"".join(path.read_bytes() for path in found)
+
+
 def test_job_is_on_record_with_its_session_and_its_cost(stage: ClaudeStage) -> None:
     call = Call("Bash", {"command": "printenv ANTHROPIC_API_KEY; echo made > made.txt"})
     tokens = Tokens(input=1000, output=100)
@@ -178,15 +190,16 @@ def kill_claude(stage: ClaudeStage) -> None:
 
 @pytest.mark.timeout(240)
 def test_job_of_a_killed_claude_goes_on_by_itself(stage: ClaudeStage) -> None:
-    def kill(api: MessagesApi) -> None:
+    def kill(herd: Herd) -> None:
         if api.wait_until_asked(2, PATIENCE_S):
+            until_on_record(herd, results=1)
             kill_claude(stage)
 
     call = Call("Bash", {"command": "echo once >> times"})
     held = Say(text="never heard", hold=threading.Event())
     with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="All done.")) as api:
         herd = Herd(stage, api)
-        killer = threading.Thread(target=kill, args=(api,))
+        killer = threading.Thread(target=kill, args=(herd,))
         killer.start()
         done = herd.nightherd("run", "helper", "-p", "make it", "--quiet")
         killer.join()
@@ -207,6 +220,7 @@ def test_killed_worker_takes_claude_along_and_the_job_goes_on(stage: ClaudeStage
         herd = Herd(stage, api)
         with herd.started("run", "helper", "-p", "make it") as worker:
             assert api.wait_until_asked(2, PATIENCE_S)
+            until_on_record(herd, results=1)
             worker.kill()
         rescuer = herd.nightherd("worker", "--until-idle")
         job = herd.job()
@@ -278,10 +292,12 @@ def test_job_goes_on_after_worker_claude_and_tool_were_killed_and_claude_lost_it
         herd = Herd(stage, api)
         with herd.started("run", "helper", "-p", "make it") as worker:
             anyio.run(until, (stage.work / "began").exists)
-            for pid in stage.processes():
+            anyio.run(until, lambda: len(lines_of(herd.journal(), "tool_use")) == 2)
+            pids = stage.processes()
+            worker.kill()  # first: it is not to see what becomes of the others
+            for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            worker.kill()
         shutil.rmtree(stage.claude_home)
         rescuer = herd.nightherd("worker", "--until-idle")
         job = herd.job()
@@ -308,16 +324,20 @@ def test_job_goes_on_however_little_of_its_transcript_was_copied(
         herd = Herd(stage, api)
         with herd.started("run", "helper", "-p", "make it") as worker:
             assert api.wait_until_asked(2, PATIENCE_S)
-            anyio.run(until, lambda: len(lines_of(herd.journal(), "tool_result")) == 1)
+            until_on_record(herd, results=1)
             worker.kill()
         anyio.run(until, lambda: stage.processes() == {})
+        (own,) = stage.claude_home.glob("projects/*/*.jsonl")
+        lines = own.read_bytes().splitlines(keepends=True)
         shutil.rmtree(stage.claude_home)
-        shutil.rmtree(stage.root / ".nightherd" / "transcripts" / "second", ignore_errors=True)
-        (copy,) = (stage.root / ".nightherd" / "transcripts").glob("*.jsonl")
-        copy.write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[:copied]))
+        copies = stage.root / ".nightherd" / "transcripts"
+        shutil.rmtree(copies, ignore_errors=True)
+        copies.mkdir(mode=0o700)
+        (copies / own.name).write_bytes(b"".join(lines[:copied]))
         rescuer = herd.nightherd("worker", "--until-idle")
         job = herd.job()
 
+    assert len(lines) > copied
     assert rescuer.returncode == 0, rescuer.stderr
     assert (job["status"], job["summary"]) == ("completed", "Done.")
     texts = api.asked[2].texts
@@ -338,7 +358,7 @@ def test_job_goes_on_from_our_record_when_no_transcript_of_it_is_left(stage: Cla
             worker.kill()
         anyio.run(until, lambda: stage.processes() == {})
         shutil.rmtree(stage.claude_home)
-        shutil.rmtree(stage.root / ".nightherd" / "transcripts")
+        shutil.rmtree(stage.root / ".nightherd" / "transcripts", ignore_errors=True)
         rescuer = herd.nightherd("worker", "--until-idle")
         job = herd.job()
 

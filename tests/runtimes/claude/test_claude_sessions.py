@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -23,6 +24,7 @@ from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
 from nightherd.model.system import CompactBoundary, Complete
 from nightherd.ports import RuntimeFork
+from nightherd.runtimes.claude.runtime import ClaudeRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
 from runtimes.claude.claude_stage import JOB, PATIENCE_S, ClaudeStage
@@ -62,29 +64,35 @@ def test_transcript_of_a_shared_session_stays_readable(stage: ClaudeStage) -> No
 
 
 def test_transcript_is_copied_while_the_run_goes_on(stage: ClaudeStage) -> None:
-    gate = threading.Event()
-    found: list[Path] = []
+    gate, is_written = threading.Event(), stage.work / "is-written"
 
-    def is_copied(path: Path) -> bool:
-        data = path.read_bytes()
-        return b"look around" in data and b"first words" in data
+    def until_in(place: Path) -> bool:
+        begun = monotonic()
+        while monotonic() - begun < PATIENCE_S:
+            for path in place.rglob("*.jsonl"):
+                data = path.read_bytes()
+                if b"look around" in data and b"first words" in data:
+                    return True
+            sleep(0.05)
+        return False
 
-    def look(api: MessagesApi) -> None:
-        if api.wait_until_asked(3, PATIENCE_S):
-            begun = monotonic()
-            while not found and monotonic() - begun < PATIENCE_S:
-                found.extend(filter(is_copied, stage.transcripts.rglob("*.jsonl")))
-                sleep(0.05)
+    def look(found: list[bool]) -> None:
+        # Claude writes a moment after it speaks; what it says after that is when a copy is due.
+        found.append(until_in(stage.claude_home / "projects"))
+        is_written.touch()
+        found.append(until_in(stage.transcripts))
         gate.set()
 
     ls = Say(text="first words", calls=(Call("Bash", {"command": "ls"}),))
-    with MessagesApi(ls, ls, Say(text="done", hold=gate)) as api:
-        watcher = threading.Thread(target=look, args=(api,))
+    wait = Call("Bash", {"command": "until [ -e is-written ]; do sleep 0.05; done"})
+    with MessagesApi(ls, Say(calls=(wait,)), Say(text="done", hold=gate)) as api:
+        found: list[bool] = []
+        watcher = threading.Thread(target=look, args=(found,))
         watcher.start()
-        stage.run(api, "look around")
+        stage.run(api, "look around", permission_mode="bypassPermissions")
         watcher.join()
 
-    assert found
+    assert found == [True, True]
 
 
 def test_session_goes_on_although_claude_lost_everything(stage: ClaudeStage) -> None:
@@ -177,14 +185,20 @@ def test_compacted_session_says_so(stage: ClaudeStage) -> None:
     assert any("a summary" in text for text in api.asked[2].texts)
 
 
+def patient(stage: ClaudeStage) -> ClaudeRuntime:
+    """A runtime that gives a Claude which is interrupted all the time it needs to say so."""
+    return stage.make_runtime(grace=timedelta(seconds=PATIENCE_S))
+
+
 def test_interrupted_answer_is_kept_by_the_sdk(sdk_stage: ClaudeStage) -> None:
     gate = threading.Event()
     seen: list[Event] = []
 
     async def run_and_cancel(api: MessagesApi) -> None:
+        request = sdk_stage.request(api, "hello")
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(sdk_stage.follow, sdk_stage.request(api, "hello"), seen.append)
+                tasks.start_soon(sdk_stage.follow, request, seen.append, patient(sdk_stage))
                 assert await anyio.to_thread.run_sync(api.wait_until_asked, 1)
                 await until(lambda: bool(seen))
                 tasks.cancel_scope.cancel()
@@ -206,7 +220,7 @@ def test_run_that_is_interrupted_still_says_what_it_had_cost(sdk_stage: ClaudeSt
         request = replace(sdk_stage.request(api, "hello"), late=late.append)
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(sdk_stage.follow, request, seen.append)
+                tasks.start_soon(sdk_stage.follow, request, seen.append, patient(sdk_stage))
                 assert await anyio.to_thread.run_sync(api.wait_until_asked, 2)
                 await until(lambda: any(isinstance(event, ToolResultEvent) for event in seen))
                 tasks.cancel_scope.cancel()

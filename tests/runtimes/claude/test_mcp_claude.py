@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.model.event import Event, ToolResultEvent
+from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
@@ -31,8 +31,10 @@ from runtimes.mcp_desks import DESK, desk_over, stdio_desk
 
 
 def results(events: list[Event]) -> list[tuple[bool | None, str]]:
-    found = [event for event in events if isinstance(event, ToolResultEvent)]
-    return [(one.success, json.dumps(one.result)) for one in found]
+    """Whether each call succeeded, in the order of the calls, and what was answered."""
+    found = {one.tool_use_id: one for one in events if isinstance(one, ToolResultEvent)}
+    answers = [found[one.tool_use_id] for one in events if isinstance(one, ToolUseEvent)]
+    return [(one.success, json.dumps(one.result)) for one in answers]
 
 
 def run_with(
