@@ -173,3 +173,44 @@ def test_a_schedule_that_runs_says_how_many_of_its_jobs_hold_it_up(most: int, sa
     view = make_view(agent, schedule, {state.id: state}, {}, datetime(2026, 11, 15, tzinfo=UTC))
 
     assert why_next(view, is_kept=True)[-1] == said
+
+
+HELD = """\
+agents:
+  - name: shepherd
+    runtime: scripted
+    allowed_tools: [Bash]
+    default_prompt: count the sheep
+    schedules:
+      hourly: {interval: 1h, limits: {turns: 1}}
+      daily: {interval: 1d}
+    script:
+      - tool: Bash
+        input: {command: "true"}
+      - say: counted
+"""
+
+
+def test_a_job_that_waits_for_a_person_is_named_wherever_its_schedule_stands_still(
+    herd: Path, cli: Cli
+) -> None:
+    (herd / "nightherd.yaml").write_text(HELD)
+    cli("schedule", "enable", "shepherd/hourly")
+    job_id = cli("schedule", "run", "shepherd/hourly", "--json").data["id"]
+    cli("worker", "--until-idle")
+    command = f"nightherd jobs resume {job_id} --raise turns=MAXIMUM"
+
+    status, why = cli("status"), cli("schedule", "why", "shepherd/hourly")
+    document = cli("status", "--json").data
+
+    assert f"shepherd/hourly is held up: {job_id} is suspended (limit): {command}\n" in status.out
+    assert f"it is held up: {job_id} is suspended (limit): {command}\n" in why.out
+    assert "max_overlap: 1" in why.out
+    assert document["held_schedules"] == [{"schedule": "shepherd/hourly", "jobs": [job_id]}]
+    assert row(cli, "hourly")["held_by"] == [job_id]
+    assert row(cli, "daily")["held_by"] == []
+    assert f"held up by {job_id}" in cli("schedule", "list").out
+
+    cli("jobs", "cancel", job_id)
+    assert cli("status", "--json").data["held_schedules"] == []
+    assert "held up" not in cli("status").out + cli("schedule").out

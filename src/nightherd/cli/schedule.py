@@ -133,6 +133,8 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
     about = state.last_error or ""
     if state.is_paused:
         about = f"paused after {state.consecutive_failures} failures: {about}"
+    elif view.held_by:
+        about = f"held up by {view.held_by[0].id}: nightherd schedule why {view.id}"
     elif view.override is not None:
         about = about or f"overridden by {view.override.updated_by}"
     return (

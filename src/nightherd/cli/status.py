@@ -21,9 +21,13 @@ from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.daemon.workers import is_at_work
 from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agent import Agent
+from nightherd.model.overlap import open_text
 from nightherd.model.problem import Problem, Severity
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.wiring import open_reader, system_clock
+
+MOST_HELD, NAMED = 5, 3
+"""How many schedules that stand still are told of, and how many jobs of each."""
 
 
 @click.command("status", epilog="Example: nightherd status --json")
@@ -59,6 +63,11 @@ def status(invocation: Invocation) -> None:
         counts += f", {view.lost} without a worker"
     workers = len(view.workers)
     screen.show(f"jobs: {counts}; {workers} worker{'' if workers == 1 else 's'}")
+    for name, jobs in list(view.held.items())[:MOST_HELD]:
+        held = f"{name} is held up: {'; '.join(open_text(job) for job in jobs[:NAMED])}"
+        screen.show(neutralise(held))
+    if len(view.held) > MOST_HELD:
+        screen.show(f"{len(view.held) - MOST_HELD} more are held up: nightherd schedule list")
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
 
@@ -67,7 +76,12 @@ def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem
     """The agents of the fleet file, none when it cannot be used, and what is wrong with it."""
     try:
         file = invocation.fleet_file()
-        checked = check_fleet(file, environ=invocation.environ, cwd=invocation.cwd)
+        checked = check_fleet(
+            file,
+            environ=invocation.environ,
+            cwd=invocation.cwd,
+            state_dir=invocation.named_state,
+        )
     except ConfigNotFoundError:
         if invocation.state is None:
             raise

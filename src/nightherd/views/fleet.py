@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nightherd.model.agent_state import AgentState, with_status
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.schedule import ScheduleState, ScheduleStatus
+from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import timestamp
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class FleetView:
     running: int
     suspended: int
     lost: int
+    held: Held
+    """The schedules that stand still because their jobs are suspended."""
 
 
 def show_fleet(
@@ -86,6 +89,7 @@ def show_fleet(
         running=sum(agent.running for agent in agents),
         suspended=sum(agent.suspended for agent in agents),
         lost=sum(agent.lost for agent in agents),
+        held=held_schedules(reader, declared.values()),
     )
 
 
@@ -161,4 +165,7 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
             "suspended": view.suspended,
             "lost": view.lost,
         },
+        "held_schedules": [
+            {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()
+        ],
     }

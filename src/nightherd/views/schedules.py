@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.due import next_slot, parse_rule
 from nightherd.model.duration import format_duration, rough_duration
+from nightherd.model.overlap import open_text
 from nightherd.model.schedule import (
     ScheduleOverride,
     ScheduleState,
@@ -17,10 +18,12 @@ from nightherd.model.schedule import (
     Slot,
     schedule_id,
 )
-from nightherd.model.schedule_rule import Rule, Schedule, rule_text
+from nightherd.model.schedule_rule import CatchUp, Rule, Schedule, rule_text
+from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import timestamp
 
 if TYPE_CHECKING:
+    from nightherd.model.job import Job
     from nightherd.ports import StateReader
 
 
@@ -36,6 +39,8 @@ class ScheduleView:
     is_enabled: bool
     next_run_at: datetime | None
     """When its next slot is fired; worked out from the rule when nothing planned it yet."""
+    held_by: tuple[Job, ...] = ()
+    """The suspended jobs because of which no slot becomes a job."""
 
     @property
     def id(self) -> str:
@@ -47,8 +52,9 @@ def list_views(reader: StateReader, fleet: Fleet, now: datetime) -> list[Schedul
     """Every declared schedule, in the order of the fleet."""
     states = {state.id: state for state in reader.list_schedules()}
     overrides = {override.id: override for override in reader.list_overrides()}
+    held = held_schedules(reader, fleet.agents.values())
     return [
-        make_view(agent, schedule, states, overrides, now)
+        _with_held(make_view(agent, schedule, states, overrides, now), held)
         for agent in fleet.agents.values()
         for schedule in agent.schedules.values()
     ]
@@ -58,7 +64,12 @@ def view_of(reader: StateReader, agent: Agent, schedule: Schedule, now: datetime
     """One schedule."""
     states = {state.id: state for state in reader.list_schedules(agent.name)}
     overrides = {override.id: override for override in reader.list_overrides()}
-    return make_view(agent, schedule, states, overrides, now)
+    view = make_view(agent, schedule, states, overrides, now)
+    return _with_held(view, held_schedules(reader, [agent]))
+
+
+def _with_held(view: ScheduleView, held: Held) -> ScheduleView:
+    return replace(view, held_by=held.get(view.id, ()))
 
 
 def make_view(
@@ -130,6 +141,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
         "max_overlap": schedule.max_overlap,
         "catch_up": schedule.catch_up.value,
         "pause_after": schedule.pause_after,
+        "held_by": [job.id for job in view.held_by],
         "override": override_row(view.override),
     }
 
@@ -172,6 +184,21 @@ def why_last(slots: Sequence[Slot]) -> str:
     return f"{due} was skipped{when}: {slot.reason}"
 
 
+def _overlap(view: ScheduleView) -> list[str]:
+    """What keeps a slot that is due from becoming a job."""
+    most = view.schedule.max_overlap
+    if view.held_by:
+        becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
+        return [
+            *(f"it is held up: {open_text(job)}" for job in view.held_by),
+            f"until then every slot {becomes} (max_overlap: {most})",
+        ]
+    if view.state.status is not ScheduleStatus.RUNNING:
+        return []
+    have = "has" if most == 1 else "have"
+    return [f"unless {most} of its jobs {have} not ended by then (max_overlap)"]
+
+
 def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
     """What decides the next firing, the reason that counts first; `is_kept` while something fires slots."""
     said, state = view.override, view.state
@@ -198,10 +225,7 @@ def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
         jitter = f", jitter of up to {format_duration(view.schedule.jitter)} included"
         spread = jitter if view.schedule.jitter else ""
         reasons.append(f"so it is fired at {timestamp(view.next_run_at)}{spread}")
-        if state.status is ScheduleStatus.RUNNING:
-            most = view.schedule.max_overlap
-            have = "has" if most == 1 else "have"
-            reasons.append(f"unless {most} of its jobs {have} not ended by then (max_overlap)")
+        reasons += _overlap(view)
     if not is_kept:
         reasons.append("nothing fires schedules at the moment; nightherd start does")
     return reasons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nightherd.model.agent_state import AgentState, with_status
@@ -17,6 +18,8 @@ from nightherd.model.change import (
 from nightherd.model.decisions import jobs
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
+from nightherd.model.job import Job
+from nightherd.model.overlap import open_text
 from nightherd.model.schedule import (
     ScheduleOverride,
     ScheduleState,
@@ -29,6 +32,8 @@ from nightherd.model.schedule import (
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 
 NOBODY = JobId("")
+NAMED = 3
+"""How many of the jobs that a slot would overlap its reason names."""
 
 
 def submit(change: SubmitJob, rows: Rows) -> Answer:
@@ -62,7 +67,7 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
     if most is not None:
         there = rows.open_jobs(change.agent, change.schedule, most)
         if len(there) >= most:
-            reason = f"{_counted(len(there))} not ended yet: {', '.join(there[:3])}"
+            reason = f"{_counted(len(there))} not ended yet: {_named(there[:NAMED], rows)}"
             if change.waits:
                 return Refused(why=Why.FULL, message=reason)
             return _skipped(slot, f"overlap: {reason}", planned)
@@ -143,6 +148,12 @@ def _switched_on(state: ScheduleState, rows: Rows) -> ScheduleState:
 def _rule_set(key: str, rows: Rows) -> str | None:
     said = rows.get(ScheduleOverride, key)
     return None if said is None else said.schedule
+
+
+def _named(there: Sequence[JobId], rows: Rows) -> str:
+    """The jobs by what can be done about them."""
+    jobs = [rows.get(Job, job_id) for job_id in there]
+    return "; ".join(open_text(job) for job in jobs if job is not None)
 
 
 def _counted(count: int) -> str:

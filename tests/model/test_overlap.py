@@ -1,0 +1,96 @@
+"""Slots that would overlap: what a person reads when a schedule stands still because of a job that waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from nightherd.model.change import Applied, FireSlot, SubmitJob
+from nightherd.model.decide import decide
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.job import Job, JobStatus, JobTexts, SuspendReason
+from nightherd.model.schedule import Slot, SlotOutcome
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.trigger import TriggerType
+from nightherd.state.memory import MemoryRows
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+RUNNING = Job(
+    id=JobId("job-2026-11-15-aaaaaa"),
+    agent="shepherd",
+    trigger_type=TriggerType.SCHEDULE,
+    status=JobStatus.RUNNING,
+    created_at=NOW,
+    schedule="nightly",
+)
+WAITING = replace(
+    RUNNING,
+    status=JobStatus.SUSPENDED,
+    suspend_reason=SuspendReason.LIMIT,
+    error_code="turns_exceeded",
+)
+BY_ITSELF = replace(
+    RUNNING,
+    status=JobStatus.SUSPENDED,
+    suspend_reason=SuspendReason.RATE_LIMIT,
+    not_before=NOW + timedelta(hours=1),
+)
+
+SESSION = Session(
+    id=SessionId("sess-aaaaaaaa"),
+    agent="shepherd",
+    mode=SessionMode.FRESH_PER_JOB,
+    status=SessionStatus.CREATED,
+    runtime_type="scripted",
+    working_directory="/here",
+    created_at=NOW,
+    last_active_at=NOW,
+)
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (RUNNING, "job-2026-11-15-aaaaaa"),
+        (
+            WAITING,
+            "job-2026-11-15-aaaaaa is suspended (limit):"
+            " nightherd jobs resume job-2026-11-15-aaaaaa --raise turns=MAXIMUM",
+        ),
+        (
+            replace(WAITING, suspend_reason=SuspendReason.ERROR, error_code=None),
+            "job-2026-11-15-aaaaaa is suspended (error):"
+            " nightherd jobs resume job-2026-11-15-aaaaaa",
+        ),
+        (BY_ITSELF, "job-2026-11-15-aaaaaa is suspended (rate_limit), and goes on by itself"),
+    ],
+)
+def test_a_slot_that_is_skipped_names_the_job_it_would_overlap_and_what_to_do(
+    job: Job, said: str
+) -> None:
+    rows = MemoryRows()
+    rows.write((job,))
+    new = replace(RUNNING, id=JobId("job-2026-11-15-bbbbbb"), status=JobStatus.PENDING)
+    slot = Slot(
+        id="shepherd/nightly@1",
+        schedule_id="shepherd/nightly",
+        due_at=NOW,
+        outcome=SlotOutcome.SKIPPED,
+        decided_at=NOW,
+    )
+    change = FireSlot(
+        slot=slot,
+        agent="shepherd",
+        schedule="nightly",
+        next_run_at=None,
+        job=SubmitJob(job=new, texts=JobTexts(job_id=new.id, prompt="do"), session=SESSION),
+        max_overlap=1,
+    )
+
+    answer = decide(change, rows)
+
+    assert isinstance(answer, Applied)
+    (skipped,) = [row for row in answer.rows if isinstance(row, Slot)]
+    assert skipped.reason == f"overlap: a job has not ended yet: {said}"
