@@ -7,7 +7,7 @@ more: however many run at once, what they have used and set aside together never
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from nightherd.model.job import Job, JobTexts
 from nightherd.model.limits import (
     COUNTED,
     NO_DAY_LIMITS,
+    NO_LIMITS,
     DayLimits,
     Hit,
     LimitName,
@@ -29,6 +30,7 @@ from nightherd.model.limits import (
     Scope,
     Used,
 )
+from nightherd.model.scheduled import for_schedule
 from nightherd.model.spending import Budget, CountUsage, day_of
 
 WITHIN = "within"
@@ -73,10 +75,14 @@ class Purse:
         self._job = job
         self._recorder = recorder
         self._workshop = workshop
-        self._days = tuple(daily_limits(job, agent, workshop.budget))
+        kept = texts.overrides.get(WITHIN)
+        above = days_above(kept, workshop)
+        days = (*daily_limits(job, agent, workshop.budget), *above)
+        # An agent may be above itself: its day is one.
+        self._days = tuple({(one.scope, one.agent, one.schedule): one for one in days}.values())
         self._lasting = (
             *fleet_budgets(workshop.budget),
-            *tree_budgets(texts.overrides.get(WITHIN), workshop),
+            *tree_budgets(kept, workshop),
         )
 
     @property
@@ -131,6 +137,18 @@ def daily_limits(job: Job, agent: Agent, fleet: Limits) -> Iterator[Daily]:
         yield Daily(scope=Scope.AGENT, limits=own.per_day, outcomes=own.outcomes, agent=job.agent)
     if fleet.per_day != NO_DAY_LIMITS:
         yield Daily(scope=Scope.FLEET, limits=fleet.per_day, outcomes=fleet.outcomes)
+
+
+def days_above(kept: Any, workshop: Workshop) -> Iterator[Daily]:
+    """The limits of a day of the agents and schedules that a child works for; it fails where their jobs would."""
+    for above in kept if isinstance(kept, list | tuple) else ():
+        job = workshop.reader.find_job(JobId(str(above["job"])))
+        agent = workshop.agents.get(job.agent) if job is not None else None
+        if job is None or agent is None:
+            continue
+        for daily in daily_limits(job, for_schedule(agent, job.schedule), NO_LIMITS):
+            failing = {name: one for name, one in daily.outcomes.items() if one is OnLimit.FAIL}
+            yield replace(daily, outcomes=failing)
 
 
 def fleet_budgets(limits: Limits) -> Iterator[Budget]:

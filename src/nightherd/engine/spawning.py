@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -43,6 +44,8 @@ from nightherd.model.trigger import TriggerType
 from nightherd.ports import StateReader
 
 LOOK_EVERY_S = 0.1
+SHORT_WAIT = timedelta(minutes=1)
+"""For how long a job stays with its worker while a child of it waits for a time."""
 DEEPEST = 32
 """Levels of jobs below one that nobody made for another, whatever the limits say: an agent may ask itself."""
 CAPS = "required_caps"
@@ -234,11 +237,12 @@ class Nursery:
             await anyio.sleep(LOOK_EVERY_S)
 
     async def _wait_with(self, child: Job) -> None:
-        """A child that waits for a time is waited for; one that waits for somebody makes this job wait too."""
-        at = self._workshop.clock.now()
-        if child.not_before is not None:
+        """A child that waits a moment is waited for; one that waits for somebody, or long, makes this job wait too."""
+        at, until = self._workshop.clock.now(), child.not_before
+        if until is not None and until <= at:
             due = ResumeJob(job_id=child.id, at=at, only_due=True)
             await self._workshop.state.apply([due])
+        if until is not None and until <= at + SHORT_WAIT:
             return
         self.hit = self._own_limit(child)
         if self.hit is not None:
@@ -246,7 +250,7 @@ class Nursery:
             raise ChildWaitsError(child.error)
         message = f"job {child.id} of {child.agent}, which does a part of it, waits: {child.error}"
         reason = child.suspend_reason or SuspendReason.BUDGET
-        self.stop = Suspension(reason=reason, code=CHILD_WAITS, message=message)
+        self.stop = Suspension(reason=reason, code=CHILD_WAITS, message=message, until=until)
         raise ChildWaitsError(message)
 
     def _own_limit(self, child: Job) -> Hit | None:

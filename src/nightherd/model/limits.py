@@ -168,8 +168,8 @@ class Hit:
     is_day: bool = False
     is_ahead: bool = False
     """Whether `current` is what the next turn could bring it to, rather than what has been used."""
-    owner: JobId | None = None
-    """The job above whose limit it is, if it is one's."""
+    owner: str | None = None
+    """Whose limit it is, when that is something above the job: the id of a job, or an agent or a schedule."""
     below: JobId | None = None
     """The job below that met it, if one did."""
 
@@ -256,9 +256,9 @@ def suspension_of(hit: Hit) -> Suspension:
     """Why a job that meets the limit waits."""
     day = " a day" if hit.is_day else ""
     used, maximum = shown(hit.name, hit.current), shown(hit.name, hit.maximum)
-    whose = f"{OWNERS[hit.scope]} of {maximum}"
+    whose = f"{OWNERS[hit.scope]} of {maximum}{day}"
     if hit.owner is not None:
-        whose = f"the limit of {maximum} of {hit.owner}, above it"
+        whose = f"the limit of {maximum}{day} of {hit.owner}, above it"
     over = hit.current - hit.maximum
     beyond = f", {shown(hit.name, over)} over it" if over > 0 else ""
     if hit.is_ahead:
@@ -267,7 +267,7 @@ def suspension_of(hit: Hit) -> Suspension:
     return Suspension(
         reason=SuspendReason.LIMIT if hit.scope is Scope.JOB else SuspendReason.BUDGET,
         code=hit.code,
-        message=f"{hit.name.value}: {used}, of {whose}{day}{beyond}",
+        message=f"{hit.name.value}: {used}, of {whose}{beyond}",
         current_value=float(number(hit.name, hit.current)),
         current_max=float(number(hit.name, hit.maximum)),
         owner=hit.owner,

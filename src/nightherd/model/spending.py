@@ -24,6 +24,10 @@ class Spending:
     cost_microusd: MicroUsd = FREE
     tokens: int = 0
     turns: int = 0
+    below_cost_microusd: MicroUsd = FREE
+    """What jobs of other agents used below its own: theirs too, so it is no part of any sum over agents."""
+    below_tokens: int = 0
+    below_turns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

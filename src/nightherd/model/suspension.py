@@ -24,8 +24,8 @@ class Suspension:
     current_max: float | None = None
     until: datetime | None = None
     """When it goes on by itself; None when somebody has to say so."""
-    owner: JobId | None = None
-    """The job above whose limit was met, if it was one's."""
+    owner: str | None = None
+    """Whose limit was met, when that is something above the job: the id of a job, or an agent or a schedule."""
     is_ahead: bool = False
     """Whether `current_value` is what the next turn could bring it to."""
     is_below: bool = False

@@ -152,16 +152,30 @@ class MemoryRows:
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         found = Used()
         for row in self.all(Spending):
-            if day in (None, row.day) and _of(row, agent, schedule):
-                found += Used(spend=row.cost_microusd, turns=row.turns, tokens=row.tokens)
+            if day not in (None, row.day) or not _of(row, agent, schedule):
+                continue
+            found += Used(spend=row.cost_microusd, turns=row.turns, tokens=row.tokens)
+            if agent is not None:
+                found += Used(
+                    spend=row.below_cost_microusd, turns=row.below_turns, tokens=row.below_tokens
+                )
         return found
 
     def set_aside(self, *, besides: JobId, agent: str | None, schedule: str | None) -> Used:
         found = Used()
         for row in self.all(Reservation):
-            if row.job_id != besides and _of(row, agent, schedule):
+            if row.job_id != besides and self._works_for(row.job_id, agent, schedule):
                 found += Used(spend=row.cost_microusd, tokens=row.tokens)
         return found
+
+    def _works_for(self, job_id: JobId, agent: str | None, schedule: str | None) -> bool:
+        """Whether the job, or one above it, is one of that agent and schedule."""
+        job = self.get(Job, job_id)
+        while job is not None:
+            if agent in (None, job.agent) and schedule in (None, job.schedule):
+                return True
+            job = self.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
+        return False
 
     def used_below(self, job_id: JobId, *, besides: str) -> Used:
         found = Used()
@@ -216,6 +230,11 @@ class MemoryReader:
 
     def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
         return self._rows.checkpoints_of(job_id)
+
+    def removed_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        mine = [row for row in self._rows.all(Checkpoint) if row.job_id == job_id]
+        gone = [row for row in mine if row.removed_at is not None]
+        return sorted(gone, key=lambda checkpoint: checkpoint.number)
 
     def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
         return self._rows.children(job_id)

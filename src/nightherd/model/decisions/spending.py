@@ -56,23 +56,59 @@ def count_usage(change: CountUsage, rows: Rows) -> Answer:
 
 
 def spent(job: Job, total: Totals, at: datetime, rows: Rows) -> tuple[Row, ...]:
-    """The day's row, grown by what the job's row did not count yet; none when that is nothing."""
+    """The day's rows, grown by what the job's row did not count yet; none when that is nothing.
+
+    First its agent's, then those of other agents whose jobs it works for.
+    """
     usage = total.usage
     cost = usage.cost_microusd - job.cost_microusd
     tokens = usage.input_tokens + usage.output_tokens - job.input_tokens - job.output_tokens
     turns = total.turns - job.turns
     if not (cost or tokens or turns):
         return ()
-    day, schedule = day_of(at), job.schedule or ""
-    key = spending_id(day, job.agent, schedule)
-    known = rows.get(Spending, key) or Spending(id=key, day=day, agent=job.agent, schedule=schedule)
+    day = day_of(at)
+    (agent, schedule), *others = accounts(job, rows)
+    own = _account(day, agent, schedule, rows)
     grown = replace(
-        known,
-        cost_microusd=MicroUsd(known.cost_microusd + cost),
-        tokens=known.tokens + tokens,
-        turns=known.turns + turns,
+        own,
+        cost_microusd=MicroUsd(own.cost_microusd + cost),
+        tokens=own.tokens + tokens,
+        turns=own.turns + turns,
     )
-    return (grown,)
+    above = [_account(day, *one, rows) for one in others]
+    return (
+        grown,
+        *(
+            replace(
+                one,
+                below_cost_microusd=MicroUsd(one.below_cost_microusd + cost),
+                below_tokens=one.below_tokens + tokens,
+                below_turns=one.below_turns + turns,
+            )
+            for one in above
+        ),
+    )
+
+
+def accounts(job: Job, rows: Rows) -> list[tuple[str, str]]:
+    """Whose day it is that the job uses, agent and schedule: its own, then of those above it, each agent once.
+
+    Only the first of a family can have a schedule; what its agent does further down counts for it too.
+    """
+    family = [job]
+    while family[-1].parent_job_id is not None:
+        above = rows.get(Job, family[-1].parent_job_id)
+        if above is None:
+            break
+        family.append(above)
+    first = family[-1]
+    agents = dict.fromkeys(one.agent for one in family)
+    return [(name, (first.schedule or "") if name == first.agent else "") for name in agents]
+
+
+def _account(day: str, agent: str, schedule: str, rows: Rows) -> Spending:
+    key = spending_id(day, agent, schedule)
+    return rows.get(Spending, key) or Spending(id=key, day=day, agent=agent, schedule=schedule)
 
 
 def used_up(job: Job, total: Totals, at: datetime, rows: Rows) -> tuple[Row, ...]:
@@ -115,7 +151,18 @@ def over_budget(budget: Budget, job: Job, grown: Used, asked: Used, rows: Rows) 
         outcome=budget.outcome,
         is_day=budget.day is not None,
         is_ahead=not is_used_up,
-        owner=budget.root,
+        owner=budget.root or _named(budget, job),
+    )
+
+
+def _named(budget: Budget, job: Job) -> str | None:
+    """Whose limit it is, when it is of an agent that the job works for and is none of."""
+    if budget.agent in (None, job.agent):
+        return None
+    return (
+        f"agent {budget.agent}"
+        if budget.schedule is None
+        else f"schedule {budget.agent}/{budget.schedule}"
     )
 
 
