@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,24 @@ def test_job_that_waits_begins_a_journal_of_its_own_once_garbage_is_put_aside(wa
     execute_pending(ward.root.parent, job_id)
     assert ward.show(job_id)["status"] == "completed"
     assert lines(ward.journal(job_id))[0]["subtype"] == "header"
+    ward.clean("--verify")
+
+
+def test_job_whose_first_line_was_torn_still_tells_whose_it_is(ward: Ward) -> None:
+    """The worker was killed in the middle of the header; the next one mends the journal, and goes on."""
+    job_id = submit_pending(ward.root.parent)
+    ward.journal(job_id).write_bytes(b'{"type":"system","v":1,"seq":1,"epoch":1,"timest')
+    ward.journal(job_id).chmod(0o600)
+
+    execute_pending(ward.root.parent, job_id)
+
+    shown = ward.show(job_id)
+    told = [json.loads(line) for line in ward.journal(job_id).read_text().splitlines()[1:]]
+    assert [one["subtype"] for one in told[:3]] == ["torn_tail", "header", "execution_started"]
+    ward.delete_database()
+    shutil.rmtree(ward.root / "ledger")
+    assert ward.doctor("--rebuild").result.code == 0
+    assert ward.show(job_id)["agent"] == shown["agent"]
     ward.clean("--verify")
 
 

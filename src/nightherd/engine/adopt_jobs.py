@@ -16,7 +16,7 @@ from nightherd.errors import JournalError
 from nightherd.model.agent_state import AgentState, after_job_moved
 from nightherd.model.change import AdoptRows, Applied, Row
 from nightherd.model.event import SystemEvent, payload_of
-from nightherd.model.ids import JobId, SessionId
+from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.recollection import rebuilt_rows
 from nightherd.model.schedule import ScheduleState
@@ -230,12 +230,12 @@ class JobAdoption:
             and payload_of(second) == ExecutionStarted(worker=self._tool)
         )
 
-    def _session_of(self, job: ForeignJob) -> SessionId | None:
+    def _session_of(self, job: ForeignJob) -> Session | None:
         """The session here that the job was in, if there is one of its agent's."""
         if job.runtime_session_id is None:
             return None
         known = self._desk.reader.sessions_of_runtime(job.runtime_session_id)
-        return next((one.id for one in known if one.agent == job.header.agent), None)
+        return next((one for one in known if one.agent == job.header.agent), None)
 
 
 def mask(text: str | None, desk: Desk) -> str | None:

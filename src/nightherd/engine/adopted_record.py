@@ -14,9 +14,11 @@ import msgspec
 
 from nightherd.engine.adopt import Desk, Report, Unreadable
 from nightherd.model.event import VERSION, ErrorEvent, Event, SystemEvent, describe, is_message
-from nightherd.model.ids import JobId, SessionId, generate_execution_id
+from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import STATUS_OF_EXIT, ExitReason
 from nightherd.model.recollection import Recollection
+from nightherd.model.session import Session
+from nightherd.model.shared_session import session_header
 from nightherd.model.system import Complete, End, ExecutionStarted, Header, Init, SystemSubtype
 from nightherd.model.usage import Usage
 
@@ -51,11 +53,11 @@ class AdoptedRecord:
     """The journal of an adopted job, and what it comes to once all its events were taken."""
 
     def __init__(
-        self, job: ForeignJob, tool: str, session_id: SessionId | None, desk: Desk, report: Report
+        self, job: ForeignJob, tool: str, session: Session | None, desk: Desk, report: Report
     ) -> None:
         self._job = job
         self._tool = tool
-        self._session_id = session_id
+        self._session = session
         self._desk = desk
         self._report = report
         self._at = job.header.created_at
@@ -74,9 +76,12 @@ class AdoptedRecord:
             yield self._place(event)
 
     def _opening(self) -> Iterator[Event]:
-        job = self._job
+        job, session = self._job, self._session
         header = msgspec.structs.replace(
-            job.header, session_id=self._session_id, nightherd_version=self._desk.version
+            job.header,
+            session_id=session.id if session is not None else None,
+            session=session_header(session) if session is not None else None,
+            nightherd_version=self._desk.version,
         )
         yield describe(header)
         yield describe(ExecutionStarted(worker=self._tool))

@@ -32,6 +32,7 @@ from nightherd.model.overrides import FollowUp, follow_up_of
 from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
 from nightherd.model.replace import replace
 from nightherd.model.session import Session
+from nightherd.model.shared_session import session_header
 from nightherd.model.system import (
     ExecutionStarted,
     Header,
@@ -73,10 +74,11 @@ def begin(
     read after this execution's first line, which shuts out every earlier writer.
     """
     last = recorder.last_seq
-    is_first = last == 0
-    if is_first:
-        recorder.record(describe(header_of(job, texts, workshop.version)))
-        if job.epoch > 1 and usage_of(job) != NOTHING_USED:
+    earliest = _earliest(job, workshop) if last > 0 else None
+    is_first = earliest is None
+    if earliest is not SystemSubtype.HEADER:
+        recorder.record(describe(header_of(job, texts, session, workshop.version)))
+        if is_first and job.epoch > 1 and usage_of(job) != NOTHING_USED:
             recorder.record(_record_lost(job))
     recorder.record(describe(ExecutionStarted(worker=workshop.worker, continues_after=last)))
     follow_up = follow_up_of(texts.overrides)
@@ -104,6 +106,19 @@ def begin(
         _ask(recorder, follow_up.text)
     is_open = follow_up is not None and not past.is_answered
     return Begun(before=before, follow_up=follow_up.text if follow_up and is_open else None)
+
+
+def _earliest(job: Job, workshop: Workshop) -> str | None:
+    """What the record begins with, by its subtype or type; None when a writer was killed before it had begun.
+
+    The pieces of lines that were never finished tell nothing, and a header that was damaged is told again.
+    """
+    for event in workshop.journals.read(job.id, load_blobs=False):
+        if not isinstance(event, SystemEvent):
+            return type(event).__name__
+        if event.subtype is not SystemSubtype.TORN_TAIL:
+            return event.subtype
+    return None
 
 
 class _Past:
@@ -298,7 +313,7 @@ def _uuid_at_base(session: Session, workshop: Workshop) -> str | None:
     return found
 
 
-def header_of(job: Job, texts: JobTexts, version: str) -> Header:
+def header_of(job: Job, texts: JobTexts, session: Session | None, version: str) -> Header:
     """What the first line of the job's journal says."""
     return Header(
         id=job.id,
@@ -314,5 +329,6 @@ def header_of(job: Job, texts: JobTexts, version: str) -> Header:
         priority=job.priority,
         dedupe_key=job.dedupe_key,
         inputs=dict(texts.inputs) or None,
+        session=session_header(session) if session is not None else None,
         nightherd_version=version,
     )

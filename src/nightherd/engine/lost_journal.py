@@ -19,6 +19,7 @@ from nightherd.model.event import ErrorEvent, Event, describe
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.outcome import JOURNAL_LOST, usage_of
+from nightherd.model.session import Session
 from nightherd.model.system import Complete, End, ExecutionStarted, Warned
 
 UNKNOWN = "unknown"
@@ -28,7 +29,8 @@ async def stand_in(record: Record, job: Job) -> None:
     """Write the journal of an ended job anew, as far as its rows know it, and let the row name its end."""
     execution = generate_execution_id(job.id, job.epoch)
     with closing(record.journals.open(job.id, epoch=job.epoch, execution=execution)) as journal:
-        for event in _events(job, record.reader.find_texts(job.id)):
+        session = record.reader.find_session(job.session_id) if job.session_id is not None else None
+        for event in _events(job, record.reader.find_texts(job.id), session):
             journal.append(event)
         journal.sync()
         after = replace(job, last_seq=journal.last_seq)
@@ -36,9 +38,9 @@ async def stand_in(record: Record, job: Job) -> None:
     await apply_changes(record, [change])
 
 
-def _events(job: Job, texts: JobTexts | None) -> Iterator[Event]:
+def _events(job: Job, texts: JobTexts | None, session: Session | None) -> Iterator[Event]:
     known = texts if texts is not None else JobTexts(job_id=job.id, prompt="")
-    yield describe(header_of(job, known, UNKNOWN))
+    yield describe(header_of(job, known, session, UNKNOWN))
     yield describe(ExecutionStarted(worker=job.worker or UNKNOWN))
     text = f"the journal of this job was lost with its {job.last_seq} events; this is what its row knows"
     yield describe(Warned(code=JOURNAL_LOST), text)

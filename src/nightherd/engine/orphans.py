@@ -14,7 +14,7 @@ from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.recollection import RebuiltRows, rebuilt_rows, recollect
 from nightherd.model.session import Session
-from nightherd.model.shared_session import with_job
+from nightherd.model.shared_session import with_job, without_parent
 from nightherd.model.system import Header
 
 BATCH = 100
@@ -75,9 +75,18 @@ async def adopt_orphans(
             sessions[rows.session.id] = with_job(sessions.get(rows.session.id), rows.session)
         agent = agents.get(rows.job.agent) or AgentState(name=rows.job.agent)
         agents[agent.name] = after_job_moved(agent, rows.job, None)
+    sessions = {known: _with_parent(record, sessions, one) for known, one in sessions.items()}
     for start in range(0, len(job_ids), BATCH):
         await _adopt(record, job_ids[start : start + BATCH], sessions)
     await _write(record, tuple(agents.values()))
+
+
+def _with_parent(record: Record, sessions: dict[SessionId, Session], session: Session) -> Session:
+    """The session; one whose parent is lost begins where its own jobs do."""
+    parent = session.parent_session_id
+    if parent is None or parent in sessions or record.reader.find_session(parent) is not None:
+        return session
+    return without_parent(session)
 
 
 async def _adopt(
@@ -113,13 +122,13 @@ def _rebuilt(record: Record, job_id: JobId, *, load_blobs: bool = True) -> Rebui
 def _beginning(record: Record, job_id: JobId) -> tuple[datetime, str | None]:
     """When the job was made, and why its rows cannot be; None when they can."""
     never = datetime.max.replace(tzinfo=UTC)
+    is_empty = True
     try:
-        first = next(iter(record.journals.read(job_id, load_blobs=False)), None)
+        for event in record.journals.read(job_id, load_blobs=False):
+            is_empty = False
+            header = payload_of(event) if isinstance(event, SystemEvent) else None
+            if isinstance(header, Header):
+                return header.created_at, None
     except NightherdError as error:
         return never, error.message
-    if first is None:
-        return never, NOTHING
-    header = payload_of(first) if isinstance(first, SystemEvent) else None
-    if not isinstance(header, Header):
-        return never, "the journal does not say whose job it was"
-    return header.created_at, None
+    return never, NOTHING if is_empty else "the journal does not say whose job it was"

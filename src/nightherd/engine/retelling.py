@@ -36,6 +36,7 @@ from nightherd.model.session import (
     SessionStatus,
     status_between_jobs,
 )
+from nightherd.model.shared_session import session_header
 from nightherd.model.system import Complete, End, ExecutionStarted, Header, Init
 from nightherd.model.trigger import TriggerType
 from nightherd.model.usage import BYTES_PER_TOKEN
@@ -225,6 +226,7 @@ class _Telling:
             trigger_id=self._cause,
             created_at=self._at,
             session_id=session.id,
+            session=session_header(session),
             nightherd_version=self._version,
         )
         introduced = Init(

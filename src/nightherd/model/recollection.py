@@ -16,6 +16,7 @@ from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_i
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason, shorten
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.shared_session import as_told
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import (
     End,
@@ -26,7 +27,7 @@ from nightherd.model.system import (
     SystemSubtype,
 )
 from nightherd.model.trigger import EXECUTION_WORD, TriggerType
-from nightherd.model.usage import Totals
+from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 UNTOLD = Tally()
 """Before the first event."""
@@ -222,10 +223,11 @@ def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
 
 
 def _session(known: Recollection, job: Job) -> Session | None:
-    """The job's session, as far as one job's journal can tell: its own, over with the job."""
+    """The job's session, as far as one job's journal can tell: as its header says, else its own, over with it."""
     if job.session_id is None:
         return None
-    return Session(
+    totals = known.tally.totals
+    alone = Session(
         id=job.session_id,
         agent=job.agent,
         mode=SessionMode.FRESH_PER_JOB,
@@ -239,7 +241,10 @@ def _session(known: Recollection, job: Job) -> Session | None:
         turn_count=job.turns,
         message_count=job.messages,
         cost_microusd=job.cost_microusd,
+        token_estimate=totals.context_tokens + totals.unreported_bytes // BYTES_PER_TOKEN,
     )
+    told = known.header.session if known.header is not None else None
+    return as_told(alone, told) if told is not None else alone
 
 
 def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execution, ...]:

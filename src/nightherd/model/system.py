@@ -51,6 +51,30 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subtype: ClassVar[SystemSubtype]
 
 
+class SessionHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a session is, told by each job in it: enough to go on in it when only journals are left."""
+
+    mode: str
+    created_at: datetime
+    runtime_type: str
+    working_directory: str
+    channel_id: str | None = None
+    schedule: str | None = None
+    docker_enabled: bool = False
+    operation: str | None = None
+    name: str | None = None
+    parent_session_id: str | None = None
+    base_job_id: str | None = None
+    base_seq: int | None = None
+    base_messages: int = 0
+    base_turns: int = 0
+    is_branch: bool = False
+    """Whether no job joins it unasked."""
+    max_age_s: float | None = None
+    max_idle_s: float | None = None
+    imported_from: str | None = None
+
+
 class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """The whole job, on a journal's first line, so that a journal alone explains itself."""
 
@@ -68,6 +92,7 @@ class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
     priority: int = 0
     dedupe_key: str | None = None
     inputs: dict[str, str] | None = None
+    session: SessionHeader | None = None
     nightherd_version: str | None = None
 
 
