@@ -102,3 +102,25 @@ def test_only_chosen_agents_are_in_the_fleet(folder: Path) -> None:
 
     assert fleet is not None
     assert list(fleet.agents) == ["b"]
+
+
+def test_own_schema_of_a_state_directory_elsewhere_is_the_one_that_counts(tmp_path: Path) -> None:
+    """Start, reload and the watch over files look where the workers will read, and nowhere else."""
+    (tmp_path / "nightherd.yaml").write_text("agents: []\n")
+    elsewhere = tmp_path / "elsewhere"
+    beside, own = tmp_path / SCHEMA, elsewhere / "config/state_persistence.yaml"
+    for path in (beside, own):
+        path.parent.mkdir(parents=True)
+    beside.write_text("extends: nightherd/state_schema.yaml\nretention: 7\n")
+    files = FleetFiles(tmp_path / "nightherd.yaml", {}, state_dir=elsewhere)
+
+    first = files.load_first()
+    assert str(own) in first.files
+    assert str(beside) not in first.files
+    own.write_text("extends: nightherd/state_schema.yaml\nretention: 7\n")
+    assert stamp_of(first.files) != first.stamp
+
+    again = files.load(first)
+    assert (again.fleet, len(again.problems)) == (None, 1)
+    with pytest.raises(ConfigInvalidError):
+        files.load_first()

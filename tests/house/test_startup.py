@@ -47,6 +47,8 @@ def imported_by(directory: Path, *arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["jobs", "list", "--json"]])
 def test_reading_commands_import_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / ".nightherd").mkdir()
+
     assert imported_by(tmp_path, *arguments) & HEAVY == set()
 
 

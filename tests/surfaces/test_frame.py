@@ -166,6 +166,72 @@ def test_state_directory_can_be_named_and_then_needs_no_fleet_file(
     assert not (fleet / ".nightherd").exists()
 
 
+READING = [
+    "jobs",
+    "jobs show @last",
+    "jobs tail @last",
+    "session",
+    "session show @last",
+    "status",
+    "agent",
+    "agent show hello",
+    "schedule",
+    "logs",
+    "checkpoint list @last",
+    "limits",
+    "retention",
+    "doctor",
+    "doctor --rebuild",
+]
+
+
+@pytest.mark.parametrize("line", READING)
+def test_state_directory_that_was_named_and_is_not_there_is_no_empty_fleet(
+    line: str, cli: Cli, fleet: Path
+) -> None:
+    named = cli("--state-dir", "elswhere", *line.split())
+
+    assert (named.code, named.out) == (3, "")
+    assert f"the state directory {fleet / 'elswhere'} is not there" in named.err
+    assert "check --state-dir" in named.err
+    assert not (fleet / "elswhere").exists()
+
+
+@pytest.mark.parametrize("line", ["jobs", "session", "status", "schedule", "logs", "doctor"])
+def test_usual_state_directory_that_is_not_made_yet_is_an_empty_fleet(
+    line: str, cli: Cli, fleet: Path
+) -> None:
+    assert cli(*line.split()).code == 0
+    assert not (fleet / ".nightherd").exists()
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "usual"])
+@pytest.mark.parametrize(
+    "line", ["status --json", "config show", "config check", "limits", "agent"]
+)
+def test_state_persistence_of_the_state_directory_in_use_is_the_one_that_is_checked(
+    line: str, is_named: bool, cli: Cli, fleet: Path
+) -> None:
+    for place in (".nightherd", "elsewhere"):
+        (fleet / place / "config").mkdir(parents=True)
+    wrong = fleet / "elsewhere/config/state_persistence.yaml"
+    wrong.write_text("extends: nightherd/state_schema.yaml\nretention: 7\n")
+
+    done = cli(*(["--state-dir", "elsewhere"] if is_named else []), *line.split())
+
+    if "status" in line:
+        assert (done.code, bool(done.data["config_problems"])) == (0, is_named)
+    else:
+        assert done.code == (78 if is_named else 0)
+
+
+def test_state_directory_that_is_a_file_is_told(cli: Cli, fleet: Path) -> None:
+    told = cli("--state-dir", "nightherd.yaml", "jobs", "--json")
+
+    assert told.code == 3
+    assert "is no directory" in told.err + told.out
+
+
 def test_config_variable_names_the_fleet_file(
     cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

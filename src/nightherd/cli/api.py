@@ -37,7 +37,7 @@ def api(
     """
     invocation = invocation_of(ctx)
     screen = invocation.screen
-    with closing(SocketConnection(invocation.state_directory())) as connection:
+    with closing(SocketConnection(invocation.new_state_directory())) as connection:
         connection.request(
             method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)
         )

@@ -106,7 +106,12 @@ def _tell(checked: CheckedFleet, invocation: Invocation) -> None:
 def show(invocation: Invocation, agent: str | None, resolved: bool, origin: bool) -> None:
     """What the fleet, or one AGENT, comes to: files merged, variables filled in."""
     screen, cwd = invocation.screen, invocation.cwd
-    loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=cwd)
+    loaded = load_fleet(
+        invocation.fleet_file(),
+        environ=invocation.environ,
+        cwd=cwd,
+        state_dir=invocation.named_state,
+    )
     shown = select(show_fleet(loaded, agent, cwd=cwd), resolved=resolved, origin=origin)
     if screen.is_json:
         screen.document("config", shown, system_clock().now())

@@ -43,8 +43,9 @@ COUNTING = frozenset(("ledger", "agreement", "orphans"))
 def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: bool) -> None:
     """Examine the state directory. Exit code 1 when a problem is left."""
     invocation = invocation_of(ctx)
-    screen, state = invocation.screen, invocation.state_directory()
+    screen, state = invocation.screen, invocation.new_state_directory()
     if not state.exists() and not state.is_symlink():
+        state = invocation.state_directory()
         _tell_nothing_there(screen, state)
         return
     rebuild, lost = rebuild or salvage, list[str]()

@@ -63,7 +63,7 @@ class Gateway(Protocol):
 
 def open_gateway(invocation: Invocation, fleet: Fleet | None = None) -> Gateway:
     """The way to take now; `fleet` is what the command itself found in the fleet file."""
-    state_dir = invocation.state_directory()
+    state_dir = invocation.new_state_directory()
     direct = DirectGateway(state_dir, invocation.environ, fleet)
     record = find_daemon(state_dir)
     if record is None or record.socket is None or not _is_up_to_date(record, _file(invocation)):

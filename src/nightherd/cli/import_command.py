@@ -89,7 +89,8 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
 def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
     """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
     invocation = invocation_of(ctx)
-    screen, state, fleet = invocation.screen, invocation.state_directory(), fleet_if_any(invocation)
+    screen, fleet = invocation.screen, fleet_if_any(invocation)
+    state = invocation.new_state_directory()
 
     async def work() -> None:
         with progress(screen, total) as on_progress:
@@ -110,7 +111,8 @@ def fleet_if_any(invocation: Invocation) -> Fleet | None:
         file = invocation.fleet_file()
     except ConfigNotFoundError:
         return None
-    return load_fleet(file, environ=invocation.environ, cwd=invocation.cwd).fleet
+    named = invocation.named_state
+    return load_fleet(file, environ=invocation.environ, cwd=invocation.cwd, state_dir=named).fleet
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 from nightherd.cli.render import Screen
 from nightherd.config.discovery import STATE_DIRECTORY, find_fleet_file
-from nightherd.errors import ConfigNotFoundError
+from nightherd.errors import ConfigNotFoundError, NotFoundError
 
 
 class Invocation(NamedTuple):
@@ -45,7 +45,21 @@ class Invocation(NamedTuple):
         return None if self.state is None else self.cwd / self.state
 
     def state_directory(self) -> Path:
-        """The state directory: the one named, else the one beside the fleet file."""
+        """The state directory, to look at: the one named, else the one beside the fleet file.
+
+        One that was named has to be there, or a slip of the hand would read as a fleet that never worked.
+        """
+        found = self.new_state_directory()
+        if self.state is not None and not found.is_dir():
+            what = "no directory" if found.exists() else "not there"
+            raise NotFoundError(
+                f"the state directory {found} is {what}",
+                hint="check --state-dir and NIGHTHERD_STATE_DIR; nightherd run and nightherd start make it",
+            )
+        return found
+
+    def new_state_directory(self) -> Path:
+        """The same for those who make it where it is not there yet."""
         if self.named_state is not None:
             return self.named_state
         return self.fleet_file().parent / STATE_DIRECTORY

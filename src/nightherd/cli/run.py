@@ -141,7 +141,7 @@ def run(  # noqa: PLR0913 (an option each)
     into = _find_session(invocation, where)
     errand = Errand(
         fleet=fleet,
-        state=invocation.state_directory(),
+        state=invocation.new_state_directory(),
         environ=invocation.environ,
         agent=found,
         make_job=_maker(found, wish, where, into),

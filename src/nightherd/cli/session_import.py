@@ -42,6 +42,6 @@ def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
 
 
 async def _adopt(invocation: Invocation, file: SessionFile, is_dry: bool) -> AdoptedSession:
-    state, fleet = invocation.state_directory(), fleet_if_any(invocation)
+    state, fleet = invocation.new_state_directory(), fleet_if_any(invocation)
     async with open_desk(state, fleet, invocation.environ, is_dry=is_dry) as desk:
         return await adopt_session(file, desk)

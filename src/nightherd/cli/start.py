@@ -74,10 +74,12 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
 def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
     """Run until it is told to stop."""
     screen = invocation.screen
-    _check_free(invocation.state_directory())
+    _check_free(invocation.new_state_directory())
     post = Post(
-        files=FleetFiles(invocation.fleet_file(), invocation.environ, agents),
-        state_dir=invocation.state_directory(),
+        files=FleetFiles(
+            invocation.fleet_file(), invocation.environ, agents, state_dir=invocation.named_state
+        ),
+        state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
         worker=_worker_reports(screen),
         schedules=_scheduling_reports(screen),
@@ -115,7 +117,7 @@ def _check_free(state_dir: Path) -> None:
 
 def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
     """Start it in a session of its own; its record once it works. What it says goes to a file."""
-    state_dir = invocation.state_directory()
+    state_dir = invocation.new_state_directory()
     _check_free(state_dir)
     output = init_state_directory(state_dir).logs / OUTPUT
     command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]

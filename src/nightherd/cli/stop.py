@@ -37,7 +37,7 @@ timeout_option = click.option(
 @click.pass_obj
 def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
     """Let the running fleet finish what it runs, and end it."""
-    state_dir = invocation.state_directory()
+    state_dir = invocation.new_state_directory()
     record = get_daemon(state_dir)
     _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
     screen, at = invocation.screen, system_clock().now()
@@ -55,7 +55,7 @@ def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
 def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
     """Stop the running fleet and start it again, detached. Nothing is stopped for a file with mistakes."""
     load_fleet_told(invocation)
-    state_dir = invocation.state_directory()
+    state_dir = invocation.new_state_directory()
     record = find_daemon(state_dir)
     if record is not None:
         _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
@@ -68,7 +68,7 @@ def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> Non
 @click.pass_obj
 def reload(invocation: Invocation) -> None:
     """Let the running fleet read its files anew; with mistakes in them it goes on as it was."""
-    state_dir = invocation.state_directory()
+    state_dir = invocation.new_state_directory()
     before = get_daemon(state_dir)
     if not send(before, signal.SIGHUP):
         raise NoDaemonError(f"nothing runs {state_dir}", hint="nightherd start")

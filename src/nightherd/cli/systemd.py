@@ -50,7 +50,7 @@ def install(invocation: Invocation, user: bool, dry_run: bool) -> None:
     made = Service(
         program=_program(),
         fleet_file=file,
-        state_dir=invocation.state_directory().resolve(),
+        state_dir=invocation.new_state_directory().resolve(),
         is_user=user,
     )
     text, path = unit_text(made), unit_path(_directory(invocation, user), file)

@@ -39,13 +39,15 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     """
     load_fleet_told(invocation)
     place = Place(
-        state_dir=invocation.state_directory(),
+        state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
         leaves_when_idle=until_idle,
         reports=_reports(invocation.screen),
         tell=invocation.screen.say,
     )
-    files = FleetFiles(invocation.fleet_file(), invocation.environ)
+    files = FleetFiles(
+        invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state
+    )
     try:
         anyio.run(_work, place, files)
     except ExceptionGroup as group:

@@ -32,17 +32,28 @@ class Loading:
 
 
 class FleetFiles:
-    """One fleet file and everything it names; only `agents` of it when some are given."""
+    """One fleet file and everything it names; only `agents` of it when some are given.
 
-    def __init__(self, file: Path, environ: Mapping[str, str], agents: Iterable[str] = ()) -> None:
+    How its state is written is said in `state_dir`, else in the state directory beside the file.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        environ: Mapping[str, str],
+        agents: Iterable[str] = (),
+        *,
+        state_dir: Path | None = None,
+    ) -> None:
         self.file = file
         self._environ = environ
         self._agents = tuple(agents)
+        self._state_dir = state_dir or file.parent / STATE_DIRECTORY
 
     @property
     def _own_schema(self) -> Path:
         """Where a project says how its state is written; it may appear at any time."""
-        return self.file.parent / STATE_DIRECTORY / PROJECT_FILE
+        return self._state_dir / PROJECT_FILE
 
     @property
     def is_whole(self) -> bool:
@@ -53,12 +64,16 @@ class FleetFiles:
         """Read everything anew, after `before`; what is wrong is said, never raised."""
         stamp = stamp_of(before.files)
         try:
-            checked = check_fleet(self.file, environ=self._environ, cwd=self.file.parent)
+            checked = self._checked()
             return self._loading(checked, stamp)
         except NightherdError as error:
             return self._failure(before, error.message, stamp)
         except Exception as error:  # noqa: BLE001 (an edge: no file, whatever is in it, ends what runs)
             return self._failure(before, f"{type(error).__name__}: {error}", stamp)
+
+    def _checked(self) -> CheckedFleet:
+        place = self.file.parent
+        return check_fleet(self.file, environ=self._environ, cwd=place, state_dir=self._state_dir)
 
     def _failure(self, before: Loading, message: str, stamp: Stamp) -> Loading:
         problem = {"file": self.file.name, "line": 1, "column": 1, "message": message}
@@ -66,7 +81,7 @@ class FleetFiles:
 
     def load_first(self) -> Loading:
         """The same at the start, where what is wrong ends it: `ConfigError`, with every problem located."""
-        checked = check_fleet(self.file, environ=self._environ, cwd=self.file.parent)
+        checked = self._checked()
         if checked.loaded is None:
             errors = [one for one in checked.problems if one.severity is Severity.ERROR]
             raise ConfigInvalidError(errors)

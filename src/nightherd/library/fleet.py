@@ -230,7 +230,8 @@ async def open_fleet(
     file = Path(config) if config is not None else find_fleet_file(here)
     if file is None:
         raise ConfigNotFoundError(f"there is no fleet file in {here} or above it")
-    fleet = load_fleet(file, environ=variables, cwd=here).fleet
-    state = Path(state_dir) if state_dir is not None else Path(fleet.file).parent / ".nightherd"
+    named = Path(state_dir) if state_dir is not None else None
+    fleet = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
+    state = named or Path(fleet.file).parent / ".nightherd"
     async with open_workshop(state, fleet, variables) as workshop:
         yield OpenFleet(fleet, state, workshop)
