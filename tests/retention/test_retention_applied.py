@@ -15,7 +15,7 @@ from nightherd.config.persistence import load_persistence
 from nightherd.engine.forking import AtMessage
 from nightherd.engine.resuming import branch, session_named
 from nightherd.engine.retention import Storeroom, apply_plan, plans
-from nightherd.errors import RefusedError
+from nightherd.errors import NotFoundError, RefusedError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
 from nightherd.model.change import Refused
 from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
@@ -25,7 +25,7 @@ from nightherd.model.persistence import OnCompletion, Persistence, Retention
 from nightherd.model.retention import JobPlan, Needed, Reason
 from nightherd.model.script import Say, compile_script
 from nightherd.runtimes.scripted import ScriptedRuntime
-from nightherd.views.checkpoints import list_bookmarks
+from nightherd.views.checkpoints import TakenAway, find_checkpoint, list_bookmarks, taken_away
 
 
 def made(
@@ -167,6 +167,23 @@ def test_of_a_kept_job_the_first_go_and_the_last_stay(tmp_path: Path) -> None:
     again = replace(room.persistence, retention=replace(kept, max_checkpoints=1))
     carry_out(replace(room, persistence=again))
     assert [one.number for one in bookmarks(bench, job)] == before[-1:]
+    gone = taken_away(bench.reader, bench.workshop.journals, job.id)
+    assert gone.count == len(before) - 1
+
+
+def test_all_that_went_is_told_from_none_that_were(tmp_path: Path) -> None:
+    bench, room = made(tmp_path, retention=Retention(action=OnCompletion.DELETE))
+    job = bench.run()
+    journals = bench.workshop.journals
+    there = len(bookmarks(bench, job))
+    assert taken_away(bench.reader, journals, job.id) == TakenAway()
+
+    carry_out(room)
+
+    gone = taken_away(bench.reader, journals, job.id)
+    assert (gone.count, gone.at is not None) == (there, True)
+    with pytest.raises(NotFoundError, match="were taken away by retention"):
+        find_checkpoint(bench.reader, journals, job.id, None)
 
 
 def test_numbers_are_not_given_again(tmp_path: Path) -> None:

@@ -196,7 +196,21 @@ def test_retention_plans_first_and_then_does_it(cli: Cli, dug: str) -> None:
     assert (planned.document["is_dry_run"], done.document["is_dry_run"]) == (True, False)
     assert done.document["failures"] == {}
     assert cli("retention", "--json").data == []
-    assert cli("checkpoint", "list", dug, "--json").data == []
+    gone = cli("checkpoint", "list", dug, "--json").document
+    assert (gone["data"], gone["removed"]) == ([], len(planned.data[0]["going"]))
+    assert gone["removed_at"] is not None
+    assert "were taken away by retention" in cli("checkpoint", "list", dug).err
+
+
+def test_job_that_never_had_checkpoints_is_not_one_whose_were_taken_away(
+    cli: Cli, fleet: Path
+) -> None:
+    assert cli("run", "echo", "-p", "hi", "--json").code == 0
+
+    none = cli("checkpoint", "list", "--json").document
+
+    assert (none["data"], none["removed"], none["removed_at"]) == ([], 0, None)
+    assert "never had checkpoints" in cli("checkpoint", "list").err
 
 
 def test_a_job_whose_archive_cannot_be_made_holds_up_no_other(cli: Cli, dug: str) -> None:

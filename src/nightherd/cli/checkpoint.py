@@ -23,9 +23,12 @@ from nightherd.model.state_schema import descriptions
 from nightherd.model.thread_state import check_state
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.views.checkpoints import (
+    TakenAway,
     checkpoint_row,
     find_checkpoint,
     list_bookmarks,
+    taken_away,
+    taken_row,
     thread_state,
 )
 from nightherd.views.jobs import LAST, find_job_id
@@ -62,12 +65,15 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
-        found = list_bookmarks(reader, open_journals(state), find_job_id(reader, job))
+        job_id, journals = find_job_id(reader, job), open_journals(state)
+        found = list_bookmarks(reader, journals, job_id)
+        gone = taken_away(reader, journals, job_id)
     if screen.is_json:
-        screen.document("checkpoints", [checkpoint_row(one) for one in found], now)
+        data = [checkpoint_row(one) for one in found]
+        screen.document("checkpoints", data, now, **taken_row(gone))
         return
     if not found:
-        screen.say("the job has no checkpoints; agents without limits have them where they stop")
+        _tell_none(screen, gone, now)
         return
     rows = [
         (
@@ -82,6 +88,19 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
         for one in found
     ]
     screen.show(table(HEADING, rows, width=screen.width, style=screen.out))
+    if gone.count:
+        screen.flush()
+        screen.say(f"{gone.count} more were taken away by retention")
+
+
+def _tell_none(screen: Screen, gone: TakenAway, now: datetime) -> None:
+    """Why there is nothing to list."""
+    if gone.count == 0:
+        screen.say("the job never had checkpoints; agents without limits have them where they stop")
+        return
+    when = f" ({screen.when(gone.at, now)})" if gone.at is not None else ""
+    screen.say(f"the job's checkpoints, {gone.count}, were taken away by retention{when}")
+    screen.say("  its record is whole: nightherd jobs tail JOB")
 
 
 @click.command("show", epilog="Example: nightherd checkpoint show @last --state")

@@ -39,6 +39,11 @@ def bookmarks(rows: Sequence[Checkpoint], events: Iterable[Event]) -> list[Check
     return [found[number] for number in sorted(found)]
 
 
+def ever(rows: Iterable[Checkpoint], events: Iterable[Event]) -> list[Checkpoint]:
+    """The checkpoints there ever were: of `rows`, with those that were taken away, and lines among `events`."""
+    return bookmarks([_shown(row) for row in rows], events)
+
+
 def last_number(rows: Sequence[Checkpoint], events: Iterable[Event]) -> int:
     """The highest number that was ever given, as far as these know."""
     said = (one.number for event in events if (one := saved_in(event)) is not None)

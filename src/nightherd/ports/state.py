@@ -45,6 +45,9 @@ class JobReader(JobList, Protocol):
     def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
         """A job's checkpoints, first to last."""
 
+    def removed_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        """Those of a job that were taken away, first to last."""
+
 
 class SessionReader(Protocol):
     """Questions about sessions."""

@@ -36,6 +36,11 @@ class SqliteReader(SqliteJobReader):
         found = rows.list(Checkpoint, "checkpoints_of_job", (job_id,)) if rows else ()
         return [one for one in found if one.removed_at is None]
 
+    def removed_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        rows = self._rows()
+        found = rows.list(Checkpoint, "checkpoints_of_job", (job_id,)) if rows else ()
+        return [one for one in found if one.removed_at is not None]
+
     def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
         rows = self._rows()
         return rows.list(Job, "jobs_of_parent", (job_id,)) if rows else ()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from nightherd.errors import JobNotFoundError, NotFoundError
-from nightherd.model.bookmark import bookmarks
+from nightherd.model.bookmark import bookmarks, ever, removed, saved_in
 from nightherd.model.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
@@ -35,6 +35,26 @@ def list_bookmarks(reader: StateReader, journals: Journals, job_id: JobId) -> li
     return bookmarks(rows, journals.read(job_id, load_blobs=False)) if rows else []
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenAway:
+    """How many checkpoints of a job there are no more, and when the last of them went, as far as that is known."""
+
+    count: int = 0
+    at: datetime | None = None
+
+
+def taken_away(reader: StateReader, journals: Journals, job_id: JobId) -> TakenAway:
+    """What retention took away of the job's checkpoints. Reads its journal, if it ever had any."""
+    rows, gone = reader.list_checkpoints(job_id), reader.removed_checkpoints(job_id)
+    if not gone and not any(removed(row) for row in rows):
+        return TakenAway()
+    lines = [one for one in journals.read(job_id, load_blobs=False) if saved_in(one) is not None]
+    count = len(ever((*rows, *gone), lines)) - len(bookmarks(rows, lines))
+    return TakenAway(
+        count=count, at=max((row.removed_at for row in gone if row.removed_at), default=None)
+    )
+
+
 def latest_bookmark(reader: StateReader, journals: Journals, job_id: JobId) -> Checkpoint | None:
     """The job's last checkpoint, as far as its rows and the end of its journal tell."""
     rows = reader.list_checkpoints(job_id)
@@ -51,6 +71,8 @@ def find_checkpoint(
         if number is None or one.number == number:
             return one
     there = ", ".join(str(one.number) for one in found)
+    if (number is None or not there) and taken_away(reader, journals, job_id).count:
+        raise NotFoundError(f"the checkpoints of job {job_id} were taken away by retention")
     if number is None or not there:
         raise NotFoundError(f"job {job_id} has no checkpoints")
     raise NotFoundError(f"job {job_id} has no checkpoint {number}; there are {there}")
@@ -113,6 +135,11 @@ def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
         duration_ms=sum(one.duration_ms or 0 for one in executions),
         header=header,
     )
+
+
+def taken_row(gone: TakenAway) -> dict[str, Any]:
+    """What a list of checkpoints says beside them."""
+    return {"removed": gone.count, "removed_at": timestamp(gone.at)}
 
 
 def checkpoint_row(one: Checkpoint) -> dict[str, Any]:
