@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, is_message, size_of
+from nightherd.model.event import (
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolUseEvent,
+    is_message,
+    size_of,
+)
 from nightherd.model.message import Message, Speaker
 from nightherd.model.system import SystemSubtype
 from nightherd.model.usage import BYTES_PER_TOKEN
@@ -19,6 +26,9 @@ SUMMARY_FRAME = (
     "What follows after this summary is word for word.\n\n<summary>\n{text}\n</summary>"
 )
 """How a model is told what it no longer sees."""
+
+COVERED_CALLS = "covered_calls"
+"""In `extra` of what a model is told instead: the ids of calls that it no longer sees, and that are still taken."""
 
 LINE_LIMIT = 160
 MOST_LINES = 60
@@ -64,6 +74,7 @@ def contextual(events: Iterable[Event]) -> Iterator[Event]:
 
 def _with_summary(events: Iterable[Event], summary: SystemEvent, covers: int) -> Iterator[Event]:
     ended, is_told = 0, False
+    calls: list[str] = []
     for event in events:
         if isinstance(event, ErrorEvent) or not is_message(event):
             yield event
@@ -71,12 +82,15 @@ def _with_summary(events: Iterable[Event], summary: SystemEvent, covers: int) ->
         number = ended + 1
         ended += event.end
         if number <= covers:
+            if isinstance(event, ToolUseEvent) and event.tool_use_id:
+                calls.append(event.tool_use_id)
             continue
         if not is_told:
             yield SystemEvent(
                 subtype=SystemSubtype.USER_INPUT,
                 content=SUMMARY_FRAME.format(text=summary.content or ""),
                 timestamp=summary.timestamp,
+                extra={COVERED_CALLS: calls} if calls else None,
                 end=True,
             )
             is_told = True

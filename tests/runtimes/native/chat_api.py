@@ -11,6 +11,8 @@ from typing import Any
 
 Delta = Mapping[str, Any]
 
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+
 
 def text(*pieces: str) -> list[Delta]:
     """An answer in words."""
@@ -25,7 +27,9 @@ def call(name: str, arguments: str) -> list[Delta]:
 
 
 @contextmanager
-def chat_api(*answers: list[Delta]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def chat_api(
+    *answers: list[Delta], usage: Mapping[str, Any] = USAGE
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Its address, and what it was asked so far."""
     asked: list[dict[str, Any]] = []
 
@@ -35,7 +39,7 @@ def chat_api(*answers: list[Delta]) -> Iterator[tuple[str, list[dict[str, Any]]]
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
-            for chunk in _chunks(answers[len(asked) - 1]):
+            for chunk in _chunks(answers[len(asked) - 1], usage):
                 self.wfile.write(f"data: {chunk}\n\n".encode())
 
         def log_message(self, format: str, *args: object) -> None:
@@ -52,7 +56,7 @@ def chat_api(*answers: list[Delta]) -> Iterator[tuple[str, list[dict[str, Any]]]
         thread.join()
 
 
-def _chunks(deltas: list[Delta]) -> Iterator[str]:
+def _chunks(deltas: list[Delta], usage: Mapping[str, Any]) -> Iterator[str]:
     frame = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5"}
     is_call = any("tool_calls" in delta for delta in deltas)
     for delta in deltas:
@@ -60,6 +64,5 @@ def _chunks(deltas: list[Delta]) -> Iterator[str]:
         yield json.dumps({**frame, "choices": [choice]})
     reason = "tool_calls" if is_call else "stop"
     yield json.dumps({**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
     yield json.dumps({**frame, "choices": [], "usage": usage})
     yield "[DONE]"

@@ -165,6 +165,12 @@ class NativeStage:
             }
         )
 
+    def chat_request(self, url: str, record: Record | None = None) -> RuntimeRequest:
+        """What is asked of a server at `url` that speaks OpenAI's protocol."""
+        there = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "any-key-at-all"}
+        environment = {**self.environment(), **there}
+        return self.request(record, agent={"model": "openai-chat:gpt-5"}, environment=environment)
+
     def run(
         self, model: Model | None, request: RuntimeRequest | None = None, **more: Any
     ) -> list[Event]:

@@ -9,7 +9,15 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.event import AssistantEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.context_window import contextual
+from nightherd.model.event import (
+    AssistantEvent,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+)
+from nightherd.model.system import Summary, SystemSubtype
 from nightherd.model.usage import Usage
 from runtimes.native.native_stage import (
     NativeStage,
@@ -47,6 +55,22 @@ def test_ids_are_of_their_own_also_after_a_kill(stage: NativeStage) -> None:
     later = stage.run(Replies(bash("echo b"), says("done")), stage.request(record, job_turns=1))
 
     assert [use.tool_use_id for use in of_type(later, ToolUseEvent)] == ["call-0-2-1"]
+
+
+def test_an_id_that_only_a_summary_covers_is_still_taken(stage: NativeStage) -> None:
+    record = Record()
+    record.add(*stage.run(Replies(bash("echo a"), says("done")), stage.request(record)))
+    record.add(
+        describe(Summary(covers_message=4), "It said a."),
+        SystemEvent(subtype=SystemSubtype.USER_INPUT, content="again", end=True),
+    )
+    model = Replies(bash("echo b"), says("done"))
+
+    told = contextual(record.events)
+    later = stage.run(model, stage.request(job_turns=2, history=lambda: told))
+
+    assert "call-0" not in repr(model.conversations[0]), "the model is not told about it"
+    assert [use.tool_use_id for use in of_type(later, ToolUseEvent)] == ["call-0-3-1"]
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,7 @@ def test_a_server_that_is_compatible_with_openai_is_a_model_like_any_other(
     stage: NativeStage,
 ) -> None:
     with chat_api(call("Bash", '{"command": "echo hi"}'), text("It ", "said hi.")) as (url, asked):
-        environment = {
-            **stage.environment(),
-            "OPENAI_BASE_URL": url,
-            "OPENAI_API_KEY": "any-key-at-all",
-        }
-        events = stage.run(
-            None, stage.request(agent={"model": "openai-chat:gpt-5"}, environment=environment)
-        )
+        events = stage.run(None, stage.chat_request(url))
 
     assert [one.result for one in results(events)] == ["hi\n"]
     assert of_type(events, AssistantEvent)[-1].content == "It said hi."

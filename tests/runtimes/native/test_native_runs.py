@@ -202,10 +202,6 @@ def test_an_answer_that_was_broken_off_is_an_error(
     assert "recoverable" not in (error.extra or {})
 
 
-def test_a_text_that_no_line_can_hold_is_a_malformed_answer(stage: NativeStage) -> None:
-    assert error_of(stage.run(Replies(says("half \ud800")))).code == "malformed_answer"
-
-
 def test_a_tool_that_hangs_is_stopped_and_the_run_goes_on(stage: NativeStage) -> None:
     events = stage.run(Replies(bash("sleep 600", timeout=200), says("it hung")))
 

@@ -28,11 +28,15 @@ from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
 from nightherd.runtimes.native.failure import RunFailure
+from nightherd.runtimes.native.price import believable
 
 _T = TypeVar("_T")
 
 PIECE_S = 2.0
 """How often what has arrived of a long answer is put on record: a kill costs no more than that."""
+
+NOT_UNDERSTOOD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What a provider's client raises when that which came is no JSON, or not of the shape that it takes for granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,7 @@ class Question:
         try:
             return await self._patiently(anext(events, None))
         finally:
-            self.usage = stream.usage
+            self.usage = believable(stream.usage)
 
     async def _patiently(self, work: Awaitable[_T]) -> _T:
         limit = self.asking.patience.total_seconds()
@@ -98,8 +102,9 @@ class Question:
                 return await work
             except InvalidValueError:
                 raise
-            except ValueError as error:  # what came is no JSON, or not what a client expects
-                raise RunFailure("malformed_answer", str(error), recoverable=True) from error
+            except NOT_UNDERSTOOD as error:
+                told = f"what came is no answer: {type(error).__name__}: {error}"
+                raise RunFailure("malformed_answer", told, recoverable=True) from error
         raise RunFailure(
             "stalled", f"the model said nothing for {limit:g} s and was given up", recoverable=True
         )
@@ -125,9 +130,9 @@ def check(answer: ModelResponse) -> RunFailure | None:
 
 def _text_in(event: ModelResponseStreamEvent) -> str:
     match event:
-        case PartStartEvent(part=TextPart(content=text)):
+        case PartStartEvent(part=TextPart(content=str(text))):
             return text
-        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=str(text))):
             return text
         case _:
             return ""
@@ -136,7 +141,7 @@ def _text_in(event: ModelResponseStreamEvent) -> str:
 def _unseen_in(event: ModelResponseStreamEvent) -> str:
     """What is paid for as text is, and is no piece of an answer by itself."""
     match event:
-        case PartStartEvent(part=ThinkingPart(content=text)):
+        case PartStartEvent(part=ThinkingPart(content=str(text))):
             return text
         case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))):
             return text

@@ -48,7 +48,7 @@ def build(dump: Dump) -> ModelMessage | None:
 
 
 def _answer(dump: Dump, parts: list[Any]) -> ModelResponse | None:
-    usage, at = dump.get("usage", {}), _instant(dump.get("timestamp"))
+    usage, at = dump.get("usage", {}), instant(dump.get("timestamp"))
     if at is None:
         return None
     for name, count in usage.items():
@@ -83,7 +83,7 @@ def _call(given: Dump) -> ToolCallPart | None:
 
 def _result(given: Dump) -> ToolReturnPart | None:
     name, content, call = given.get("tool_name"), given.get("content"), given.get("tool_call_id")
-    outcome, at = given.get("outcome"), _instant(given.get("timestamp"))
+    outcome, at = given.get("outcome"), instant(given.get("timestamp"))
     if len(given) != 6 or at is None or outcome not in OUTCOMES:
         return None
     if type(name) is not str or type(content) is not str or type(call) is not str or not call:
@@ -92,13 +92,13 @@ def _result(given: Dump) -> ToolReturnPart | None:
 
 
 def _prompt(given: Dump) -> UserPromptPart | None:
-    at = _instant(given.get("timestamp"))
+    at = instant(given.get("timestamp"))
     if len(given) != 3 or at is None or type(given.get("content")) is not str:
         return None
     return UserPromptPart(given["content"], timestamp=at)
 
 
-def _instant(text: Any) -> datetime | None:
+def instant(text: Any) -> datetime | None:
     """A time in UTC as dumps have it; any other spelling is not for here."""
     if type(text) is not str or not text.endswith(("Z", "+00:00")):
         return None

@@ -19,11 +19,13 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from nightherd.model.event import Event, MessageEvent, SystemEvent
+from nightherd.model import context_window
+from nightherd.model.event import Event, MessageEvent, SystemEvent, ToolUseEvent
 from nightherd.model.secret import Secrets
 from nightherd.model.system import SystemSubtype
-from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode, load
+from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode
 from nightherd.runtimes.native.dump import Dump
+from nightherd.runtimes.native.retell import load_or_retell
 
 UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
 
@@ -38,7 +40,10 @@ class Conversation:
     """The constants that are on record in this job, by hash."""
     cut_off: str | None = None
     """What had arrived of an answer that never ended, and has not been told to the model."""
-    _call_ids: set[str] | None = None
+    unreadable: int = 0
+    """How many messages of the record could not be read, and are told as far as their lines say them."""
+    call_ids: set[str] = field(default_factory=set)
+    """The ids of all calls on record, also of those that a summary stands for."""
 
     @property
     def awaits_answer(self) -> bool:
@@ -57,7 +62,11 @@ class Conversation:
 
     def take(self, events: Iterable[Event]) -> None:
         """Add what these recorded lines say; results go with those right before them."""
-        for message in decode(events):
+        self.add(decode(events))
+
+    def add(self, messages: Iterable[ModelMessage]) -> None:
+        """Add what recorded lines have been found to say."""
+        for message in messages:
             last = self.messages[-1] if self.messages else None
             if isinstance(last, ModelRequest) and isinstance(message, ModelRequest):
                 last.parts = [*last.parts, *message.parts]
@@ -69,16 +78,13 @@ class Conversation:
 
         Most models see to that themselves; some count anew in every answer, or give none.
         """
-        if self._call_ids is None:
-            answers = (one for one in self.messages if isinstance(one, ModelResponse))
-            self._call_ids = {call.tool_call_id for one in answers for call in one.tool_calls}
         parts = [self._with_own_id(part, turn) for part in answer.parts]
         return answer if parts == answer.parts else replace(answer, parts=parts)
 
     def _with_own_id(self, part: ModelResponsePart, turn: int) -> ModelResponsePart:
         if not isinstance(part, ToolCallPart):
             return part
-        known = self._call_ids if self._call_ids is not None else set()
+        known = self.call_ids
         given = name = part.tool_call_id
         again = 0
         while not name or name in known:
@@ -98,9 +104,11 @@ def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = 
 
     Calls in `repeat` are left without a result: they are about to be made again.
     """
-    reader, written = Reader(), set[str]()
+    reader, written, call_ids = Reader(), set[str](), set[str]()
     for event in events:
         reader.add(event)
+        if isinstance(event, ToolUseEvent):
+            call_ids.add(event.tool_use_id or "")
         if not isinstance(event, SystemEvent):
             continue  # most of a long record: looked at as little as can be
         match event:
@@ -108,9 +116,11 @@ def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = 
                 written.clear()
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name)}):
                 written.add(name)
+            case SystemEvent(extra={context_window.COVERED_CALLS: list(calls)}):
+                call_ids.update(calls)
             case _:
                 pass
-    messages = load(_answered(reader.dumps, repeat))
+    messages, unreadable = load_or_retell(_answered(reader.dumps, repeat))
     for answer, request in pairwise(messages):
         _put_in_order(answer, request)
     return Conversation(
@@ -118,6 +128,8 @@ def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = 
         messages=messages,
         written=written,
         cut_off=reader.cut_off,
+        unreadable=unreadable,
+        call_ids=call_ids,
     )
 
 

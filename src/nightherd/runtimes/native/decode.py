@@ -28,6 +28,8 @@ from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
 TOLD_CUT_OFF = "partial_cognition"
 """In `extra` of a prompt that tells the model what had arrived of an answer that never ended."""
 
+_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
 
 def decode(
     events: Iterable[Event], constants: Mapping[str, Any] | None = None
@@ -43,6 +45,11 @@ def decode(
     return load(reader.dumps)
 
 
+def read_back(lines: Iterable[Event]) -> list[ModelMessage]:
+    """The messages that readers of a journal will find in these lines; an error when they will find none."""
+    return decode([_events.decode(msgspec.json.encode(line)) for line in lines])
+
+
 def load(dumps: Iterable[Dump]) -> list[ModelMessage]:
     """The messages of these dumps: plain ones made directly, all others checked at once."""
     given = list(dumps)
@@ -55,7 +62,7 @@ def load(dumps: Iterable[Dump]) -> list[ModelMessage]:
 def _checked(dumps: list[Dump]) -> list[ModelMessage]:
     try:
         return ModelMessagesTypeAdapter.validate_json(_json(dumps))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidValueError(
             f"the record holds a message that cannot be read: {error}"
         ) from error

@@ -28,6 +28,9 @@ BIGGEST = 2**64 - 1
 SMALLEST = -(2**63)
 """Whole numbers beyond these are more than a line can hold."""
 
+DEEPEST = 100
+"""Levels of a text of arguments that is kept as a value."""
+
 PACKED = "json"
 
 SPELLINGS: Mapping[str, Callable[[Any], str]] = {
@@ -47,12 +50,27 @@ def read_arguments(args: Any) -> tuple[Any, str | None]:
         return (json.dumps(args), AS_VALUE) if has_big_numbers(args) else (args, None)
     try:
         value = json.loads(args, parse_constant=_refuse)
+        if _is_deep(args, value):
+            return args, AS_IT_CAME
         for name, spell in SPELLINGS.items():
             if spell(value) == args:
                 return value, name
     except (ValueError, OverflowError, RecursionError):
         pass
     return args, AS_IT_CAME
+
+
+def _is_deep(text: str, value: Any) -> bool:
+    """Whether it is nested deeper than everybody who reads a line goes; most texts have too few brackets for it."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _refuse(constant: str) -> None:

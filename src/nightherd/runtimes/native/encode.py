@@ -60,10 +60,11 @@ def encode(
 
 def dumped(message: ModelMessage) -> Dump:
     """The message as pydantic-ai dumps it among others."""
+    # No warnings: a value of the wrong type is found when the message is read, and said there.
     if isinstance(message, ModelResponse):
-        data = _ANSWERS.dump_json([message])
+        data = _ANSWERS.dump_json([message], warnings=False)
     else:
-        data = _REQUESTS.dump_json([message])
+        data = _REQUESTS.dump_json([message], warnings=False)
     try:
         (dump,) = from_json(data)
     except ValueError:  # nested more deeply than the quick reader goes

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from enum import StrEnum
+from math import isfinite, isnan
+from typing import Any
 
 from genai_prices.data_snapshot import get_snapshot
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
@@ -55,16 +58,47 @@ class Cost:
 
 def cost_of(answer: ModelResponse, model_name: str | None = None) -> Cost:
     """What the answer cost. `model_name` is what was asked for, should the name it gives itself be unknown."""
-    reported = answer.usage.cost
-    source = CostSource.SCRIPT if answer.provider_name == SCRIPTED else CostSource.PROVIDER
-    with suppress(InvalidValueError):  # no amount at all is as good as none said
-        if reported is not None:
-            return Cost(amount=parse_usd(reported), source=source)
+    reported = _amount(answer.usage.cost)  # no amount at all is as good as none said
+    if reported is not None:
+        source = CostSource.SCRIPT if answer.provider_name == SCRIPTED else CostSource.PROVIDER
+        return Cost(amount=parse_usd(reported), source=source)
     for name in filter(None, (answer.model_name, model_name)):
         with suppress(LookupError, ValueError, InvalidValueError):
             price = replace(answer, model_name=name).cost().total_price
             return Cost(amount=parse_usd(price), source=CostSource.PRICES)
     return Cost(amount=FREE, source=CostSource.UNKNOWN)
+
+
+def believable(used: RequestUsage) -> RequestUsage:
+    """What a provider says to have been used, as far as it can be so; the rest as if it had not been said."""
+    told = {field.name: getattr(used, field.name) for field in fields(used)}
+    kept = {name: _kept(name, value) for name, value in told.items()}
+    changed = {name: value for name, value in kept.items() if value is not told[name]}
+    return replace(used, **changed) if changed else used
+
+
+def _kept(name: str, value: Any) -> Any:
+    match name:
+        case "cost":
+            return _amount(value)
+        case "details":
+            given = value.items() if isinstance(value, dict) else ()
+            counted = {key: item for key, item in given if type(key) is str and type(item) is int}
+            return value if counted == value else counted
+        case "audio_seconds":
+            is_length = isinstance(value, int | float) and isfinite(value) and value >= 0
+            return value if is_length else 0
+        case _:
+            count = _count(value)
+            return value if type(value) is int and count == value else count
+
+
+def _amount(value: Any) -> Decimal | None:
+    try:
+        parse_usd(value)
+    except InvalidValueError:
+        return None
+    return value if isinstance(value, Decimal) else Decimal(str(value))
 
 
 def usage_of(answer: ModelResponse, cost: Cost) -> Usage:
@@ -80,8 +114,10 @@ def usage_of(answer: ModelResponse, cost: Cost) -> Usage:
     )
 
 
-def _count(tokens: float) -> int:
+def _count(tokens: Any) -> int:
     """What a provider says, as far as it can be so: nothing is given back, and nothing is beyond counting."""
+    if not isinstance(tokens, int | float) or isnan(tokens):
+        return 0
     return int(max(0, min(tokens, MOST_TOKENS)))
 
 

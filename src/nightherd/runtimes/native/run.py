@@ -32,9 +32,18 @@ from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.native.answer import Asking, Question, check
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
+from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
-from nightherd.runtimes.native.price import CostSource, cost_of, usage_of, used_so_far, worst_case
+from nightherd.runtimes.native.mend import mend
+from nightherd.runtimes.native.price import (
+    Cost,
+    CostSource,
+    cost_of,
+    usage_of,
+    used_so_far,
+    worst_case,
+)
 from nightherd.runtimes.native.processes import Processes
 from nightherd.runtimes.native.provider import members, settings_of
 from nightherd.runtimes.native.result import result_line
@@ -126,6 +135,8 @@ class Run:
                 yield describe(constant)
         if not conversation.messages:
             conversation.messages.append(ask(conversation.secrets.mask(request.prompt)))
+        if conversation.unreadable:
+            yield describe(Warned(code="unreadable_message"), _retold(conversation.unreadable))
         if conversation.cut_off is not None:
             note = tell_cut_off(conversation.cut_off, turn=self._turn, at=self.clock.now())
             yield note
@@ -239,9 +250,9 @@ class Run:
             for event in self._take_answer(question.answer, turn):
                 yield event
 
-    def _take_answer(self, answer: ModelResponse, turn: int) -> Iterator[Event]:
+    def _take_answer(self, given: ModelResponse, turn: int) -> Iterator[Event]:
         """The answer's lines; one that is of no use is paid for all the same, and then raised about."""
-        conversation = self._conversation
+        answer = mend(given)
         cost = cost_of(answer, members(self.model)[0].model_name)
         usage = usage_of(answer, cost)
         self.used += usage
@@ -253,21 +264,26 @@ class Run:
         if problem is not None and problem.code != "output_limit":
             yield AssistantEvent(usage=usage, turn=turn, index=0)
             raise problem
-        own = conversation.with_own_ids(answer, turn)
-        whole = map(self._marked, self._lines(own, turn, usage))
-        first, *rest = map(conversation.mask, whole)
-        extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
-        lines = [msgspec.structs.replace(first, extra=extra), *rest]
+        try:
+            lines = self._lines(answer, turn, usage, cost)
+            said = read_back(lines)
+        except (ValueError, RecursionError, InvalidValueError) as error:
+            yield AssistantEvent(usage=usage, turn=turn, index=0)
+            raise RunFailure("malformed_answer", str(error), recoverable=True) from error
         yield from lines
-        conversation.take(lines)
+        self._conversation.add(said)
         if problem is not None:
             raise problem
 
-    def _lines(self, answer: ModelResponse, turn: int, usage: Usage) -> Sequence[MessageEvent]:
-        try:
-            return encode(answer, turn=turn, usage=usage).lines
-        except (ValueError, RecursionError) as error:
-            raise RunFailure("malformed_answer", str(error), recoverable=True) from error
+    def _lines(
+        self, answer: ModelResponse, turn: int, usage: Usage, cost: Cost
+    ) -> Sequence[MessageEvent]:
+        conversation = self._conversation
+        own = conversation.with_own_ids(answer, turn)
+        whole = map(self._marked, encode(own, turn=turn, usage=usage).lines)
+        first, *rest = map(conversation.mask, whole)
+        extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
+        return [msgspec.structs.replace(first, extra=extra), *rest]
 
     def _marked(self, line: MessageEvent) -> MessageEvent:
         """A call says on record whether it may be made again: by then nobody else may know."""
@@ -344,3 +360,10 @@ class Run:
                 api_duration_ms=self._asked_ms or None,
             )
         )
+
+
+def _retold(count: int) -> str:
+    what = "a message" if count == 1 else f"{count} messages"
+    return (
+        f"the record holds {what} that cannot be read whole: the model is told what the lines say"
+    )
