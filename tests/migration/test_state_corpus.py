@@ -87,3 +87,15 @@ def test_database_is_made_again_from_the_old_ledger(written: Path) -> None:
     rebuild_database(written, lambda change: None)
 
     assert shown(written) == remembered_in(written)
+
+
+def test_what_was_used_is_told_before_anybody_has_written(written: Path) -> None:
+    reader = SqliteReader(written)
+    try:
+        for job in remembered_in(written):
+            assert reader.used_below(job["id"]).spawns == 0
+            day = job["created_at"][:10]
+            own, all_ever = reader.spent(day, job["agent"], None), reader.spent(None, None, None)
+            assert 0 <= own.spend <= all_ever.spend
+    finally:
+        reader.close()
