@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.pasture import QUIET, TARGET, Pasture, wait_for
+from daemon.pasture import PATIENCE_S, QUIET, TARGET, Pasture, wait_for
 from daemon.test_daemon_process import began
 from daemon.test_reloading import ask
 from nightherd.cli.direct_gateway import DirectGateway
@@ -130,6 +130,8 @@ def test_every_command_says_the_same_with_the_running_fleet_and_without(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "a-hidden-value")
+    # Nobody is taken for frozen who is only slow: every command is to go through the running fleet.
+    monkeypatch.setattr(SocketGateway.__init__, "__defaults__", (PATIENCE_S,))
     pasture = make_pasture(QUIET)
     (tmp_path / "alone").mkdir()
     alone = Pasture(tmp_path / "alone", pasture.server, QUIET)

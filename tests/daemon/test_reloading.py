@@ -87,14 +87,15 @@ def test_secrets_webhooks_and_limits_are_the_new_ones(make_pasture: MakePasture)
 
 
 def test_lost_jobs_are_rescued_as_the_new_configuration_says(make_pasture: MakePasture) -> None:
-    pasture = make_pasture(QUIET)
+    quiet = QUIET.replace("lease: 5s", "lease: 15s")  # none that runs out while it lives
+    pasture = make_pasture(quiet)
     job_id = hand_in(pasture)
     orders = [pasture.order(is_worker=True), pasture.order(waits_for="began")]
     worker, daemon = pasture.server.begin(TARGET, *orders)
     pasture.wait_until_ready(daemon)
 
     never = "default_prompt: go\n    session: {auto_resume: false}"
-    rewrite(pasture, daemon, QUIET.replace("default_prompt: go", never))
+    rewrite(pasture, daemon, quiet.replace("default_prompt: go", never))
     worker.send(signal.SIGKILL)
     worker.wait()
     pasture.wait_until_said(daemon, f"rescued {job_id}")
