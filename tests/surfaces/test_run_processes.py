@@ -211,7 +211,7 @@ def is_alive(pid: int) -> bool:
     """Whether a process runs; one that only waits to be taken note of does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone, or going while it was read
         return False
     return state != "Z"
 
