@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -10,11 +11,12 @@ import pytest
 from engine.yard import Yard
 from nightherd.engine.rescue import BATCH, rescue
 from nightherd.errors import JournalError
-from nightherd.model.change import CancelJob, LoseExecution
+from nightherd.model.change import CancelJob, CorrectJob, LoseExecution
 from nightherd.model.event import describe
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.money import MicroUsd
 from nightherd.model.system import End, ExecutionStarted
 from nightherd.model.usage import Totals
 
@@ -80,6 +82,19 @@ def test_job_that_was_lost_too_often_fails_as_interrupted() -> None:
         ExitReason.ERROR,
     )
     assert rescued.error_code == "interrupted"
+
+
+def test_what_a_job_had_used_counts_on_when_its_worker_and_its_journal_are_lost() -> None:
+    yard = Yard()
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+    before = replace(job, cost_microusd=MicroUsd(200_000), input_tokens=70, turns=2, last_seq=9)
+    correction = CorrectJob(expected=job, job=before, reason="it had been suspended before")
+    anyio.run(yard.bench.store.apply, [correction])
+
+    (rescued,) = go(yard)
+
+    assert (rescued.status, rescued.last_seq) == (JobStatus.PENDING, 0)
+    assert (rescued.cost_microusd, rescued.input_tokens, rescued.turns) == (200_000, 70, 2)
 
 
 def test_job_that_somebody_wants_to_end_is_cancelled_instead_of_run_again() -> None:

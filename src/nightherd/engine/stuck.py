@@ -29,6 +29,7 @@ from nightherd.model.change import (
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.outcome import usage_of
 from nightherd.model.recollection import Recollection
 from nightherd.model.usage import Totals
 from nightherd.model.worker import WorkerStatus
@@ -126,10 +127,15 @@ def ending(
         reason=GONE,
         max_restarts=max_restarts,
         last_seq=known.last_seq,
-        total=known.tally.totals,
+        # A journal that is lost says nothing of what was used before: the row does.
+        total=known.tally.totals if known.last_seq > 0 else _counted(job),
         own=Totals() if is_unsaid else known.own,
         auto_resume=auto_resume,
     )
+
+
+def _counted(job: Job) -> Totals:
+    return Totals(turns=job.turns, messages=job.messages, usage=usage_of(job))
 
 
 async def caught_up(record: Record, job: Job, known: Recollection) -> Job:
