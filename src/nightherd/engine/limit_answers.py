@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import anyio
+from anyio import to_thread
 
 from nightherd.engine.limits import KEPT, Stop
 from nightherd.engine.raising import given_before, used_in_all, used_up
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import Change, ResumeJob
+from nightherd.model.hook import HookEvent, remembered
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits import BOUNDLESS, ONE_MS, LimitName, parse_limit
@@ -43,8 +45,37 @@ async def answer_changes(
     if not isinstance(end, Outcome) or end.status is not JobStatus.COMPLETED:
         return ()
     waiting = await _waiting(JobId(job.trigger_id), workshop)
+    return () if waiting is None else _obeyed(job, waiting, answer, workshop)
+
+
+async def obey_earlier(job: Job, workshop: Workshop) -> None:
+    """Do what was answered about the wait of `job` when its worker was gone and it did not wait yet.
+
+    Whoever answered then had nobody to tell, and is not asked again.
+    """
+    if job.status is not JobStatus.SUSPENDED or job.epoch <= 1 or not _is_left(job.id, workshop):
+        return
+    for asked in await to_thread.run_sync(_asked_before, job, workshop):
+        found = workshop.reader.find_job(asked)
+        if found is None or found.status is not JobStatus.COMPLETED:
+            continue
+        texts = workshop.reader.find_texts(asked)
+        answer = (texts.summary if texts is not None else None) or found.summary
+        # Refused, if another has answered meanwhile.
+        await workshop.state.apply(list(_obeyed(found, job, answer, workshop)))
+
+
+def _asked_before(job: Job, workshop: Workshop) -> list[JobId]:
+    """The jobs that were made to be asked about this wait, by earlier executions."""
+    events = workshop.journals.read(job.id, load_blobs=False)
+    known = remembered(events, HookEvent.SUSPENDED)
+    return [JobId(ran.job_id) for ran in known.values() if ran.job_id is not None]
+
+
+def _obeyed(job: Job, waiting: Job, answer: str | None, workshop: Workshop) -> Sequence[Change]:
+    """What the answer of `job` does to the job it was asked about; nothing when that is as it is already."""
     lines = [line.strip() for line in (answer or "").splitlines() if line.strip()]
-    if waiting is None or not lines:
+    if not is_asked(job) or not lines:
         return ()
     at = workshop.clock.now()
     word, _, rest = lines[-1].partition(" ")
@@ -62,10 +93,11 @@ async def answer_changes(
         case _:
             return ()
     reader = workshop.reader
-    if not raised or used_up(raised, used_in_all(waiting, reader)) is not None:
+    before = given_before(waiting, reader)
+    is_same = all(before.get(name) == maximum for name, maximum in raised.items())
+    if is_same or used_up(raised, used_in_all(waiting, reader)) is not None:
         return ()
-    kept = {KEPT: {**given_before(waiting, reader), **raised}}
-    return (ResumeJob(job_id=waiting.id, at=at, overrides=kept),)
+    return (ResumeJob(job_id=waiting.id, at=at, overrides={KEPT: {**before, **raised}}),)
 
 
 async def _waiting(job_id: JobId, workshop: Workshop) -> Job | None:
@@ -80,10 +112,14 @@ async def _waiting(job_id: JobId, workshop: Workshop) -> Job | None:
     job = workshop.reader.find_job(job_id)
     if job is None or job.status is not JobStatus.SUSPENDED:
         return None
+    return job if _is_left(job_id, workshop) else None
+
+
+def _is_left(job_id: JobId, workshop: Workshop) -> bool:
+    """Whether the job leaves it to those who are asked what becomes of its wait."""
     known = workshop.reader.list_checkpoints(job_id)
     suspension = known[-1].header.get("suspension") if known else None
-    is_left = isinstance(suspension, Mapping) and suspension.get("on_reached") == "hook"
-    return job if is_left else None
+    return isinstance(suspension, Mapping) and suspension.get("on_reached") == "hook"
 
 
 def _raised(words: Sequence[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_state
-from nightherd.engine.limit_answers import answer_changes
+from nightherd.engine.limit_answers import answer_changes, obey_earlier
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
@@ -233,6 +233,7 @@ class CloseWatch:
     async def settled(self, job: Job) -> None:
         await self._nursery.leave(job)
         await write_state(job.id, self._workshop)
+        await obey_earlier(job, self._workshop)
 
     async def _count(self, asked: Used) -> Hit | None:
         return await self._purse.count(asked) if self._is_shared else None
