@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,6 +54,29 @@ def bench_of(agent: Agent, *, budget: Limits = NO_LIMITS) -> Bench:
 
 def cents(amount: int) -> MicroUsd:
     return MicroUsd(amount * CENT)
+
+
+def test_a_day_that_ends_while_it_is_asked_about_is_not_waited_for_again(tmp_path: Path) -> None:
+    bench = bench_of(agent_of(tmp_path, Limits(per_day=DayLimits(turns=1))))
+    midnight = (bench.clock.now() + timedelta(days=1)).replace(hour=0, minute=0, second=0)
+
+    class SlowStore(MemoryStore):
+        """Answers on the next day."""
+
+        async def apply(self, changes: Sequence[Change]) -> Sequence[Applied | Refused]:
+            answers = await super().apply(changes)
+            if any(isinstance(one, Refused) for one in answers):
+                bench.clock.advance(midnight - bench.clock.now())
+            return answers
+
+    store = SlowStore()
+    bench.store, bench.reader = store, store.reader()
+    bench.workshop = replace(bench.workshop, state=store, reader=bench.reader)
+
+    job = bench.run()
+
+    assert job.not_before is not None
+    assert job.not_before <= midnight + timedelta(seconds=1), "the day it met the limit of is over"
 
 
 def test_an_agents_day_is_shared_by_its_jobs_and_begins_anew_by_itself(tmp_path: Path) -> None:

@@ -90,9 +90,8 @@ class Purse:
         """Whether there is anything to be counted."""
         return bool(self._lasting or self._days)
 
-    async def count(self, asked: Used) -> Hit | None:
+    async def count(self, asked: Used, at: datetime) -> Hit | None:
         """Count what the job has used so far and set aside what it asks for; the budget that says no."""
-        at = self._workshop.clock.now()
         (answer,) = await self._workshop.state.apply(
             [
                 CountUsage(

@@ -161,6 +161,7 @@ class CloseWatch:
         self._purse = purse
         self._is_shared = purse.is_shared
         self._clock = workshop.clock
+        self._counted_at = workshop.clock.now()
         self._nursery = nursery
         self._guard = guard
         self._bookmarks = bookmarks
@@ -236,14 +237,18 @@ class CloseWatch:
         await obey_earlier(job, self._workshop)
 
     async def _count(self, asked: Used) -> Hit | None:
-        return await self._purse.count(asked) if self._is_shared else None
+        if not self._is_shared:
+            return None
+        self._counted_at = self._clock.now()
+        return await self._purse.count(asked, self._counted_at)
 
     def _stop(self, hit: Hit | None) -> Stop | None:
         if hit is None:
             return None
         self._hit, self.stopped = hit, stop_of(hit)
         if hit.is_day and isinstance(self.stopped, Suspension):
-            self.stopped = replace(self.stopped, until=next_day(self._clock.now()))
+            # As of the question: the day may have ended while it was answered.
+            self.stopped = replace(self.stopped, until=next_day(self._counted_at))
         return self.stopped
 
 
