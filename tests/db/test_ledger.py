@@ -50,6 +50,19 @@ def test_another_appender_is_noticed(tmp_path: Path) -> None:
     assert changes(tmp_path) == [1, 2, 3]
 
 
+def test_another_appender_that_began_a_new_month_is_noticed(tmp_path: Path) -> None:
+    """At the turn of a month, the one who slept must neither take changes for missing nor write them again."""
+    april = "2026-04-01T00:00:00.000000Z"
+    one, other = Ledger(tmp_path, no_probe), Ledger(tmp_path, no_probe)
+    one.append([entry(1)])
+    other.append([entry(2, april)])
+
+    assert one.last_change() == 2
+    one.append([entry(3, april)])
+
+    assert changes(tmp_path) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("kept", [0, 1, 40, -2])
 def test_fragment_of_a_killed_appender_is_cut_and_written_again(tmp_path: Path, kept: int) -> None:
     Ledger(tmp_path, no_probe).append([entry(1), entry(2)])

@@ -168,7 +168,7 @@ class Ledger:
 
     def _find_end(self) -> _End:
         known = self._end
-        if known is not None and known.path is not None and _size(known.path) == known.size:
+        if known is not None and known.path is not None and self._is_end(known.path, known.size):
             return known
         end = _End()
         for path in reversed(ledger_files(self.directory)):
@@ -178,6 +178,13 @@ class Ledger:
                 break
         self._end = end
         return end
+
+    def _is_end(self, path: Path, size: int) -> bool:
+        """Whether nobody has appended since: neither there, nor to the file of a later month."""
+        if _size(path) != size:
+            return False
+        names = os.listdir(self.directory)  # noqa: PTH208 (asked at every commit)
+        return path.name == max(filter(FILE_NAME.fullmatch, names), default=None)
 
 
 def _by_file(
