@@ -14,8 +14,7 @@ demo: environment ## watch scripted agents do real work: no key, no network, not
 
 test: environment ## every check and every test, in parallel
 	@scripts/test-packages
-	@scripts/check
-	@.venv/bin/python -m pytest -n auto --dist worksteal
+	@scripts/test
 
 soak: environment ## the tests that kill and starve processes, with numbers that take an hour
 	@NIGHTHERD_SOAK=1 .venv/bin/python -m pytest -n auto --dist worksteal \

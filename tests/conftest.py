@@ -30,6 +30,19 @@ GIT = {
 }
 
 
+WORKERS_PER_CORE = 2
+"""Tests wait for processes, locks and disks about as long as they compute."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """How many `-n auto` is, unless its own variable says otherwise."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    can_say = hasattr(os, "sched_getaffinity")
+    return WORKERS_PER_CORE * (len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def neutral_environment() -> Iterator[None]:
     """Nothing of the person's own settings reaches a test: not ours, nor the terminal's, Python's or git's."""
