@@ -215,7 +215,7 @@ def test_calls_leave_no_open_file_behind(stage: Stage) -> None:
         ),
         ({"command": "a\0b"}, "the command could not be started: embedded null byte"),
         ({"command": "\ud800"}, "the command could not be started: "),
-        ({"command": "x" * 3_000_000}, "the command could not be started: "),
+        ({"command": "x" * 3_000_000}, "the command is too long: 3,000,000 bytes"),
     ],
 )
 def test_input_that_makes_no_sense_is_a_failure_that_says_why(

@@ -27,6 +27,8 @@ from nightherd.model.shell_command import ShellCommand, Simple, Word, read_comma
 from nightherd.model.tool_rule import BASH, FILE_TOOLS, ToolRule, parse_rule
 
 SEARCH_TOOLS = frozenset({"Glob", "Grep"})
+LONGEST_PATH = 4096
+"""Characters of a path that anybody can open; a longer one is not looked up."""
 CHANGES_DIRECTORY = frozenset({"cd", "pushd", "popd"})
 
 
@@ -135,13 +137,20 @@ class _Question:
             return None
         return read_command(str(self._input.get("command", "")))
 
+    @property
+    def _named(self) -> str:
+        """The file it is about, as the call names it; empty for a call that is about none."""
+        if self._tool in FILE_TOOLS:
+            return str(self._input.get("file_path", ""))
+        if self._tool in SEARCH_TOOLS:
+            return str(self._input.get("path") or ".")
+        return ""
+
     @cached_property
     def _path(self) -> str | None:
         """The file it is about; looked up only when somebody asks."""
-        if self._tool in FILE_TOOLS:
-            return self._absolute(str(self._input.get("file_path", "")))
-        if self._tool in SEARCH_TOOLS:
-            return self._absolute(str(self._input.get("path") or "."))
+        if self._tool in FILE_TOOLS or self._tool in SEARCH_TOOLS:
+            return self._absolute(self._named)
         return None
 
     def answer(self) -> Decision:
@@ -150,6 +159,8 @@ class _Question:
             return Denied(f"{tool} is not among the capabilities of the agent ('required_caps')")
         if not self._is_listed():
             return Denied(f"{tool} is not one of the agent's tools ('tools')")
+        if len(self._named) > LONGEST_PATH:
+            return Denied(f"no path has {len(self._named):,} characters")
         refusal = self._denied()
         if refusal is not None:
             return refusal
@@ -236,6 +247,8 @@ class _Question:
         )
 
     def _may_be_changed(self, word: Word, *, by: str, is_target: bool) -> bool:
+        if len(word.text) > LONGEST_PATH:
+            return False
         directory, _, name = word.text.rpartition("/")
         # A pattern may match a link: where its files go, or what lies below them, is not known.
         if word.has_glob and (is_target or not name or any(char in "*?[" for char in directory)):

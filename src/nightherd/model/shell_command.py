@@ -26,6 +26,8 @@ WRAPPERS = frozenset(
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "eval", "source", "."})
 """Programs that read their arguments as commands."""
 NOWHERE = "/dev/null"
+LONGEST = 128 * 1024
+"""Characters of a command that is read. No shell is given more in one piece: what is longer cannot be run."""
 DEEPEST = 20
 LONGEST_WRAPPED = 64
 """Words after a wrapper among which its program is looked for; with more of them it cannot be told."""
@@ -77,7 +79,7 @@ def read_command(text: str, depth: int = 0) -> ShellCommand:
     """`text` taken apart; never fails."""
     command = ShellCommand()
     try:
-        if depth > DEEPEST:
+        if depth > DEEPEST or len(text) > LONGEST:
             raise _UnreadableError
         _Reader(text, command, depth).read_list("")
     except (_UnreadableError, RecursionError):

@@ -45,14 +45,14 @@ class ToolRule:
         if self.tool == EVERY:
             return True
         if self.tool.startswith(PREFIX):
-            return _text_form(self.tool).fullmatch(tool) is not None
+            return _fits(self.tool, tool)
         if self.tool == "Edit" and self.specifier is not None:
             return tool in CHANGES_FILES
         return self.tool == tool
 
     def fits_text(self, text: str) -> bool:
         """Whether a command is one that the rule means."""
-        return self.specifier is not None and _text_form(self.specifier).fullmatch(text) is not None
+        return self.specifier is not None and _fits(self.specifier, text)
 
     def fits_path(self, path: str, root: str) -> bool:
         """Whether the file at the absolute `path` is one that the rule means; relative to `root`."""
@@ -136,11 +136,26 @@ def _specifier(text: str, name: str, specifier: str) -> str | None:
     raise InvalidValueError(f"{text!r}: {name} takes nothing in brackets; write {name} alone")
 
 
-def _text_form(pattern: str) -> re.Pattern[str]:
-    """`*` is any text; one after a space at the end may be missing with its space."""
+def _fits(pattern: str, text: str) -> bool:
+    """`*` is any text; one after a space at the end may be missing with its space.
+
+    Looked for piece by piece, each as early as can be: however many stars there are, the text is gone through once.
+    """
     if pattern.endswith(" *") and "*" not in pattern[:-1]:
-        return re.compile(f"{re.escape(pattern[:-2])}(?: .*)?", re.DOTALL)
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        return text == pattern[:-2] or text.startswith(pattern[:-1])
+    first, *others = pattern.split("*")
+    if not others:
+        return text == first
+    *pieces, last = others
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in pieces:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
 
 
 def _path_form(pattern: str, root: str) -> re.Pattern[str]:

@@ -8,17 +8,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from anyio import to_thread
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
-from nightherd.model.permission import Denied, Permissions, decide, is_offered, permissions_of
+from nightherd.model.permission import (
+    Decision,
+    Denied,
+    Permissions,
+    decide,
+    is_offered,
+    permissions_of,
+)
 from nightherd.model.repeat import Declared
 from nightherd.model.spawn import TOOL as SPAWN
+from nightherd.model.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
+
+SHORT = 2_000
+"""Characters of a command that is read at once."""
 
 Work = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutcome]]
 
@@ -172,10 +184,16 @@ class Toolset:
             input = call.args_as_dict(raise_if_invalid=True)
         except (ValueError, AssertionError):
             return Answered(outcome=failed(f"the input of {tool.name} is not a JSON object"))
-        decision = decide(self._permissions, tool.name, input)
+        decision = await self._decide(tool.name, input)
         if isinstance(decision, Denied):
             return Answered(outcome=failed(decision.reason), denied=decision.reason)
         return Answered(outcome=await tool.work(input, context))
+
+    async def _decide(self, tool: str, input: Mapping[str, Any]) -> Decision:
+        """Whether the call may be made. A long command is read in a thread: nothing else waits for that."""
+        if tool == BASH and len(str(input.get("command", ""))) > SHORT:
+            return await to_thread.run_sync(decide, self._permissions, tool, input)
+        return decide(self._permissions, tool, input)
 
 
 def context_of(

@@ -14,6 +14,7 @@ import anyio
 
 from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.duration import format_duration, parse_duration
+from nightherd.model.shell_command import LONGEST
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK
 from nightherd.runtimes.keeper.finish import finish
@@ -48,6 +49,12 @@ class Bash:
             timeout = _timeout(input.get("timeout"))
         except InvalidValueError as error:
             return failed(str(error))
+        size = len(command.encode(errors="replace"))
+        if size >= LONGEST:
+            return failed(
+                f"the command is too long: {size:,} bytes, and a shell takes fewer than {LONGEST:,}; "
+                "write it to a file and run that"
+            )
         output = BoundedOutput()
         try:
             async with _kept(await _shell(), command, context) as process:

@@ -12,12 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.permission import LONGEST_PATH
+
+SHOWN = 200
+"""Characters of a text that is no path that are told."""
 
 
 def locate(root: Path, text: str, more: Sequence[Path] = ()) -> Path:
     """The real path of `text`, links followed; `InvalidValueError` unless inside `root` or one of `more`."""
     if not text or "\0" in text:
-        raise InvalidValueError(f"{text!r} is not a path")
+        raise InvalidValueError(f"{text[:SHOWN]!r} is not a path")
+    if len(text) > LONGEST_PATH:
+        raise InvalidValueError(f"no path has {len(text):,} characters")
     try:
         base = root.resolve()
         path = (base / text).resolve()

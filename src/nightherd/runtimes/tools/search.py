@@ -28,6 +28,8 @@ from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
 PROGRAM = str(Path(search_program.__file__))
 SEARCH_LIMIT = timedelta(minutes=1)
 """How long a search may take: a pattern can be one that never comes to an end."""
+LONGEST_PATTERN = 50_000
+"""Characters of a pattern: what a search needs to understand it grows a hundred times as fast."""
 NOTHING = "nothing found"
 MODES = ("content", "files", "count")
 
@@ -87,6 +89,8 @@ class Grep:
 async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
     """In a process of its own, under a keeper: there is no other way to stop a pattern that never ends."""
     try:
+        if max(len(asked["pattern"]), len(asked.get("glob", ""))) > LONGEST_PATTERN:
+            raise InvalidValueError(f"the pattern is too long: {LONGEST_PATTERN:,} is the most")
         root = context.working_directory
         base = await to_thread.run_sync(locate, root, asked["path"], context.more_directories)
         if not base.exists():
