@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.db.ledger import Entry, Ledger, read_ledger
-from nightherd.errors import StateFileError
+from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.ports import no_probe
 
 ROWS = '[{"table":"jobs","row":{"id":"job-1","summary":null,"priority":3}}]'
@@ -156,7 +156,7 @@ def test_missing_line_is_reported_with_its_place(tmp_path: Path) -> None:
         changes(tmp_path)
 
 
-@pytest.mark.parametrize("line", [b"{}\n", b"\n", b"\xff\xfe\n", b'{"v":9,"change":2}\n'])
+@pytest.mark.parametrize("line", [b"{}\n", b"\n", b"\xff\xfe\n", b'{"v":0,"change":2}\n'])
 def test_damaged_line_is_reported_and_kept(tmp_path: Path, line: bytes) -> None:
     Ledger(tmp_path, no_probe).append([entry(1)])
     file = tmp_path / "2026-03.jsonl"
@@ -169,6 +169,20 @@ def test_damaged_line_is_reported_and_kept(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(StateFileError):
         Ledger(tmp_path, no_probe).append([entry(2)])
     assert file.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("line", [b'{"v":9,"change":2}\n', b'{"v":2,"at":7}\n'])
+def test_line_of_a_newer_nightherd_is_refused_and_no_damage(tmp_path: Path, line: bytes) -> None:
+    Ledger(tmp_path, no_probe).append([entry(1)])
+    file = tmp_path / "2026-03.jsonl"
+    newer = file.read_bytes() + line
+    file.write_bytes(newer)
+
+    with pytest.raises(SchemaVersionError, match="newer nightherd"):
+        changes(tmp_path)
+    with pytest.raises(SchemaVersionError, match="newer nightherd"):
+        Ledger(tmp_path, no_probe).append([entry(2)])
+    assert file.read_bytes() == newer
 
 
 def test_directory_that_is_gone_is_an_error_with_its_path(tmp_path: Path) -> None:

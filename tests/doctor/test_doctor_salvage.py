@@ -78,6 +78,23 @@ def test_ledger_without_its_beginning_gives_what_is_left_and_journals_the_rest(
     used.clean("--verify")
 
 
+@pytest.mark.parametrize("is_alike", [True, False], ids=["alike", "otherwise"])
+def test_ledger_of_a_newer_nightherd_is_no_damage_to_mend(is_alike: bool, used: Ward) -> None:
+    newer = used.ledger.read_bytes().replace(b'{"v":1,', b'{"v":2,')
+    if not is_alike:
+        newer = newer.replace(b'"rows":', b'"images":')
+    used.ledger.write_bytes(newer)
+
+    found = used.doctor("--fix", "--verify")
+
+    assert found.result.code == 1
+    told = found.of("ledger")[0]
+    assert (told["is_fixable"], told["remedy"]) == (False, "upgrade nightherd")
+    assert used.ledger.read_bytes() == newer
+    assert used.cli("run", "hello").code == 78
+    assert used.ledger.read_bytes() == newer
+
+
 def test_ledger_of_a_newer_nightherd_is_not_salvaged(used: Ward) -> None:
     newer = used.ledger.read_bytes().replace(b'{"v":1,', b'{"v":2,')
     used.ledger.write_bytes(newer)
@@ -85,5 +102,5 @@ def test_ledger_of_a_newer_nightherd_is_not_salvaged(used: Ward) -> None:
 
     refused = used.cli("doctor", "--salvage")
 
-    assert (refused.code, "upgrade nightherd" in refused.err) == (1, True)
+    assert (refused.code, "upgrade nightherd" in refused.err) == (78, True)
     assert (used.ledger.read_bytes(), used.database.exists()) == (newer, False)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.db.ledger import VERSION, LedgerLine, ledger_files
-from nightherd.errors import StateFileError
+from nightherd.db.ledger import LedgerLine, ledger_files, refuse_newer
 from nightherd.files.regular import open_regular
 
 OnLost = Callable[[str], None]
@@ -18,7 +17,7 @@ OnLost = Callable[[str], None]
 def readable_lines(directory: Path, on_lost: OnLost) -> Iterator[LedgerLine]:
     """Every change that can be read, in order. A fragment at the end of a file is not a change.
 
-    A line of a newer nightherd is a `StateFileError`: that it cannot be read here is no damage.
+    A line of a newer nightherd is a `SchemaVersionError`.
     """
     last, unread = 0, 0
     for where, raw in _lines(directory):
@@ -48,13 +47,8 @@ def _decoded(raw: bytes, where: str, on_lost: OnLost) -> LedgerLine | None:
     try:
         line = msgspec.json.decode(raw, type=LedgerLine)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        refuse_newer(raw, where)
         on_lost(f"{where}: {error}")
         return None
-    if line.v != VERSION:
-        raise StateFileError(
-            f"{where}: version {line.v}, this nightherd reads {VERSION}",
-            path=where,
-            code="LEDGER_NEWER",
-            hint="upgrade nightherd",
-        )
+    refuse_newer(raw, where)
     return line

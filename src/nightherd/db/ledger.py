@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from nightherd.db.failure import unusable
-from nightherd.errors import StateFileError
+from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.calls import write_all
 from nightherd.files.regular import open_regular
 from nightherd.ports import Probe
@@ -44,6 +44,12 @@ class RawImage(msgspec.Struct, frozen=True):
 
     table: str
     row: msgspec.Raw
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """What every line of every version says."""
+
+    v: int
 
 
 class _Number(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,10 +322,26 @@ def _decode(decoder: msgspec.json.Decoder[LineT], raw: bytes, where: str) -> Lin
     try:
         line = decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        refuse_newer(raw, where)
         raise _unreadable(where, str(error)) from error
+    if line.v > VERSION:
+        refuse_newer(raw, where)
     if line.v != VERSION:
         raise _unreadable(where, f"version {line.v}, this nightherd reads {VERSION}")
     return line
+
+
+def refuse_newer(raw: bytes, where: str) -> None:
+    """`SchemaVersionError` for a line of a newer nightherd: that it cannot be read here is no damage."""
+    try:
+        found = msgspec.json.decode(raw, type=_Version).v
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if found > VERSION:
+        raise SchemaVersionError(
+            f"{where}: written by a newer nightherd (version {found}, this one reads {VERSION})",
+            hint="upgrade nightherd",
+        )
 
 
 def _unreadable(where: str, what: str) -> StateFileError:
