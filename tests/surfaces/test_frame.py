@@ -404,8 +404,8 @@ def test_bare_noun_lists_and_takes_the_lists_options(cli: Cli, fleet: Path) -> N
     assert cli("jobs", "--agent", "nobody", "--json").data == []
 
 
-def test_output_that_the_terminal_cannot_encode_is_spelled_out(shell: Shell) -> None:
-    assert shell.run("run", "echo", "-p", "grün").code == 0
+def test_output_that_the_terminal_cannot_encode_is_spelled_out(shell: Shell, cli: Cli) -> None:
+    assert cli("run", "echo", "-p", "grün").code == 0
 
     people = shell.run("jobs", PYTHONIOENCODING="ascii")
     programs = shell.run("jobs", "--json", PYTHONIOENCODING="ascii")

@@ -110,8 +110,8 @@ def test_dumb_terminal_gets_no_escape_sequences(shell: Shell) -> None:
     assert "Done." in seen
 
 
-def test_times_are_relative_on_a_terminal(shell: Shell) -> None:
-    assert shell.run("run", "echo", "-p", "hi").code == 0
+def test_times_are_relative_on_a_terminal(shell: Shell, cli: Cli) -> None:
+    assert cli("run", "echo", "-p", "hi").code == 0
     master, slave = pty.openpty()
     process = shell.start("jobs", stdout=slave, env={**os.environ, "COLUMNS": "80"})
     os.close(slave)
@@ -122,8 +122,8 @@ def test_times_are_relative_on_a_terminal(shell: Shell) -> None:
     assert " ago " in seen or " now " in seen
 
 
-def test_reader_that_went_away_is_no_failure(shell: Shell) -> None:
-    assert shell.run("run", "echo", "-p", "hi").code == 0
+def test_reader_that_went_away_is_no_failure(shell: Shell, cli: Cli) -> None:
+    assert cli("run", "echo", "-p", "hi").code == 0
     for words in (("jobs",), ("jobs", "--json"), ("jobs", "show", "@last", "--json"), ("--help",)):
         reading, writing = os.pipe()
         os.close(reading)
