@@ -13,6 +13,7 @@ import anyio
 from nightherd.cli.errand import find_agent
 from nightherd.cli.overriding import Override
 from nightherd.engine.again import retry_job
+from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.forking import ForkAt
 from nightherd.engine.record import Record, get_job
 from nightherd.engine.rescue import rescue
@@ -24,7 +25,12 @@ from nightherd.engine.session_resume import resume_session
 from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import ConfigNotFoundError, NotFoundError, RefusedError
+from nightherd.errors import (
+    ConfigInvalidError,
+    ConfigNotFoundError,
+    NotFoundError,
+    RefusedError,
+)
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.change import Applied, CancelJob, Refused, ResetAgent
 from nightherd.model.ids import JobId, SessionId
@@ -32,7 +38,15 @@ from nightherd.model.job import Job
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.state.directory import init_state_directory
-from nightherd.wiring import open_reader, open_record, open_workshop, rescue_terms, rescuer
+from nightherd.wiring import (
+    load_persistence,
+    open_reader,
+    open_record,
+    open_threads,
+    open_workshop,
+    rescue_terms,
+    rescuer,
+)
 
 DoneT = TypeVar("DoneT")
 
@@ -70,7 +84,7 @@ class DirectGateway:
 
     def cancel(self, job_id: JobId) -> Job:
         """The job, ended or about to be."""
-        return self._on_record(lambda record: _cancel(record, job_id))
+        return self._on_record(lambda record: _cancel(record, job_id, self.state_dir))
 
     def retry(self, job_id: JobId, dedupe_key: str | None = None) -> Job:
         """A new job with the same work."""
@@ -209,7 +223,7 @@ class DirectGateway:
         return anyio.run(opened)
 
 
-async def _cancel(record: Record, job_id: JobId) -> Job:
+async def _cancel(record: Record, job_id: JobId, state_dir: Path) -> Job:
     (answer,) = await record.state.apply([CancelJob(job_id=job_id, at=record.clock.now())])
     match answer:
         case Applied():
@@ -218,8 +232,20 @@ async def _cancel(record: Record, job_id: JobId) -> Job:
             ended = get_job(record, job_id)
             if ended.is_terminal:
                 await cancel_below(job_id, record)
+                await _write_ended(record, job_id, state_dir)
             return ended
         case Refused(message=message):
             raise RefusedError(message, hint=f"nightherd jobs show {job_id}")
         case _:
             raise NotFoundError(f"there is no job {job_id}")
+
+
+async def _write_ended(record: Record, job_id: JobId, state_dir: Path) -> None:
+    """What ended while it waited says so in its document, where there are any."""
+    if not (state_dir / "threads").is_dir():
+        return
+    try:
+        threads = open_threads(state_dir, load_persistence(state_dir))
+    except ConfigInvalidError:
+        return  # the job is cancelled all the same; `config check` tells what is wrong
+    await write_ended(job_id, record, threads)

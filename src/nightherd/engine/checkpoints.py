@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
+from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.workshop import ThreadFiles, Workshop
 from nightherd.errors import FencedError, NightherdError, StateError
 from nightherd.model.agent import Agent
 from nightherd.model.bookmark import last_number
@@ -207,18 +208,35 @@ class Documents:
 
 async def write_state(job_id: JobId, workshop: Workshop, place: Checkpoint | None = None) -> None:
     """Write the job as one document: at that checkpoint, else as it stands. Nothing it meets fails the job."""
-    threads = workshop.threads
-    if threads is None:
-        return
+    if workshop.threads is not None:
+        await _write(job_id, workshop, workshop.threads, place)
 
-    now = workshop.clock.now()
+
+async def write_ended(job_id: JobId, room: Workshop | Record, threads: ThreadFiles | None) -> None:
+    """Write the documents of a job that ended while it waited, and of those below it: nobody ran them to their end."""
+    job = room.reader.find_job(job_id)
+    if threads is None or job is None or not job.is_terminal:
+        return
+    if room.reader.list_checkpoints(job_id):
+        await _write(job_id, room, threads)
+    for child in room.reader.jobs_of_parent(job_id):
+        await write_ended(child.id, room, threads)
+
+
+async def _write(
+    job_id: JobId,
+    room: Workshop | Record,
+    threads: ThreadFiles,
+    place: Checkpoint | None = None,
+) -> None:
+    now = room.clock.now()
 
     def write(found: Standing) -> None:
-        threads.write(job_id, documented(found, workshop.journals, now=now))
+        threads.write(job_id, documented(found, room.journals, now=now))
 
     try:
         # In a thread: the whole conversation is read.
-        await to_thread.run_sync(write, standing(workshop.reader, job_id, place, now=now))
+        await to_thread.run_sync(write, standing(room.reader, job_id, place, now=now))
     except (NightherdError, OSError):
         pass  # it is derived: `checkpoint show --state` makes it again, and says what is wrong
 

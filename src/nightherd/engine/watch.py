@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from nightherd.engine.budgets import Purse
-from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_state
-from nightherd.engine.limit_answers import answer_changes, obey_earlier
+from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_ended, write_state
+from nightherd.engine.limit_answers import answer_changes, is_asked, obey_earlier
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
@@ -20,6 +20,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
+from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.limits import Hit, Used, suspension_of
 from nightherd.model.outcome import Tally
@@ -137,6 +138,7 @@ class QuietWatch:
         if job.status is not JobStatus.COMPLETED:
             await self._nursery.leave(job)
             await write_state(job.id, self._workshop)
+        await _tell_asker(job, self._workshop)
 
 
 class CloseWatch:
@@ -235,6 +237,7 @@ class CloseWatch:
         await self._nursery.leave(job)
         await write_state(job.id, self._workshop)
         await obey_earlier(job, self._workshop)
+        await _tell_asker(job, self._workshop)
 
     async def _count(self, asked: Used) -> Hit | None:
         if not self._is_shared:
@@ -250,6 +253,12 @@ class CloseWatch:
             # As of the question: the day may have ended while it was answered.
             self.stopped = replace(self.stopped, until=next_day(self._counted_at))
         return self.stopped
+
+
+async def _tell_asker(job: Job, workshop: Workshop) -> None:
+    """The job that `job` was asked about may have been let fail."""
+    if is_asked(job) and job.trigger_id is not None:
+        await write_ended(JobId(job.trigger_id), workshop, workshop.threads)
 
 
 def _has_more_to_spend(event: Event, tally: Tally) -> bool:

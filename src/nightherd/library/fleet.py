@@ -12,6 +12,7 @@ from typing import Any
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet
 from nightherd.engine.attend import attend
+from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.forking import AtMessage
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.spawning import cancel_below
@@ -161,6 +162,7 @@ class OpenFleet:
             raise RefusedError(f"job {job_id} has ended")
         if answer.job.is_terminal:
             await cancel_below(job_id, self._workshop)
+            await write_ended(job_id, self._workshop, self._workshop.threads)
         return answer.job
 
     def job(self, reference: str) -> Job:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from nightherd.engine.again import retry_job
+from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.execution import job_of
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
@@ -162,6 +163,7 @@ async def cancel(site: OnSite, job: str) -> Response:
         found = await _get(site, job_id)
     if found.is_terminal:
         await cancel_below(job_id, site.workshop)
+        await write_ended(job_id, site.workshop, site.workshop.threads)
     return job_answer(found, site)
 
 
