@@ -131,6 +131,36 @@ def test_bad_line_in_the_middle_is_told_with_its_place_and_stays(used: Ward) -> 
     assert journal.read_bytes() == damaged
 
 
+@pytest.mark.parametrize("line", [2, 3])
+def test_whoever_reads_a_journal_is_told_of_the_events_that_cannot_be_read(
+    line: int, used: Ward
+) -> None:
+    job_id = used.jobs()[0]["id"]
+    journal = used.journal(job_id)
+    raw = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*raw[:line], b"garbage\n", b"garbage\n", *raw[line + 2 :]]))
+
+    told = used.cli("jobs", "tail", job_id, "-n", "all", "--json")
+
+    assert [one["data"]["seq"] for one in told.documents] == [
+        *range(1, line + 1),
+        *range(line + 3, len(raw) + 1),
+    ]
+    assert f"events {line + 1} to {line + 2} cannot be read" in told.err
+    assert "nightherd doctor --verify" in told.err
+
+
+def test_record_in_which_nothing_can_be_read_is_not_taken_for_none(used: Ward) -> None:
+    job_id = used.jobs()[0]["id"]
+    assert "cannot be read" not in used.cli("jobs", "tail", job_id, "-n", "all").err
+    used.journal(job_id).write_bytes(b"garbage\n")
+
+    told = used.cli("jobs", "tail", job_id)
+
+    assert "nothing in its record can be read" in told.err
+    assert "nightherd doctor" in told.err
+
+
 def test_journal_with_lines_missing_is_told(used: Ward) -> None:
     job_id = used.jobs()[0]["id"]
     journal = used.journal(job_id)

@@ -74,8 +74,12 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
         last = None if count == ALL else int(count)
         if not journals.last(job_id, 1):
             _tell_nothing(screen, reader, job_id, follow=follow)
+        due = 1 if last is None else 0
         for event in _events(journals, reader, job_id, follow, last, patience):
             patience.renew()
+            if 0 < due < event.seq:
+                _tell_missing(screen, due, event.seq - 1)
+            due = event.seq + 1
             if screen.is_json:
                 screen.document("event", event_document(event), clock.now())
                 continue
@@ -93,9 +97,20 @@ def _tell_nothing(screen: Screen, reader: JobReader, job_id: JobId, *, follow: b
     if follow or job is None:
         screen.say(f"{job_id} has not begun; waiting for its first event")
         return
+    if job.last_seq > 0:
+        screen.say(f"{job_id} is {job.status.value}, and nothing in its record can be read")
+        screen.say("  try: nightherd doctor")
+        return
     screen.say(f"{job_id} is {job.status.value} and has no events")
     if not job.is_terminal:
         screen.say(f"  try: nightherd jobs tail {job_id} -f")
+
+
+def _tell_missing(screen: Screen, first: int, last: int) -> None:
+    """What the record has lost: numbers never have a gap, so lines that are no events leave one."""
+    screen.flush()
+    which = f"event {first}" if first == last else f"events {first} to {last}"
+    screen.say(f"{which} cannot be read: nightherd doctor --verify says more")
 
 
 def _events(
