@@ -202,6 +202,21 @@ def test_retention_plans_first_and_then_does_it(cli: Cli, dug: str) -> None:
     assert "were taken away by retention" in cli("checkpoint", "list", dug).err
 
 
+def test_a_job_whose_checkpoints_are_gone_still_has_limits(cli: Cli, dug: str) -> None:
+    def limits() -> list[tuple[str, int, int, int]]:
+        rows = cli("jobs", "show", dug, "--json").data["limits"]
+        return [(one["limit"], one["maximum"], one["used"], one["left"]) for one in rows]
+
+    assert cli("jobs", "cancel", dug).code == 0
+    before = limits()
+    assert cli("retention", "apply").code == 0
+
+    assert before == limits() == [("turns", 2, 2, 0)]
+    assert "turns: 2 of 2, 0 left" in cli("jobs", "show", dug).out
+    Path("nightherd.yaml").write_text(FLEET.replace("turns: 2", "turns: 9"))
+    assert limits() == before, "what the job was held to is not what is declared since"
+
+
 def test_job_that_never_had_checkpoints_is_not_one_whose_were_taken_away(
     cli: Cli, fleet: Path
 ) -> None:

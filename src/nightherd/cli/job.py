@@ -10,7 +10,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_card
 from nightherd.cli.limit_text import limit_text
 from nightherd.cli.options import job_argument, json_option
-from nightherd.views.checkpoints import latest_bookmark
+from nightherd.views.checkpoints import latest_known
 from nightherd.views.jobs import find_job_id, job_document, show_job
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.wiring import open_journals, open_reader, system_clock
@@ -26,7 +26,7 @@ def show(invocation: Invocation, job: str) -> None:
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
         view = show_job(reader, find_job_id(reader, job))
-        last = latest_bookmark(reader, open_journals(state), view.job.id)
+        last = latest_known(reader, open_journals(state), view.job.id)
         below = reader.used_below(view.job.id)
     given = view.texts.overrides.get("limits") if view.texts is not None else None
     limits = limits_of_job(view.job, last, below, given=given, now=now)

@@ -62,6 +62,15 @@ def latest_bookmark(reader: StateReader, journals: Journals, job_id: JobId) -> C
     return found[-1] if found else None
 
 
+def latest_known(reader: StateReader, journals: Journals, job_id: JobId) -> Checkpoint | None:
+    """The job's last checkpoint, or the last that retention took away: what it says of the job is still so."""
+    there = latest_bookmark(reader, journals, job_id)
+    if there is not None:
+        return there
+    gone = reader.removed_checkpoints(job_id)
+    return gone[-1] if gone else None
+
+
 def find_checkpoint(
     reader: StateReader, journals: Journals, job_id: JobId, number: int | None
 ) -> Checkpoint:
