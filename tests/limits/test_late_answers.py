@@ -10,7 +10,10 @@ import pytest
 
 from engine.bench import Bench
 from hooks.played_hooks import PlayedCarrier, hook, with_hooks
+from limits.resuming import resume
 from limits.test_limit_answers import judge, spender
+from limits.turns import CENT
+from nightherd.model.agent import Agent
 from nightherd.model.change import LoseExecution
 from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.hook import AgentSubmission, HookPoint
@@ -42,13 +45,18 @@ def lose(bench: Bench, job_id: JobId) -> None:
     anyio.run(bench.store.apply, [change])
 
 
-def answered_meanwhile(tmp_path: Path, answer: str) -> tuple[Bench, Job]:
-    """A job whose worker died once the judge was asked, who has answered before another took the job."""
+def asking_bench(tmp_path: Path, answer: str) -> tuple[Bench, Agent]:
+    """A bench whose jobs ask the judge about their limit, and the judge."""
     asking = hook(HookPoint.LIMITS, action=AgentSubmission(agent="judge", inputs={"issue": "1"}))
     asking = replace(asking, id="limits.hooks[0]")
     other = judge(tmp_path, answer)
     bench = Bench(ScriptedRuntime(), agent=spender(tmp_path, OnLimit.HOOK))  # type: ignore[arg-type]  # any runtime does
-    bench = with_hooks(bench, PlayedCarrier(), asking, others=(other,))
+    return with_hooks(bench, PlayedCarrier(), asking, others=(other,)), other
+
+
+def answered_meanwhile(tmp_path: Path, answer: str) -> tuple[Bench, Job]:
+    """A job whose worker died once the judge was asked, who has answered before another took the job."""
+    bench, other = asking_bench(tmp_path, answer)
     job_id = bench.submit().job.id
     with pytest.raises(Killed):
         bench.execute(job_id, on_event=die_when_asked)
@@ -94,3 +102,19 @@ def test_an_answer_that_is_too_little_is_obeyed_once(tmp_path: Path) -> None:
     bench.execute(job.id)
 
     assert bench.job(job.id).status is JobStatus.SUSPENDED
+
+
+def test_an_answer_about_a_wait_that_is_over_does_not_count_for_the_next(tmp_path: Path) -> None:
+    bench, other = asking_bench(tmp_path, "fail")
+    job = bench.run()
+    assert job.status is JobStatus.SUSPENDED
+    again = resume(bench, job, spend=35 * CENT)
+    assert (again.status, again.turns) == (JobStatus.SUSPENDED, 3)
+    second, first = bench.reader.list_jobs(JobQuery(status=JobStatus.PENDING))
+
+    bench.agent = other
+    bench.execute(first.id)
+    assert bench.job(job.id).status is JobStatus.SUSPENDED, "somebody has raised it since"
+
+    bench.execute(second.id)
+    assert bench.job(job.id).status is JobStatus.FAILED

@@ -45,7 +45,9 @@ async def answer_changes(
     if not isinstance(end, Outcome) or end.status is not JobStatus.COMPLETED:
         return ()
     waiting = await _waiting(JobId(job.trigger_id), workshop)
-    return () if waiting is None else _obeyed(job, waiting, answer, workshop)
+    if waiting is None or not await _is_about(job, waiting, workshop):
+        return ()
+    return _obeyed(job, waiting, answer, workshop)
 
 
 async def obey_earlier(job: Job, workshop: Workshop) -> None:
@@ -63,6 +65,13 @@ async def obey_earlier(job: Job, workshop: Workshop) -> None:
         answer = (texts.summary if texts is not None else None) or found.summary
         # Refused, if another has answered meanwhile.
         await workshop.state.apply(list(_obeyed(found, job, answer, workshop)))
+
+
+async def _is_about(job: Job, waiting: Job, workshop: Workshop) -> bool:
+    """Whether `job` was asked about this wait, and not about one that somebody has ended since."""
+    if (job.dedupe_key or "").endswith(f"-{waiting.epoch}"):
+        return True
+    return job.id in await to_thread.run_sync(_asked_before, waiting, workshop)
 
 
 def _asked_before(job: Job, workshop: Workshop) -> list[JobId]:
