@@ -13,6 +13,8 @@ from engine.bench import Bench
 from limits.resuming import resume
 from limits.test_spawning import HELPING, agent_of, ask, bench_of, children
 from limits.turns import CENT, used
+from nightherd.engine.raising import check_raised
+from nightherd.errors import RefusedError
 from nightherd.model.advice import advice_on
 from nightherd.model.change import CancelJob
 from nightherd.model.event import ToolResultEvent
@@ -121,3 +123,19 @@ def test_a_job_that_waits_at_a_limit_met_below_it_goes_on_once_that_job_is_cance
     assert bench.job(job.id).status is JobStatus.PENDING
     assert bench.execute(job.id).status is JobStatus.COMPLETED, "with what it has left"
     assert successes(bench, job) == [False]
+
+
+@pytest.mark.parametrize(("spawns", "is_refused"), [(1, True), (2, False)])
+def test_as_many_children_as_there_are_already_are_no_new_maximum(
+    tmp_path: Path, spawns: int, is_refused: bool
+) -> None:
+    steps = [*ask("helper"), *ask("helper"), Say("done")]
+    bench = bench_of(tmp_path, steps, HELPING, Limits(spawns=1))
+    job = bench.run()
+    raised = {"limits": {"spawns": spawns}}
+
+    if not is_refused:
+        check_raised(job, raised, bench.reader)
+        return
+    with pytest.raises(RefusedError, match="has used 1 already"):
+        check_raised(job, raised, bench.reader)

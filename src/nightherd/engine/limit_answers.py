@@ -104,7 +104,8 @@ def _obeyed(job: Job, waiting: Job, answer: str | None, workshop: Workshop) -> S
     reader = workshop.reader
     before = given_before(waiting, reader)
     is_same = all(before.get(name) == maximum for name, maximum in raised.items())
-    if is_same or used_up(raised, used_in_all(waiting, reader)) is not None:
+    used = used_in_all(waiting, reader)
+    if is_same or used_up(raised, used, waiting.error_code) is not None:
         return ()
     return (ResumeJob(job_id=waiting.id, at=at, overrides={KEPT: {**before, **raised}}),)
 

@@ -21,7 +21,7 @@ def check_raised(job: Job, overrides: Mapping[str, Any], reader: StateReader) ->
     before = given_before(job, reader)
     new = {name: most for name, most in given.items() if most != before.get(name)}
     used = used_in_all(job, reader)
-    name = used_up(new, used)
+    name = used_up(new, used, job.error_code)
     if name is not None:
         amount, maximum = shown(name, used.amount(name)), shown(name, int(new[name.value]))
         raise RefusedError(
@@ -31,9 +31,13 @@ def check_raised(job: Job, overrides: Mapping[str, Any], reader: StateReader) ->
         )
 
 
-def used_up(maxima: Mapping[str, Any], used: Used) -> LimitName | None:
-    """The first of `maxima` that leaves nothing to go on with."""
-    for name in (*COUNTED, LimitName.DURATION):
+def used_up(maxima: Mapping[str, Any], used: Used, code: str | None) -> LimitName | None:
+    """The first of `maxima` that leaves nothing to go on with, for a job that waits with that code.
+
+    A job may do without further children, unless it waits for one.
+    """
+    wanted: tuple[LimitName, ...] = (LimitName.SPAWNS,) if code == LimitName.SPAWNS.code else ()
+    for name in (*COUNTED, LimitName.DURATION, *wanted):
         maximum = maxima.get(name.value)
         if maximum is not None and used.amount(name) >= int(maximum):
             return name
