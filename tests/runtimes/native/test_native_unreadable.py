@@ -230,7 +230,20 @@ def test_whatever_is_left_of_such_a_message_there_is_something_to_go_on_with(
 
 
 HOSTILE: st.SearchStrategy[Any] = st.sampled_from(
-    [None, True, -1, 0.5, 2**70, float("nan"), float("inf"), "", "\ud800", b"\xff", Decimal("NaN")]
+    [
+        None,
+        True,
+        -1,
+        0.5,
+        2**70,
+        10**400,
+        float("nan"),
+        float("inf"),
+        "",
+        "\ud800",
+        b"\xff",
+        Decimal("NaN"),
+    ]
 ) | st.builds(nested, st.sampled_from([1, 220, 300]))
 
 

@@ -25,13 +25,12 @@ from nightherd.runtimes.native.price import believable
 def mend(answer: ModelResponse) -> ModelResponse:
     """The answer; the very same when there is nothing to mend. What is beyond mending is left as it is."""
     parts = [_part(part) for part in answer.parts]
-    usage, name = believable(answer.usage), answer.model_name
+    usage, given = believable(answer.usage), answer.model_name
+    name = whole_text(given) if isinstance(given, str) else None
     is_whole = all(new is old for new, old in zip(parts, answer.parts, strict=True))
-    is_named = name is None or isinstance(name, str)
-    if is_whole and is_named and usage is answer.usage:
+    if is_whole and name is given and usage is answer.usage:
         return answer
-    told = whole_text(name) if isinstance(name, str) else None
-    return replace(answer, parts=parts, usage=usage, model_name=told)
+    return replace(answer, parts=parts, usage=usage, model_name=name)
 
 
 def _part(part: ModelResponsePart) -> ModelResponsePart:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from enum import StrEnum
-from math import isfinite, isnan
 from typing import Any
 
 from genai_prices.data_snapshot import get_snapshot
@@ -86,7 +85,7 @@ def _kept(name: str, value: Any) -> Any:
             counted = {key: item for key, item in given if type(key) is str and type(item) is int}
             return value if counted == value else counted
         case "audio_seconds":
-            is_length = isinstance(value, int | float) and isfinite(value) and value >= 0
+            is_length = isinstance(value, int | float) and 0 <= value <= MOST_TOKENS
             return value if is_length else 0
         case _:
             count = _count(value)
@@ -116,9 +115,9 @@ def usage_of(answer: ModelResponse, cost: Cost) -> Usage:
 
 def _count(tokens: Any) -> int:
     """What a provider says, as far as it can be so: nothing is given back, and nothing is beyond counting."""
-    if not isinstance(tokens, int | float) or isnan(tokens):
+    if not isinstance(tokens, int | float) or not tokens > 0:  # so is what is no number at all
         return 0
-    return int(max(0, min(tokens, MOST_TOKENS)))
+    return int(min(tokens, MOST_TOKENS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
