@@ -7,7 +7,6 @@ each failure names: every named point once, and as many points of the system's o
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,12 @@ from typing import Any
 
 import pytest
 
-from crash.ground import Ground, check_doctor_leaves_nothing, check_rows_are_as_journals_say
+from crash.ground import (
+    Ground,
+    check_doctor_leaves_nothing,
+    check_rows_are_as_journals_say,
+    is_killed,
+)
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
@@ -149,7 +153,9 @@ def check_nothing_ran_twice(pasture: Pasture, tag: str, before: set[str], kills:
 def check_a_trial(pasture: Pasture, tag: str, kind: dict[str, Any], where: tuple[int, int]) -> int:
     """Kill a run, then what puts it right, then put it right; how many processes were killed."""
     first, second = where
-    assert pasture.ask(tag, **kind, nth=first).status == -signal.SIGKILL, pasture.shown()
+    asked = pasture.ask(tag, **kind, nth=first)
+    # How often the mirror writes depends on how fast the others are: a late call may not be reached.
+    assert is_killed(asked) or (kind and asked.status == 0), pasture.shown()
     before = answered(check_shown_is_recorded(pasture, tag))
     is_going_on = first % 2 == 0
     if is_going_on:
@@ -157,13 +163,13 @@ def check_a_trial(pasture: Pasture, tag: str, kind: dict[str, Any], where: tuple
         assert pasture.go_on().status == 0
     else:
         ended = pasture.command("doctor", "--fix", **kind, nth=second)
-    assert ended.status in (0, -signal.SIGKILL), ended
+    assert ended.status == 0 or is_killed(ended), ended
     check_doctor_leaves_nothing(pasture)
     check_nothing_ran_twice(pasture, tag, before, kills=2)
     check_rows_are_as_journals_say(pasture)
     job = pasture.jobs().get(tag)
     assert job is None or not is_going_on or job.status is JobStatus.COMPLETED
-    return 1 + (ended.status == -signal.SIGKILL)
+    return is_killed(asked) + is_killed(ended)
 
 
 def check_batch(
@@ -208,7 +214,6 @@ def test_killed_at_any_system_call_a_run_loses_and_doubles_nothing(pasture: Past
     points_of(pasture.ask("first", **kind))
     count = len(points_of(pasture.ask("second", **kind)))
 
-    # How often the mirror writes depends on how fast the others are; the last points may not be reached.
     random = Random(SEED)
     places = random.sample(range(1, count * 4 // 5), CALLS)
     kills = check_batch(pasture, kind, places, random, f"seed {SEED}")

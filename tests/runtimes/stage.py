@@ -24,7 +24,7 @@ from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome
 JOB = JobId("job-2025-03-04-abc123")
 EXECUTION = ExecutionId("job-2025-03-04-abc123.1")
 QUICK = timedelta(milliseconds=200)
-PATIENCE_S = 60
+PATIENCE_S = 100
 
 
 @dataclass(frozen=True)

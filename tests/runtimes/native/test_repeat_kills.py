@@ -42,7 +42,7 @@ agents:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
+    with ForkServer(patience_s=120) as server:
         yield server
 
 
