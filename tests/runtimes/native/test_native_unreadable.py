@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -27,8 +29,10 @@ from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
 from nightherd.runtimes.native.mend import mend
+from nightherd.runtimes.tools.read import Read
+from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
 from runtimes.heard import error_of
-from runtimes.native.chat_api import chat_api, text
+from runtimes.native.chat_api import call, chat_api, text
 from runtimes.native.native_stage import (
     NativeStage,
     Record,
@@ -184,6 +188,23 @@ def test_a_text_with_half_a_character_is_an_answer_like_any_other(stage: NativeS
 
     assert of_type(events, AssistantEvent)[-1].content == "so \ufffd far"
     assert subtypes(events)[-1] == "complete"
+
+
+class Halved(Read):
+    """Answers as a server of tools may, whose texts come as JSON."""
+
+    async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
+        return ToolOutcome(result="a \ud83d b")
+
+
+def test_half_a_character_in_a_result_is_told_to_the_model(stage: NativeStage) -> None:
+    with chat_api(call("Read", "{}"), text("oh")) as (url, asked):
+        request = stage.chat_request(url)
+        agent = replace(request.agent, permission_mode="bypassPermissions")
+        events = stage.run(None, replace(request, agent=agent), tools=(Halved(),))
+
+    assert subtypes(events)[-1] == "complete"
+    assert asked[1]["messages"][-1]["content"] == "a \ufffd b"
 
 
 def old_lines(answer: m.ModelMessage) -> list[Event]:

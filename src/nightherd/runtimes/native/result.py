@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from nightherd.model.event import ToolResultEvent
+from nightherd.runtimes.native.mend import whole_text
 from nightherd.runtimes.native.toolset import Answered
 
 
@@ -19,16 +20,20 @@ def result_line(
     part: dict[str, Any] = {"tool_name": call.tool_name, "timestamp": at.isoformat()}
     if answered.denied is not None:
         part["outcome"] = "denied"
-    result = outcome.result
-    if result is None and outcome.error is None:
+    result, error = _whole(outcome.result), _whole(outcome.error)
+    if result is None and error is None:
         result = ""  # the model is told that there was nothing, not nothing at all
     return ToolResultEvent(
         tool_use_id=call.tool_call_id,
         result=result,
         success=outcome.success,
-        error=outcome.error,
+        error=error,
         extra={**({"request": {}} if begins_request else {}), "part": part},
         turn=turn,
         index=0,
         end=True,
     )
+
+
+def _whole(text: str | None) -> str | None:
+    return None if text is None else whole_text(text)
