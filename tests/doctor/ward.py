@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -187,8 +187,9 @@ def descendants(pid: int) -> set[int]:
     """Every process below `pid`."""
     found: set[int] = set()
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found |= {int(child), *descendants(int(child))}
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread may end at any moment
+            for child in task.read_text().split():
+                found |= {int(child), *descendants(int(child))}
     return found
 
 
