@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from nightherd.model.job import JobQuery
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.rebuild import rebuild_database
+from nightherd.state.soundness import Soundness
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import START, FakeClock
 from nightherd.testing.state_values import submit
@@ -67,6 +69,27 @@ def test_full_disk_is_said_and_everything_acknowledged_survives(
     anyio.run(write, roomy, 5000)
     assert jobs(roomy) == list(range(acknowledged + 1, 0, -1))
     assert replayed(roomy, tmp_path / "replayed.db") == contents(roomy.database)
+
+
+def test_reading_on_a_disk_without_a_byte_left_says_so_and_not_that_the_disk_failed(
+    small_disk: Path,
+) -> None:
+    directory = init_state_directory(small_disk / ".nightherd")
+    anyio.run(write, directory, 1)
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
+
+    with (
+        closing(SqliteReader(directory.root)) as reader,
+        pytest.raises(StateFileError, match="no space left") as caught,
+    ):
+        reader.list_jobs(JobQuery())
+
+    assert (caught.value.code, "free some space" in str(caught.value.hint)) == ("ENOSPC", True)
+    (found,) = Soundness(directory.root).database()
+    assert "free some space" in str(found.remedy)
+    filler.unlink()
+    assert jobs(directory) == [1]
 
 
 def test_rebuild_on_a_full_disk_never_replaces_a_good_database_by_a_bad_one(

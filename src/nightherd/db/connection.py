@@ -141,6 +141,7 @@ def _connect(path: Path, name: str, flags: int) -> Database:
             code="SQLITE_TOO_OLD",
             hint="reinstall nightherd so that its own apsw is used",
         )
+    connection: apsw.Connection | None = None
     try:
         connection = apsw.Connection(name, flags=flags)
         connection.set_busy_timeout(PATIENCE_MS)
@@ -149,6 +150,9 @@ def _connect(path: Path, name: str, flags: int) -> Database:
         # The first read is what finds out that a file is not a database.
         connection.execute("PRAGMA schema_version").fetchall()
     except apsw.Error as error:
+        # Whoever keeps the error must not keep the file open with it.
+        if connection is not None:
+            connection.close(force=True)
         raise translate(error, str(path), "open") from error
     return Database(connection, path)
 

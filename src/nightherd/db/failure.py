@@ -58,14 +58,21 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
 
 def translate(error: apsw.Error, path: str, operation: str) -> StateError:
     """`error` in our words. The original stays its cause; raise it `from error`."""
+    known = apsw.FullError if _is_full(error) else type(error)
     for kind, (code, message, hint) in MEANINGS.items():
-        if isinstance(error, kind):
+        if issubclass(known, kind):
             return StateFileError(
                 message.format(path=path), path=path, operation=operation, code=code, hint=hint
             )
     return StateFileError(
         f"{path}: {error}", path=path, operation=operation, code=type(error).__name__
     )
+
+
+def _is_full(error: apsw.Error) -> bool:
+    """Whether a disk that seems to have failed is only full: what SQLite's readers share found no room."""
+    code = getattr(error, "extendedresult", 0)
+    return isinstance(error, apsw.IOError) and code == apsw.SQLITE_IOERR_SHMSIZE
 
 
 def unusable(error: OSError, path: Path, operation: str) -> StateFileError:

@@ -79,7 +79,11 @@ class SqliteJobReader:
             if database is None:
                 self._refuse_lost()
                 return None
-            found = schema_number(database, self._queries)
+            try:
+                found = schema_number(database, self._queries)
+            except BaseException:
+                database.close()
+                raise
             if found == 0 or found > known_schema():
                 database.close()
                 refuse_newer(found, known_schema(), self._path)
