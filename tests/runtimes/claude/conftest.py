@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -21,9 +23,21 @@ def slot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One of the slots, until the test is over."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     shared = tmp_path_factory.getbasetemp().parent
-    with (shared / f"claude-slot-{int(worker) % SLOTS}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with ExitStack() as opened:
+        places = [shared / f"claude-slot-{number}" for number in range(SLOTS)]
+        take_one([opened.enter_context(place.open("w")) for place in places], int(worker))
         yield
+
+
+def take_one(locks: list[TextIO], worker: int) -> None:
+    """Whichever is free; while none is, the worker waits for the one that it shares with the fewest."""
+    for lock in locks:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        return
+    fcntl.flock(locks[worker % len(locks)], fcntl.LOCK_EX)
 
 
 @pytest.fixture(params=["cli", "sdk"])
