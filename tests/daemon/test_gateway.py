@@ -154,7 +154,7 @@ def test_every_command_says_the_same_with_the_running_fleet_and_without(
         ("POST", "200"): 12,
         ("POST", "201"): 15,
         ("POST", "409"): 4,
-        ("POST", "400"): 5,
+        ("POST", "400"): 4,
         ("POST", "422"): 1,
     }
     for one, trial in ((pasture, daemon), (alone, worker)):

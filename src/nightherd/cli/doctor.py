@@ -29,6 +29,8 @@ from nightherd.wiring import (
 
 MARKS = {Level.OK: "✔", Level.WARNING: "!", Level.PROBLEM: "✗"}
 SHOWN = 10
+WRITTEN_FIRST = ["schema"]
+"""All that `nightherd init` makes in a state directory."""
 COUNTING = frozenset(("ledger", "agreement", "orphans"))
 """Checks whose mending may begin the ledger anew."""
 
@@ -44,7 +46,7 @@ def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: 
     """Examine the state directory. Exit code 1 when a problem is left."""
     invocation = invocation_of(ctx)
     screen, state = invocation.screen, invocation.new_state_directory()
-    if not state.exists() and not state.is_symlink():
+    if not _is_begun(state):
         state = invocation.state_directory()
         _tell_nothing_there(screen, state)
         return
@@ -64,6 +66,13 @@ def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: 
         screen.say(f"the readable files are as they were: {mirror}")
     _tell(screen, state, examined, kept, lost)
     ctx.exit(1 if any(one.level is Level.PROBLEM for one in examined) else 0)
+
+
+def _is_begun(state: Path) -> bool:
+    """Whether there is more than what `init` writes."""
+    if not state.is_dir():
+        return state.exists() or state.is_symlink()
+    return [one.name for one in state.iterdir()] != WRITTEN_FIRST
 
 
 async def _examine(state: Path, is_fixing: bool, is_deep: bool, on_step: OnStep) -> list[Examined]:

@@ -84,16 +84,23 @@ def submitting(request: SubmitRequest) -> MakeJob:
     return make
 
 
-def find_agent(fleet: Fleet, name: str) -> Agent:
-    """The agent called `name`, or `AgentNotFoundError` with the nearest names."""
+def find_agent(fleet: Fleet, name: str, *, command: str | None = None) -> Agent:
+    """The agent called `name`, or `AgentNotFoundError` with the nearest names.
+
+    Where `command` was meant for it, the same for an agent that is called nearly so is what to try.
+    """
     agent = fleet.agents.get(name)
     if agent is not None:
         return agent
-    near = get_close_matches(name, fleet.agents, n=3) or list(fleet.agents)[:5]
+    near = get_close_matches(name, fleet.agents, n=3)
+    there = near or list(fleet.agents)[:5]
     message = f"the fleet has no agent {name!r}"
-    if near:
-        message += f"; it has {', '.join(repr(one) for one in near)}"
-    raise AgentNotFoundError(message, hint=f"nightherd run {near[0]}" if near else None)
+    if there:
+        message += f"; it has {', '.join(repr(one) for one in there)}"
+    is_meant = command is not None and near
+    raise AgentNotFoundError(
+        message, hint=f"{command} {near[0]}" if is_meant else "nightherd agent list"
+    )
 
 
 def perform(errand: Errand, screen: Screen, *, is_shown: bool) -> Finished:

@@ -34,8 +34,6 @@ def show(invocation: Invocation, job: str) -> None:
         rows = [limit_row(one) for one in limits]
         screen.document("job", {**job_document(view, now), "limits": rows}, now)
         return
-    screen.show(job_card(view, screen, now))
-    for one in limits:
-        screen.show(f"limit     {limit_text(one)}")
+    screen.show(job_card(view, screen, now, [limit_text(one) for one in limits]))
     screen.flush()
     screen.say(f"events: nightherd jobs tail {view.job.id}")

@@ -20,7 +20,7 @@ from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, resume_job
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError, UsageError
-from nightherd.model.job import Job
+from nightherd.model.job import Job, JobStatus
 from nightherd.views.jobs import find_job_id
 from nightherd.wiring import open_reader, rescuer
 
@@ -83,6 +83,11 @@ def fork(
     at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
     if found.session_id is None:
         raise RefusedError(f"job {found.id} has no session to branch from")
+    if found.status is JobStatus.PENDING and not found.last_seq:
+        raise RefusedError(
+            f"job {found.id} has not begun; there is nothing to branch from",
+            hint=f"nightherd jobs show {found.id}",
+        )
     session_id = found.session_id
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
     agent = agent_of_job(found, invocation, fleet)

@@ -45,7 +45,7 @@ def happening(word: str, job: Job, now: datetime) -> str:
     return f"{said}, {job.status.value}{'' if job.is_terminal else _why(job)}, {cost}, {took}"
 
 
-def job_card(view: JobView, screen: Screen, now: datetime) -> str:
+def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]) -> str:
     """Everything about one job, as lines of `label  value` and its texts below."""
     job, style = view.job, screen.out
     pairs = [
@@ -63,6 +63,7 @@ def job_card(view: JobView, screen: Screen, now: datetime) -> str:
         ("cost", format_usd(job.cost_microusd)),
     ]
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
+    pairs += [("limit", one) for one in limits]
     advice = advice_on(job) if job.error else None
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
@@ -70,6 +71,8 @@ def job_card(view: JobView, screen: Screen, now: datetime) -> str:
             ("execution", f"{one.epoch}: {one.status.value}, {_came_to(one)}, {one.worker}")
             for one in view.executions
         ]
+    inputs = view.texts.inputs if view.texts is not None else {}
+    pairs += [("input", f"{one_line(name)}={one_line(value)}") for name, value in inputs.items()]
     lines = [f"{label:<10}{value}" for label, value in pairs]
     return "\n".join(lines + _texts(view, screen))
 
@@ -106,8 +109,6 @@ def _texts(view: JobView, screen: Screen) -> list[str]:
     for label, text in parts:
         if text:
             lines += ["", screen.out.bold(label), *_indented(text)]
-    for name, value in (texts.inputs if texts else {}).items():
-        lines += [f"{'input':<10}{one_line(name)}={one_line(value)}"]
     return lines
 
 

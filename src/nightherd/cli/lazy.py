@@ -27,6 +27,12 @@ def load(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+SHOWING = ("show", "why")
+"""The command of a group that shows the one thing that is named."""
+IDS = ("job-", "sess-", "@")
+"""How the names of jobs and sessions begin."""
+
+
 class LazyGroup(click.Group):
     """A group known by its table: listing it imports no command.
 
@@ -70,7 +76,10 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, but a name that is not there is answered with the nearest that is."""
         if args and args[0] not in self.entries and not ctx.resilient_parsing:
-            ctx.fail(self._unknown(args[0]))
+            name, verb = args[0], next((one for one in SHOWING if one in self.entries), None)
+            if verb is not None and (name.startswith(IDS) or "/" in name):
+                raise UsageError(self._unknown(name), hint=f"{ctx.command_path} {verb} {name}")
+            ctx.fail(self._unknown(name))
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -55,7 +55,9 @@ def show(invocation: Invocation, agent: str | None) -> None:
         return
     if not found:
         screen.say("nothing is limited")
-        screen.say("  try: limits: {spend: 1.00} in the fleet file, or run AGENT --limit spend=1")
+        screen.say(
+            "  try: limits: {spend: 1.00} in the fleet file, or nightherd run AGENT --limit spend=1"
+        )
         return
     words = dict(descriptions(load_persistence(state).schema))
     show_limits(found, words, screen)

@@ -60,6 +60,8 @@ def logs(
         lines = (line for line in lines if line.at >= begin)
     if count is not None or begin is None:
         lines = deque(lines, maxlen=count or DEFAULT_COUNT)
+    if not names and not follow and not screen.is_json:
+        screen.say("nothing was logged yet")
     _show_all(lines, screen)
     while follow:
         time.sleep(LOOK_S)

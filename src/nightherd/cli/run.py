@@ -134,7 +134,7 @@ def run(  # noqa: PLR0913 (an option each)
     values = read_inputs(inputs)
     screen = invocation.screen
     fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet)
-    found = find_agent(fleet, agent)
+    found = find_agent(fleet, agent, command="nightherd run")
     kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
     overrides = {**kept, **limit_overrides(limits)}
     wish = Wish(prompt=text, inputs=values, overrides=overrides, priority=priority)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nightherd.cli.errand import tell_waits
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
@@ -14,7 +15,6 @@ from nightherd.cli.options import json_option
 from nightherd.cli.overriding import Override
 from nightherd.cli.schedule_text import schedule_argument, tell_schedule
 from nightherd.model.due import parse_rule
-from nightherd.model.ids import JobId
 from nightherd.model.scheduled import find_schedule
 from nightherd.views.jobs import job_row
 from nightherd.wiring import check_runtime, system_clock
@@ -36,7 +36,7 @@ def run(invocation: Invocation, schedule: str) -> None:
         return
     screen.show(job.id)
     screen.flush()
-    screen.say(f"watch: nightherd jobs tail {JobId(job.id)} -f")
+    tell_waits(job, invocation)
 
 
 @click.command("enable", epilog="Example: nightherd schedule enable hello/nightly")

@@ -70,6 +70,9 @@ def status(invocation: Invocation) -> None:
         screen.show(f"{len(view.held) - MOST_HELD} more are held up: nightherd schedule list")
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
+    if view.suspended:
+        screen.flush()
+        screen.say("see them: nightherd jobs list --status suspended")
 
 
 def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem]]:

@@ -134,16 +134,14 @@ class Daemon:
                     continue
                 self._is_cancelling = self._is_stopping
                 self._is_stopping = True
+                how = "finishing what runs; once more to cancel it"
+                self._log.tell("cancelling what runs" if self._is_cancelling else how)
                 self._stop_work()
 
     def _stop_work(self) -> None:
         """Fire no more slots, take no more jobs; the second time, end those that run."""
         self._notifier.stopping()
         self._note(is_draining=True)
-        if self._is_cancelling:
-            self._log.tell("cancelling what runs")
-        else:
-            self._log.tell("finishing what runs; once more to cancel it")
         for stint in self._stints:
             stint.cancel() if self._is_cancelling else stint.drain()
 
