@@ -12,7 +12,9 @@ import anyio
 import pytest
 
 from nightherd.model.change import Applied
+from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import JobQuery
+from nightherd.model.session import SessionQuery
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
@@ -87,6 +89,65 @@ def test_database_is_made_again_from_the_old_ledger(written: Path) -> None:
     rebuild_database(written, lambda change: None)
 
     assert shown(written) == remembered_in(written)
+
+
+def test_every_question_is_answered_before_anybody_has_written(written: Path) -> None:
+    before = (written / "nightherd.db").read_bytes()
+    reader = SqliteReader(written)
+    job, worker, session = JobId("job-1"), WorkerId("worker-1"), SessionId("sess-1")
+    questions: dict[str, tuple[Any, ...]] = {
+        "find_session": (session,),
+        "list_executions": (job,),
+        "list_checkpoints": (job,),
+        "removed_checkpoints": (job,),
+        "jobs_of_parent": (job,),
+        "spent": (f"{NOW:%Y-%m-%d}", "grazer", "daily"),
+        "used_below": (job,),
+        "jobs_with_checkpoints": (),
+        "list_sessions": (SessionQuery(),),
+        "session_ids": ("sess", 5),
+        "sessions_of_parent": (session,),
+        "sessions_to_expire": (NOW, 5),
+        "jobs_of_session": (session,),
+        "jobs_to_wake": (NOW, 5),
+        "sessions_of_runtime": ("abc",),
+        "list_agents": (),
+        "list_schedules": (),
+        "list_overrides": (),
+        "list_slots": ("grazer/daily", 5),
+        "list_deliveries": ("hook", 5),
+        "has_waiting_job": (("grazer",),),
+        "count_open_jobs": (),
+        "running_jobs": (worker,),
+        "jobs_to_cancel": (worker,),
+        "live_workers": (),
+        "find_job": (job,),
+        "find_texts": (job,),
+        "list_jobs": (JobQuery(limit=5),),
+        "job_ids": ("job", 5),
+    }
+    try:
+        assert {name for name in dir(reader) if not name.startswith("_")} == {*questions, "close"}
+        for name, values in questions.items():
+            getattr(reader, name)(*values)
+    finally:
+        reader.close()
+    assert (written / "nightherd.db").read_bytes() == before
+
+
+def test_reader_of_an_older_database_sees_what_is_written_meanwhile(written: Path) -> None:
+    async def add() -> None:
+        store = SqliteStore(written, FakeClock())
+        await store.apply([submit(1)])
+        await store.close()
+
+    reader = SqliteReader(written)
+    try:
+        count = len(reader.list_jobs(JobQuery(limit=100)))
+        anyio.run(add)
+        assert len(reader.list_jobs(JobQuery(limit=100))) == count + 1
+    finally:
+        reader.close()
 
 
 def test_what_was_used_is_told_before_anybody_has_written(written: Path) -> None:

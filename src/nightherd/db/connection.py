@@ -72,6 +72,18 @@ class Database:
         except apsw.Error as error:
             raise translate(error, str(target), "back up") from error
 
+    def copy_to_memory(self) -> Database:
+        """A whole, consistent copy that no file holds, for its one owner."""
+        copy = apsw.Connection(":memory:")
+        try:
+            with copy.backup("main", self._connection, "main") as backup:
+                while not backup.done:
+                    backup.step(1000)
+        except apsw.Error as error:
+            copy.close(force=True)
+            raise translate(error, str(self.path), "read") from error
+        return Database(copy, self.path)
+
     def close(self) -> None:
         """Give the connection back; harmless the second time."""
         try:

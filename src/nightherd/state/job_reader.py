@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_reading
+from nightherd.db.forward import brought_forward
 from nightherd.db.queries import Queries
 from nightherd.db.schema import known_schema, refuse_newer, schema_number
 from nightherd.errors import StateFileError
@@ -32,6 +33,9 @@ class SqliteJobReader:
         self._path = Path(state_dir) / DATABASE
         self._queries = Queries()
         self._database: Database | None = None
+        self._older: Database | None = None
+        """The file itself, when it has an older schema and answers come from a copy of it."""
+        self._version = 0
         self._found: SqliteRows | None = None
 
     def find_job(self, job_id: JobId) -> Job | None:
@@ -68,12 +72,15 @@ class SqliteJobReader:
         return [JobId(str(id)) for (id,) in self._database.execute(self._queries[name], values)]
 
     def close(self) -> None:
-        if self._database is not None:
-            self._database.close()
-        self._database = self._found = None
+        for database in (self._database, self._older):
+            if database is not None:
+                database.close()
+        self._database = self._older = self._found = None
 
     def _rows(self) -> SqliteRows | None:
         """The rows, once there are any: a database may appear after this reader was made."""
+        if self._older is not None and self._older.data_version() != self._version:
+            self.close()  # somebody has written, and so brought it forward
         if self._found is None:
             database = open_for_reading(self._path)
             if database is None:
@@ -88,6 +95,9 @@ class SqliteJobReader:
                 database.close()
                 refuse_newer(found, known_schema(), self._path)
                 return None
+            if found < known_schema():
+                self._older, self._version = database, database.data_version()
+                database = brought_forward(database, found)
             self._database = database
             self._found = SqliteRows(database, self._queries)
         return self._found

@@ -67,12 +67,6 @@ class SqliteRows:
         """What the named query finds, as it is."""
         return self._database.execute(self._queries[query], values)
 
-    def has_column(self, table: str, name: str) -> bool:
-        """Whether the database has that column by now: an older one is brought forward by the first who writes."""
-        if name not in self._columns_of(table):
-            del self._columns[table]
-        return name in self._columns_of(table)
-
     def number(self, query: str, *values: str) -> int:
         """The one number that the named query gives."""
         return int(str(self.values(query, *values)[0][0]))

@@ -14,12 +14,10 @@ def spent(rows: SqliteRows, day: str | None, agent: str | None, schedule: str | 
 
     What jobs of others used below an agent's is its own too.
     """
-    if not rows.has_column("spending", "day"):
-        return Used()  # nothing was counted then
     if day is None:
         return _used(rows.values("spent_ever"))
     found = _used(rows.values("spent_on_day", day, agent, schedule))
-    if agent is None or not rows.has_column("spending", "below_turns"):
+    if agent is None:
         return found
     return found + _used(rows.values("spent_below_on_day", day, agent, schedule))
 
@@ -31,8 +29,6 @@ def _used(found: Sequence[tuple[Value, ...]]) -> Used:
 
 def used_below(rows: SqliteRows, job_id: str, besides: str) -> Used:
     """What all jobs below a job have used and set aside, one of them left out; `spawns` counts them."""
-    if not rows.has_column("reservations", "job_id"):
-        return Used()  # no job made others then
     ((cost, turns, tokens, count),) = rows.values("used_below", job_id, besides)
     return Used(
         spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)), spawns=int(str(count))
