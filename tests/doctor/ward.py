@@ -36,9 +36,13 @@ class Ward:
 
     @property
     def ledger(self) -> Path:
-        """The one file of the ledger."""
-        (found,) = (self.root / "ledger").glob("*.jsonl")
-        return found
+        """The ledger in one file, also when a month ended since it was begun."""
+        *earlier, last = sorted((self.root / "ledger").glob("*.jsonl"))
+        if earlier:
+            last.write_bytes(b"".join(path.read_bytes() for path in (*earlier, last)))
+            for path in earlier:
+                path.unlink()
+        return last
 
     def journal(self, job_id: str) -> Path:
         return self.root / "jobs" / f"{job_id}.jsonl"
