@@ -47,7 +47,8 @@ def test_contracts_are_kept_by_the_package_as_it_stands(package: Path) -> None:
         ("engine/cheat.py", "from nightherd import state", "Imports point inward"),
         ("engine/cheat.py", "import apsw", "Drivers stay in their rooms"),
         ("state/cheat.py", "from nightherd import journal", "Imports point inward"),
-        ("runtimes/cheat.py", "import yaml", "YAML and pydantic stay at the edge"),
+        ("runtimes/cheat.py", "import yaml", "YAML stays at the edge"),
+        ("runtimes/tools/cheat.py", "import pydantic", "pydantic stays where text"),
         ("engine/cheat.py", "import fastapi", "Servers stay with the API and the daemon"),
         ("views/cheat.py", "import click", "Only the command line talks to people"),
     ],
@@ -60,7 +61,7 @@ def test_import_that_points_the_wrong_way_breaks_its_contract(
     done = lint(package)
 
     assert done.returncode != 0
-    broken = [text for text in done.stdout.splitlines() if " BROKEN" in text]
+    broken = [text for text in done.stdout.splitlines() if text.rstrip().endswith("BROKEN")]
     assert any(contract in text for text in broken), done.stdout
 
 
