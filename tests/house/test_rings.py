@@ -48,7 +48,7 @@ def test_contracts_are_kept_by_the_package_as_it_stands(package: Path) -> None:
         ("engine/cheat.py", "import apsw", "Drivers stay in their rooms"),
         ("state/cheat.py", "from nightherd import journal", "Imports point inward"),
         ("runtimes/cheat.py", "import yaml", "YAML stays at the edge"),
-        ("runtimes/tools/cheat.py", "import pydantic", "pydantic stays where text"),
+        ("runtimes/tools/cheat.py", "import pydantic", "pydantic stays at the edge"),
         ("engine/cheat.py", "import fastapi", "Servers stay with the API and the daemon"),
         ("views/cheat.py", "import click", "Only the command line talks to people"),
     ],
