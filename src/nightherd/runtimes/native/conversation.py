@@ -106,11 +106,15 @@ def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = 
     """
     reader, written, call_ids = Reader(), set[str](), set[str]()
     for event in events:
-        reader.add(event)
-        if isinstance(event, ToolUseEvent):
-            call_ids.add(event.tool_use_id or "")
+        # Most of a long record are answers and checkpoints: looked at as little as can be.
         if not isinstance(event, SystemEvent):
-            continue  # most of a long record: looked at as little as can be
+            if isinstance(event, ToolUseEvent):
+                call_ids.add(event.tool_use_id or "")
+            reader.add(event)
+            continue
+        if event.subtype is SystemSubtype.CHECKPOINT:
+            continue
+        reader.add(event)
         match event:
             case SystemEvent(subtype=SystemSubtype.HEADER):
                 written.clear()

@@ -94,11 +94,13 @@ class Reader:
     def add(self, event: Event) -> None:
         """Take the next event."""
         # A long record is nearly all answers and results: asked for first, and by no more than their kind.
-        if isinstance(event, AssistantEvent) and event.partial:
-            if event.content:
+        if isinstance(event, AssistantEvent):
+            if not event.partial:
+                self._add_answer_line(event)
+            elif event.content:
                 self._streamed.append(event.content)
             return
-        if isinstance(event, AssistantEvent | ToolUseEvent):
+        if isinstance(event, ToolUseEvent):
             self._add_answer_line(event)
             return
         if isinstance(event, ToolResultEvent):
@@ -106,8 +108,6 @@ class Reader:
                 self._add_request_line(event)
             return
         match event:
-            case SystemEvent(subtype=SystemSubtype.CHECKPOINT):
-                pass  # the most there are of any system event
             case SystemEvent(subtype=SystemSubtype.USER_INPUT, end=True):
                 self._add_request_line(event)
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
