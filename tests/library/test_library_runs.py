@@ -34,9 +34,8 @@ from nightherd.errors import (
 from nightherd.model.advice import ADVICE
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.job import CHILD_WAITS, ExitReason, Job, JobStatus
 from nightherd.model.outcome import EXIT_OF_CODE
-from nightherd.model.suspension import CHILD_WAITS
 from nightherd.model.system import End
 from nightherd.testing.state_values import submit
 

@@ -15,13 +15,12 @@ from limits.turns import CENT, used
 from nightherd.engine.execution import execute
 from nightherd.engine.wakeups import wake_jobs
 from nightherd.model.change import Applied, Change, Refused, SubmitJob
-from nightherd.model.job import JobStatus, SuspendReason
+from nightherd.model.job import CHILD_WAITS, JobStatus, SuspendReason
 from nightherd.model.limits import NO_LIMITS, DayLimits, LimitName, Limits, Scope, Used
 from nightherd.model.money import MicroUsd
 from nightherd.model.schedule_rule import Interval, Schedule
 from nightherd.model.script import Say, Spend, Step
 from nightherd.model.spending import Budget, CountUsage, day_of
-from nightherd.model.suspension import CHILD_WAITS
 from nightherd.model.usage import Totals, Usage
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.state.memory import MemoryStore

@@ -18,11 +18,10 @@ from nightherd.errors import RefusedError
 from nightherd.model.advice import advice_on
 from nightherd.model.change import CancelJob
 from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
 from nightherd.model.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.money import MicroUsd
 from nightherd.model.script import Say, Spend, Step
-from nightherd.model.suspension import CHILD_WAITS
 
 THIRTY = Limits(spend=MicroUsd(30 * CENT))
 LONG: list[Step] = [step for n in range(3) for step in (Say(f"part {n}"), Spend(used(10)))]

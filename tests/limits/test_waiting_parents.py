@@ -15,10 +15,10 @@ from nightherd.engine.execution import execute
 from nightherd.model.advice import advice_on
 from nightherd.model.change import Applied, CancelJob, ResumeJob, StartExecution, SuspendExecution
 from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
 from nightherd.model.limits import Limits
 from nightherd.model.script import Say, Spend, Step
-from nightherd.model.suspension import CHILD_WAITS, Suspension
+from nightherd.model.suspension import Suspension
 from nightherd.model.usage import Totals
 
 TWO_TURNS: list[Step] = [Say("one"), Spend(used(1)), Say("two"), Spend(used(1))]

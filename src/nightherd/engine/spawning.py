@@ -27,7 +27,7 @@ from nightherd.model.capability import covers_spawn
 from nightherd.model.change import CancelJob, ResumeJob
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
+from nightherd.model.job import CHILD_WAITS, ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.limits import (
     Hit,
     LimitName,
@@ -39,7 +39,7 @@ from nightherd.model.limits import (
 )
 from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
-from nightherd.model.suspension import CHILD_WAITS, Suspension
+from nightherd.model.suspension import Suspension
 from nightherd.model.trigger import TriggerType
 from nightherd.ports import StateReader
 

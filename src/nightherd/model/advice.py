@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nightherd.model.job import Job, SuspendReason
-from nightherd.model.suspension import CHILD_WAITS
+from nightherd.model.job import CHILD_WAITS, Job, SuspendReason
 
 GO_ON = "nightherd jobs resume {job}"
 AGAIN = "nightherd jobs retry {job}"

@@ -46,6 +46,9 @@ class SuspendReason(StrEnum):
     RATE_LIMIT = "rate_limit"
 
 
+CHILD_WAITS = "child_waits"
+"""Code of a job that waits because one waits that does a part of it: once that one is over, it goes on by itself."""
+
 JOB_LIFECYCLE = Lifecycle(
     "job",
     {

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nightherd.model.ids import JobId
-from nightherd.model.job import SuspendReason
-
-CHILD_WAITS = "child_waits"
-"""Code of a job that waits because one waits that does a part of it: once that one is over, it goes on by itself."""
+from nightherd.model.job import CHILD_WAITS, SuspendReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from nightherd.model.decisions.rows import Rows
 from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId
 from nightherd.model.job import (
+    CHILD_WAITS,
     JOB_LIFECYCLE,
     STATUS_OF_EXIT,
     ExitReason,
@@ -24,7 +25,6 @@ from nightherd.model.money import MicroUsd
 from nightherd.model.replace import replace
 from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionStatus
-from nightherd.model.suspension import CHILD_WAITS
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 COUNTED_CODES = frozenset(name.code for name in COUNTED)
