@@ -30,8 +30,8 @@ GIT = {
 }
 
 
-WORKERS_PER_CORE = 2
-"""Tests wait for processes, locks and disks about as long as they compute."""
+WORKERS_PER_CORE = 1.5
+"""Tests wait for processes, locks and disks a third of their time."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -40,7 +40,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     can_say = hasattr(os, "sched_getaffinity")
-    return WORKERS_PER_CORE * (len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1)
+    cores = len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1
+    return int(WORKERS_PER_CORE * cores)
 
 
 @pytest.fixture(autouse=True, scope="session")
