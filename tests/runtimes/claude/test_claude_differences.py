@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from components import Components
-from nightherd.model.event import Event
+from nightherd.model.event import AssistantEvent, Event
+from nightherd.model.outcome import is_afterthought
+from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
@@ -35,8 +37,28 @@ def plain(value: Any, stage: ClaudeStage) -> Any:
     return value
 
 
+def folded(events: list[Event]) -> list[Event]:
+    """The events, what an answer used on its last line, though a quick tool was done before that was known."""
+    found: list[Event] = []
+    for event in events:
+        match event:
+            case AssistantEvent(usage=Usage() as more, partial=None) if is_afterthought(event):
+                place = max(
+                    place
+                    for place, one in enumerate(found)
+                    if isinstance(one, AssistantEvent) and one.end and one.turn == event.turn
+                )
+                ended = found[place]
+                assert isinstance(ended, AssistantEvent)
+                whole = (ended.usage or NOTHING_USED) + more
+                found[place] = msgspec.structs.replace(ended, usage=whole)
+            case _:
+                found.append(event)
+    return found
+
+
 def record(events: list[Event], stage: ClaudeStage) -> list[Any]:
-    found = [plain(msgspec.to_builtins(event), stage) for event in events]
+    found = [plain(msgspec.to_builtins(event), stage) for event in folded(events)]
     for line in found:
         if line.get("subtype") == "init":
             assert line["extra"].pop("runtime") == stage.runtime
