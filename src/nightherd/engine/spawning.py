@@ -256,9 +256,8 @@ class Nursery:
     def _own_limit(self, child: Job) -> Hit | None:
         """The limit of this job that `child`, or a job below it, has met and waits for."""
         for job_id, met in met_below(child, self._workshop.reader):
-            name = str(met.get("code") or "").removesuffix("_exceeded")
-            if met.get("owner") == self._job.id and name in set(LimitName):
-                limit = LimitName(name)
+            limit = next((name for name in LimitName if name.code == met.get("code")), None)
+            if met.get("owner") == self._job.id and limit is not None:
                 return Hit(
                     name=limit,
                     scope=Scope.JOB,

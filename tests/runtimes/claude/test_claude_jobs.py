@@ -64,6 +64,14 @@ def until_on_record(herd: Herd, results: int) -> None:
     anyio.run(until, lambda: transcript_of(herd).count(b'"type":"tool_result"') == results)
 
 
+def run_until_killed_after_a_result(herd: Herd, api: MessagesApi) -> None:
+    """A job whose worker is killed when its first call is done and its second answer on the way."""
+    with herd.started("run", "helper", "-p", "make it") as worker:
+        assert api.wait_until_asked(2, PATIENCE_S)
+        until_on_record(herd, results=1)
+        worker.kill()
+
+
 def transcript_of(herd: Herd) -> bytes:
     """Claude's own, as far as it is written."""
     found = (herd.root / "home" / "claude").glob("projects/*/*.jsonl")
@@ -218,10 +226,7 @@ def test_killed_worker_takes_claude_along_and_the_job_goes_on(stage: ClaudeStage
     held = Say(text="never heard", hold=threading.Event())
     with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="All done.")) as api:
         herd = Herd(stage, api)
-        with herd.started("run", "helper", "-p", "make it") as worker:
-            assert api.wait_until_asked(2, PATIENCE_S)
-            until_on_record(herd, results=1)
-            worker.kill()
+        run_until_killed_after_a_result(herd, api)
         rescuer = herd.nightherd("worker", "--until-idle")
         job = herd.job()
 
@@ -322,10 +327,7 @@ def test_job_goes_on_however_little_of_its_transcript_was_copied(
     held = Say(text="never heard", hold=threading.Event())
     with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="Done.")) as api:
         herd = Herd(stage, api)
-        with herd.started("run", "helper", "-p", "make it") as worker:
-            assert api.wait_until_asked(2, PATIENCE_S)
-            until_on_record(herd, results=1)
-            worker.kill()
+        run_until_killed_after_a_result(herd, api)
         anyio.run(until, lambda: stage.processes() == {})
         (own,) = stage.claude_home.glob("projects/*/*.jsonl")
         lines = own.read_bytes().splitlines(keepends=True)
@@ -352,10 +354,7 @@ def test_job_goes_on_from_our_record_when_no_transcript_of_it_is_left(stage: Cla
     held = Say(text="never heard", hold=threading.Event())
     with MessagesApi(Say(text="I begin", calls=(call,)), held, Say(text="Done.")) as api:
         herd = Herd(stage, api)
-        with herd.started("run", "helper", "-p", "make it") as worker:
-            assert api.wait_until_asked(2, PATIENCE_S)
-            anyio.run(until, lambda: len(lines_of(herd.journal(), "tool_result")) == 1)
-            worker.kill()
+        run_until_killed_after_a_result(herd, api)
         anyio.run(until, lambda: stage.processes() == {})
         shutil.rmtree(stage.claude_home)
         shutil.rmtree(stage.root / ".nightherd" / "transcripts", ignore_errors=True)
