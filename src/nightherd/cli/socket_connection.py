@@ -6,7 +6,7 @@ import http.client
 import socket
 from pathlib import Path
 
-from nightherd.daemon.record import SOCKET
+from nightherd.daemon.record import SERVING, SOCKET, find_daemon
 from nightherd.errors import NoDaemonError
 from nightherd.web.socket_file import connect
 
@@ -18,14 +18,23 @@ class SocketConnection(http.client.HTTPConnection):
 
     def __init__(self, state_dir: Path, timeout_s: float = TIMEOUT_S) -> None:
         super().__init__("localhost", timeout=timeout_s)
-        self._path = state_dir / SOCKET
+        self._state_dir = state_dir
         self._timeout_s = timeout_s
 
     def connect(self) -> None:
         """Connect; `NoDaemonError` when nobody listens."""
         try:
-            self.sock: socket.socket = connect(self._path, self._timeout_s)
+            self.sock: socket.socket = connect(self._state_dir / SOCKET, self._timeout_s)
         except OSError as error:
-            raise NoDaemonError(
-                f"nobody serves at {self._path}", hint="nightherd start --detach"
-            ) from error
+            raise self._nobody() from error
+
+    def _nobody(self) -> NoDaemonError:
+        record = find_daemon(self._state_dir)
+        if record is not None and record.socket is None:
+            return NoDaemonError(
+                f"process {record.pid} runs the fleet without its API",
+                hint=f"{SERVING} and nightherd restart",
+            )
+        return NoDaemonError(
+            f"nobody serves at {self._state_dir / SOCKET}", hint="nightherd start --detach"
+        )

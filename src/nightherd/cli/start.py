@@ -24,7 +24,7 @@ from nightherd.daemon.control import wait_until
 from nightherd.daemon.describe import daemon_row
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.output import OUTPUT
-from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.daemon.record import SERVING, DaemonRecord, find_daemon
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
@@ -171,6 +171,8 @@ def tell_started(screen: Screen, record: DaemonRecord) -> None:
         return
     screen.show(str(record.pid))
     screen.flush()
+    if record.socket is None:
+        screen.say(f"the API is not served: {SERVING}")
     screen.say("watch: nightherd status")
 
 

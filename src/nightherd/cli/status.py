@@ -108,6 +108,8 @@ def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> 
     parts = [f"{word} for {since}", f"process {record.pid}", f"nightherd {record.version}"]
     if record.ports:
         parts.append("port " + ", ".join(str(port) for port in record.ports))
+    if record.socket is None:
+        parts.append("without its API")
     screen.show(", ".join(parts))
     if record.problems:
         screen.show(screen.out.bad("a newer configuration has mistakes; the old one stays:"))

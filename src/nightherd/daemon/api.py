@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from nightherd.daemon.describe import daemon_row
-from nightherd.daemon.record import SOCKET, find_daemon
+from nightherd.daemon.record import SERVING, SOCKET, find_daemon
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Fleet
 from nightherd.wiring import load
@@ -32,7 +32,7 @@ async def serve_api(
 ) -> None:
     """Serve until cancelled; started, it tells the ports it listens on, or None when there is no API."""
     if any(find_spec(name) is None for name in NEEDED):
-        tell("the API is not served: pip install 'nightherd[serve]'")
+        tell(f"the API is not served: {SERVING}")
         task_status.started(None)
         return
 

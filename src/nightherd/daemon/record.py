@@ -26,6 +26,8 @@ from nightherd.ports import Process
 LOCK = "daemon.lock"
 RECORD = "daemon.json"
 SOCKET = "daemon.sock"
+SERVING = "pip install 'nightherd[serve]'"
+"""What brings the API, where a daemon has none."""
 PRIVATE = 0o600
 TRIES, TRY_S = 100, 0.02
 
@@ -50,6 +52,7 @@ class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with a newer configuration, which is therefore not used."""
     failed_at: datetime | None = None
     socket: str | None = None
+    """Where it serves the API; None where that is not installed."""
     ports: list[int] = []
     is_draining: bool = False
 
