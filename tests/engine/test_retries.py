@@ -153,6 +153,20 @@ def test_time_that_is_too_long_to_sit_out_frees_the_worker_until_then() -> None:
     assert len(runtime.asked) == 1
 
 
+@pytest.mark.parametrize("seconds", [1_794_873_600_000, 10**17, 1e300, -5, "soon"])
+def test_time_that_cannot_be_meant_is_taken_as_not_said(seconds: object) -> None:
+    odd = ErrorEvent(
+        message="Come back in many ages",
+        code="rate_limited",
+        extra={"recoverable": True, "retry_after_s": seconds},
+    )
+    bench, runtime = bench_for([odd], ANSWER)
+
+    job = bench.run()
+
+    assert (job.status, len(runtime.asked)) == (JobStatus.COMPLETED, 2)
+
+
 def test_wait_for_the_next_try_can_be_cancelled() -> None:
     bench, runtime = bench_for(
         [LIMITED], policy=RetryPolicy(base=timedelta(hours=1), cap=timedelta(hours=1))

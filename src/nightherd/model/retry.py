@@ -19,6 +19,8 @@ ONCE = frozenset({"token_expired", "session_expired"})
 """Failures that a second try with fresh credentials or a fresh session settles, or nothing does."""
 KEEPS_A_CLOCK = frozenset({"rate_limited", "overloaded"})
 """Failures for which a time to come back means waiting, not failing."""
+LONGEST_WAIT = timedelta(days=366)
+"""No provider means to be asked again later than that: a longer time is taken as not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +62,19 @@ class TryAgain:
 def failure_of(code: str | None, message: str, extra: Mapping[str, Any] | None) -> Failure:
     """The failure an error event tells of; `extra` says whether trying again can help, and when."""
     facts = extra or {}
-    after = facts.get("retry_after_s")
     return Failure(
         code=code or "",
         message=message,
         is_recoverable=bool(facts.get("recoverable")),
-        retry_after=timedelta(seconds=float(after)) if isinstance(after, int | float) else None,
+        retry_after=_wait(facts.get("retry_after_s")),
     )
+
+
+def _wait(seconds: object) -> timedelta | None:
+    """How long somebody wants to be left alone; None for what cannot be meant, however large a number is."""
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_WAIT.total_seconds():
+        return None
+    return timedelta(seconds=seconds)
 
 
 def next_step(
