@@ -43,3 +43,17 @@ def test_while_a_runtime_is_imported_the_worker_goes_on() -> None:
     anyio.run(work)
 
     assert bench.job(job_id).status is JobStatus.COMPLETED
+
+
+def test_runtime_that_cannot_be_imported_fails_its_job_and_not_the_worker() -> None:
+    bench = Bench(PlayedRuntime(END))
+
+    def half_installed(name: RuntimeName) -> Runtime:
+        raise ImportError("cannot import name 'Model' from 'pydantic_ai.models'")
+
+    bench.workshop = replace(bench.workshop, runtimes=half_installed, is_loaded=lambda name: False)
+
+    job = bench.run()
+
+    assert (job.status, job.error_code) == (JobStatus.FAILED, "runtime_error")
+    assert "cannot import name 'Model'" in (job.error or "")

@@ -133,7 +133,6 @@ class Running:
 
     async def _run(self, request: RuntimeRequest) -> Stop | None:
         """One run; why it was stopped from outside, or None when it came to its own end."""
-        runtime = await self.workshop.runtime(request.agent.runtime)
         request = replace(
             request,
             at=self.watch.at,
@@ -144,6 +143,8 @@ class Running:
             turns_left=self.watch.turns_left(),
         )
         try:
+            # Here too: a package that cannot be imported is the job's misfortune, not the worker's.
+            runtime = await self.workshop.runtime(request.agent.runtime)
             async with aclosing(runtime.execute(request)) as events:
                 async for event in events:
                     stop = await self._take(event)
