@@ -150,6 +150,28 @@ def test_job_that_waits_for_a_time_is_suspended_and_resuming_is_the_same_job(
     assert first.data["error_details"]["recoverable"] is True
 
 
+def test_people_are_told_when_a_job_that_waits_goes_on_and_how_it_goes_on_sooner(
+    cli: Cli, herd: Path
+) -> None:
+    told = cli("run", "tired")
+    shown = cli("jobs", "show", "@last")
+    waits = job(cli)
+
+    at = datetime.fromisoformat(waits["resumes_at"]).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert f"it goes on by itself at {at}" in told.err
+    assert f"goes on   {at}, by itself" in shown.out
+    assert f"sooner: nightherd jobs resume {waits['id']}" in told.err
+    assert "jobs retry" not in told.err + shown.out
+
+
+def test_job_that_was_cancelled_while_it_waited_goes_on_at_no_time(cli: Cli, herd: Path) -> None:
+    cli("run", "tired")
+
+    cancelled = run(cli, "jobs", "cancel", "@last")
+
+    assert (cancelled["status"], cancelled["resumes_at"]) == ("cancelled", None)
+
+
 def test_resumed_job_that_had_ended_is_a_new_one(cli: Cli, herd: Path) -> None:
     first = run(cli, "run", "diary", "-p", "one")
 

@@ -13,7 +13,7 @@ import anyio
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.render import Screen, Style
-from nightherd.cli.text import length, neutralise, one_line
+from nightherd.cli.text import absolute, length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.attend import attend
@@ -205,6 +205,9 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     screen.say(f"{result_line(job, screen.err, now)}, nightherd jobs show {job.id}")
     if job.error and is_quiet:
         screen.say(f"  {one_line(job.error)}")
+    if job.resumes_at is not None:
+        at = absolute(job.resumes_at)
+        screen.say(f"  it goes on by itself at {at}, where the fleet or a worker runs then")
     advice = advice_on(job)
     if advice is not None:
         screen.say(f"  try: {screen.err.bold(advice)}")

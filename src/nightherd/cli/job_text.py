@@ -65,6 +65,8 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         ("tokens", f"{job.input_tokens} in, {job.output_tokens} out"),
         ("cost", format_usd(job.cost_microusd)),
     ]
+    if job.resumes_at is not None:
+        pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
     pairs += [("limit", one) for one in limits]
     advice = advice_on(job) if job.error else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from nightherd.model.job import CHILD_WAITS, Job, SuspendReason
+from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
 
 GO_ON = "nightherd jobs resume {job}"
 AGAIN = "nightherd jobs retry {job}"
+LATER = f"later: {AGAIN}"
+SOONER = f"sooner: {GO_ON}"
 EXCEEDED = "_exceeded"
 """How the codes of limits end."""
 MORE = "nightherd jobs resume {{job}} --raise {limit}=MAXIMUM"
@@ -24,9 +26,9 @@ ADVICE = {
     "no_script": "nightherd config show {agent} --origin",
     "template": "nightherd config show {agent} --origin",
     "missing_provider": "pip install 'nightherd[native]'",
-    "rate_limited": f"later: {AGAIN}; fewer at once: max_concurrent",
-    "overloaded": f"later: {AGAIN}",
-    "server_error": f"later: {AGAIN}",
+    "rate_limited": f"{LATER}; fewer at once: max_concurrent",
+    "overloaded": LATER,
+    "server_error": LATER,
     "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
     CHILD_WAITS: "nightherd jobs show {job} names the job it waits for: resume that one, and this one follows",
     "stalled": GO_ON,
@@ -53,4 +55,7 @@ def advice_on(job: Job) -> str | None:
         known = SHARED if job.parent_job_id is None or job.not_before is not None else ABOVE
     if known is None:
         return None
+    if job.status is JobStatus.SUSPENDED:  # once more, as a new job, would do the same work twice
+        known = known.replace(LATER, SOONER) if job.resumes_at is not None else known
+        known = known.replace(AGAIN, GO_ON)
     return known.format(job=job.id, agent=job.agent, parent=job.parent_job_id)

@@ -137,6 +137,11 @@ class Job:
         """Whether nothing can happen to this job any more."""
         return self.status in JOB_LIFECYCLE.terminal
 
+    @property
+    def resumes_at(self) -> datetime | None:
+        """When a job that waits goes on by itself; None when it does not wait, or for somebody."""
+        return self.not_before if self.status is JobStatus.SUSPENDED else None
+
     def duration(self, now: datetime) -> timedelta | None:
         """How long it has run: to its end, or to `now` while it runs; None before it started."""
         if self.started_at is None:

@@ -120,6 +120,7 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
         "status": job.status.value,
         "exit_reason": job.exit_reason.value if job.exit_reason else None,
         "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
+        "resumes_at": timestamp(job.resumes_at),
         "session_id": job.session_id,
         "runtime_session_id": job.runtime_session_id,
         "forked_from": job.forked_from,

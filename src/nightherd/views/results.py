@@ -41,7 +41,7 @@ def result_document(
         "status": job.status.value,
         "exit_reason": job.exit_reason.value if job.exit_reason else None,
         "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
-        "resumes_at": timestamp(job.not_before),
+        "resumes_at": timestamp(job.resumes_at),
         "success": job.status is JobStatus.COMPLETED,
         "summary": (texts.summary if texts else None) or job.summary,
         "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
