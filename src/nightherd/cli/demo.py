@@ -53,6 +53,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.limits import LimitName
 from nightherd.model.money import format_usd, to_usd
+from nightherd.model.text import shorten
 from nightherd.views.results import result_document
 from nightherd.wiring import can_run, open_journals, open_reader, system_clock
 
@@ -213,8 +214,7 @@ class Demo:
         self._head(f"The journal: {len(lines)} events, each on disk before it was shown")
         self._tell(str(journal))
         for line in lines[-JOURNAL_LINES:]:
-            cut = line if len(line) <= JOURNAL_WIDTH else line[: JOURNAL_WIDTH - 1] + "…"
-            self._tell(self.screen.out.dim(neutralise(cut)))
+            self._tell(self.screen.out.dim(neutralise(shorten(line, JOURNAL_WIDTH))))
 
     def _show_diff(self, diff: str, *, has_git: bool) -> None:
         if not diff.strip():

@@ -17,6 +17,7 @@ from nightherd.model.event import (
     ToolUseEvent,
 )
 from nightherd.model.system import SystemSubtype
+from nightherd.model.text import shorten
 
 RESULT_LINES = 6
 LINE_LIMIT = 200
@@ -142,4 +143,4 @@ def _block(text: str) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"
+    return shorten(line, LINE_LIMIT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from nightherd.model.text import shorten
+
 SHOWN_TEXT_LIMIT = 60
 SHOWN_PATH_LIMIT = 400
 LONGEST_GUESS = 60
@@ -12,10 +14,9 @@ LONGEST_GUESS = 60
 
 def quote(text: str, *, limit: int = SHOWN_TEXT_LIMIT) -> str:
     """`text` in quotes, on one line, cut when long, nothing in it that could move a terminal's cursor."""
-    shown = text if len(text) <= limit else text[: limit - 1] + "…"
     safe = "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in shown
+        for char in shorten(text, limit)
     )
     return f"'{safe}'"
 

@@ -121,11 +121,6 @@ def hashed_text(seed: str) -> RandomText:
     return text
 
 
-def clean(text: str) -> str:
-    """`text` as any file can hold it: a lone surrogate, which UTF-8 does not have, becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def in_utc(at: datetime | None) -> datetime | None:
     """The same instant in UTC; None for one that UTC cannot say, as the first day there is somewhere else."""
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from nightherd.engine.adopt import Desk, OnProgress, Pens, Report, clean, session_id_for
+from nightherd.engine.adopt import Desk, OnProgress, Pens, Report, session_id_for
 from nightherd.engine.adopted_record import AdoptedRecord, ForeignJob
 from nightherd.errors import JournalError
 from nightherd.model.agent_state import AgentState, after_job_moved
@@ -22,6 +22,7 @@ from nightherd.model.recollection import rebuilt_rows
 from nightherd.model.schedule import ScheduleState
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionQuery
 from nightherd.model.system import ExecutionStarted, SystemSubtype
+from nightherd.model.text import whole_text
 
 BATCH = 50
 """Jobs that share one commit of their rows."""
@@ -240,4 +241,4 @@ class JobAdoption:
 
 def mask(text: str | None, desk: Desk) -> str | None:
     """`text` as it may be written."""
-    return None if text is None else clean(str(desk.secrets.mask(text)))
+    return None if text is None else whole_text(str(desk.secrets.mask(text)))

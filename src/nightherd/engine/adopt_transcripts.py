@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-from nightherd.engine.adopt import Desk, OnProgress, Report, Unreadable, clean, session_id_for
+from nightherd.engine.adopt import Desk, OnProgress, Report, Unreadable, session_id_for
 from nightherd.engine.hand_turns import RETOLD
 from nightherd.model.adopted import RefreshAdopted
 from nightherd.model.change import AdoptRows, Answer, Applied, Change, Refused
 from nightherd.model.ids import SessionId
 from nightherd.model.money import FREE, MicroUsd
 from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.text import shorten, whole_text
 
 AGENT = "claude"
 """Whose sessions these are: nobody's in the fleet. They are reached by their id."""
@@ -186,7 +187,7 @@ def _plan(
         status=SessionStatus.PAUSED,
         runtime_type=RUNTIME,
         runtime_session_id=transcript.uuid,
-        working_directory=clean(facts.working_directory),
+        working_directory=whole_text(facts.working_directory),
         created_at=facts.first_at,
         last_active_at=facts.last_at,
         name=_name(facts.title, desk),
@@ -212,8 +213,8 @@ def _name(title: str | None, desk: Desk) -> str | None:
     """Masked before it is cut: half a secret would not be found."""
     if title is None:
         return None
-    text = " ".join(str(desk.secrets.mask(clean(title))).split())
-    return text if len(text) <= NAME_LIMIT else text[: NAME_LIMIT - 1] + "…"
+    text = " ".join(str(desk.secrets.mask(whole_text(title))).split())
+    return shorten(text, NAME_LIMIT)
 
 
 async def _record(batch: Batch, desk: Desk, report: Report) -> None:

@@ -35,7 +35,7 @@ from nightherd.model.hook import (
     remembered,
 )
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus, shorten
+from nightherd.model.job import ExitReason, Job, JobStatus, row_text
 from nightherd.model.outcome import Outcome
 from nightherd.model.system import HookRan
 from nightherd.model.trigger import TriggerType
@@ -102,7 +102,7 @@ class JobHooks:
             occasion.job,
             status=JobStatus.FAILED,
             exit_reason=ExitReason.ERROR,
-            error=shorten(message),
+            error=row_text(message),
             error_code=HOOK_FAILED,
         )
         context = await self._context(
@@ -213,7 +213,7 @@ class JobHooks:
         identity = agent.identity
         metadata = await self.carrier.read_metadata(agent)
         if answer is not None:
-            job = replace(job, summary=shorten(answer))
+            job = replace(job, summary=row_text(answer))
         return {
             "schema": SCHEMA,
             "event": event.value,

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
+from nightherd.model.text import whole_text
+
 PLAIN = re.compile(r"[A-Za-z/_][A-Za-z0-9_./+@-]*")
 RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-SURROGATE = re.compile("[\ud800-\udfff]")
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 LONGEST_SIMPLE_KEY = 120
@@ -95,7 +96,7 @@ def _item(item: Any, indent: str) -> list[str]:
 def _inline(value: Any, indent: str) -> tuple[str, list[str]]:
     """What stands on the line itself, and the lines of a text block below it."""
     if isinstance(value, BlockText) or (_is_text(value) and "\n" in value):
-        text = SURROGATE.sub("�", value)
+        text = whole_text(value)
         if not NOT_PRINTABLE.search(text) and text.strip(" \t\n"):
             return _literal(text, indent)
     if isinstance(value, Mapping):
@@ -137,7 +138,7 @@ def _text(value: str) -> str:
         return value
     if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
         return f'"{value}"'  # an instant, say: nothing in it needs a second look
-    quoted = json.dumps(SURROGATE.sub("�", value), ensure_ascii=False)
+    quoted = json.dumps(whole_text(value), ensure_ascii=False)
     return ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 

@@ -7,7 +7,6 @@ A provider's own `$journal` key is kept inside the note, so `extra` comes back e
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
+from nightherd.model.text import whole_value
 
 BODY_LIMIT = 64 * 1024
 """Bodies whose JSON is longer than this many bytes go to blobs."""
@@ -39,8 +39,6 @@ BODY_FIELDS: dict[type[Event], tuple[str, ...]] = {
 
 OPEN_BODY: dict[type[Event], str] = {ToolUseEvent: "input", ToolResultEvent: "result"}
 """The bodies that can be anything, not only text."""
-
-SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,7 +119,7 @@ def restore(event: Event, blobs: BlobStore | None) -> Event:
 def scrub(event: Event) -> tuple[Event, list[str]]:
     """The event with U+FFFD for every lone surrogate, and the fields where there were any."""
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    changed = {name: _scrub_value(value) for name, value in fields.items() if _has_surrogate(value)}
+    changed = {name: whole_value(value) for name, value in fields.items() if _has_surrogate(value)}
     if not changed:
         return event, []
     return msgspec.structs.replace(event, **changed), sorted(changed)
@@ -135,28 +133,6 @@ def _has_surrogate(value: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return False  # not ours to judge; writing the line will say what is wrong
     return False
-
-
-def _scrub_value(value: Any) -> Any:
-    match value:
-        case str():
-            return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
-        case dict():
-            return _scrub_keys(value)
-        case list() | tuple():
-            return [_scrub_value(item) for item in value]
-        case _:
-            return value
-
-
-def _scrub_keys(mapping: dict[Any, Any]) -> dict[Any, Any]:
-    clean: dict[Any, Any] = {}
-    for key, value in mapping.items():
-        name = _scrub_value(key)
-        while name in clean:  # two keys that differed only in what cannot be written stay two
-            name += "\N{REPLACEMENT CHARACTER}"
-        clean[name] = _scrub_value(value)
-    return clean
 
 
 def _large_bodies(event: Event) -> list[str]:

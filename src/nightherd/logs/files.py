@@ -14,6 +14,7 @@ import msgspec
 from nightherd.logs.rotating import KEPT, LIMIT, RotatingFile, files_of
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secret import Secrets
+from nightherd.model.text import shorten
 
 OWN = "nightherd"
 SUFFIX = ".log"
@@ -178,6 +179,4 @@ def parse(text: bytes, before: datetime = BEGINNING) -> LogLine:
 
 
 def _short(message: str | None) -> str | None:
-    if message is None or len(message) <= LONGEST_MESSAGE:
-        return message
-    return message[: LONGEST_MESSAGE - 1] + "…"
+    return None if message is None else shorten(message, LONGEST_MESSAGE)

@@ -19,6 +19,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.message import Message, Speaker
 from nightherd.model.system import SystemSubtype
+from nightherd.model.text import shorten
 from nightherd.model.usage import BYTES_PER_TOKEN
 
 SUMMARY_FRAME = (
@@ -120,7 +121,7 @@ def digest(messages: Sequence[Message], before: str | None = None) -> str:
     hidden = len(lines) - MOST_LINES
     if hidden > 0:
         lines = [f"({hidden} earlier lines are left out)", *lines[-MOST_LINES:]]
-    earlier = [_cut(before, MOST_LINES * LINE_LIMIT)] if before else []
+    earlier = [shorten(before, MOST_LINES * LINE_LIMIT)] if before else []
     return "\n".join([*earlier, *lines])
 
 
@@ -129,14 +130,13 @@ def _lines(message: Message) -> Iterator[str]:
         case Speaker.TOOL:
             for result in message.results:
                 word = "failed" if result.success is False else "answered"
-                yield _cut(f"- a tool {word}: {message.text}")
+                yield _line(f"- a tool {word}: {message.text}")
         case speaker:
             if message.text.strip():
-                yield _cut(f"- {speaker.value}: {message.text}")
+                yield _line(f"- {speaker.value}: {message.text}")
             for call in message.calls:
-                yield _cut(f"- assistant called {call.tool_name}: {call.input}")
+                yield _line(f"- assistant called {call.tool_name}: {call.input}")
 
 
-def _cut(text: str, limit: int = LINE_LIMIT) -> str:
-    flat = " ".join(text.split()) if limit == LINE_LIMIT else text
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+def _line(text: str) -> str:
+    return shorten(" ".join(text.split()), LINE_LIMIT)

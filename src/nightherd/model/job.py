@@ -11,6 +11,7 @@ from typing import Any
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.lifecycle import Lifecycle
 from nightherd.model.money import FREE, MicroUsd
+from nightherd.model.text import shorten
 from nightherd.model.trigger import TriggerType
 
 
@@ -174,6 +175,6 @@ class JobQuery:
     limit: int = 20
 
 
-def shorten(text: str, limit: int = SUMMARY_LIMIT) -> str:
-    """`text` if it fits in `limit` characters, else its beginning and an ellipsis, exactly `limit` long."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def row_text(text: str) -> str:
+    """As much of a summary or an error as a listed row has."""
+    return shorten(text, SUMMARY_LIMIT)

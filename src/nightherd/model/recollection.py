@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from nightherd.model.event import Event, SystemEvent, is_by_hand, payload_of
 from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason, shorten
+from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason, row_text
 from nightherd.model.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.shared_session import as_told
@@ -202,8 +202,8 @@ def rebuilt_rows(known: Recollection) -> RebuiltRows | None:
         cache_creation_input_tokens=known.tally.usage.cache_creation_input_tokens,
         cache_read_input_tokens=known.tally.usage.cache_read_input_tokens,
         cost_microusd=known.tally.usage.cost_microusd,
-        summary=shorten(known.tally.answer) if known.tally.answer else None,
-        error=shorten(outcome.error) if outcome.error else None,
+        summary=row_text(known.tally.answer) if known.tally.answer else None,
+        error=row_text(outcome.error) if outcome.error else None,
         error_code=outcome.error_code,
         last_seq=known.last_seq,
     )
@@ -269,7 +269,7 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
                 finished_at=finished_at,
                 duration_ms=_milliseconds(owner.at, finished_at),
                 success=ended and outcome.status is JobStatus.COMPLETED,
-                error=shorten(outcome.error) if is_last and outcome.error else None,
+                error=row_text(outcome.error) if is_last and outcome.error else None,
                 turns=part.turns,
                 session_id=job.session_id,
                 runtime_session_id=job.runtime_session_id,

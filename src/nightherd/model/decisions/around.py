@@ -18,7 +18,7 @@ from nightherd.model.job import (
     Job,
     JobStatus,
     SuspendReason,
-    shorten,
+    row_text,
 )
 from nightherd.model.limits import COUNTED
 from nightherd.model.money import MicroUsd
@@ -142,7 +142,7 @@ def end_without_run(
         exit_reason=reason,
         suspend_reason=None,
         finished_at=at,
-        error=shorten(error) if error is not None else None,
+        error=row_text(error) if error is not None else None,
         error_code=code,
     )
 
@@ -179,7 +179,7 @@ def ended_execution(
         status=status,
         finished_at=at,
         success=success,
-        error=shorten(error) if error is not None else None,
+        error=row_text(error) if error is not None else None,
         turns=own.turns,
         duration_ms=(at - execution.started_at) // timedelta(milliseconds=1),
         cost_microusd=usage.cost_microusd,

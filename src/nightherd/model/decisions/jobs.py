@@ -37,7 +37,7 @@ from nightherd.model.job import (
     Job,
     JobStatus,
     JobTexts,
-    shorten,
+    row_text,
 )
 from nightherd.model.replace import replace
 from nightherd.model.session import (
@@ -206,8 +206,8 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
         status=JOB_LIFECYCLE.check(job.status, outcome.status),
         exit_reason=outcome.exit_reason,
         finished_at=change.at,
-        summary=shorten(change.answer) if change.answer is not None else job.summary,
-        error=shorten(outcome.error) if outcome.error is not None else None,
+        summary=row_text(change.answer) if change.answer is not None else job.summary,
+        error=row_text(outcome.error) if outcome.error is not None else None,
         error_code=outcome.error_code,
     )
     written: list[Row] = [settled, *used_up(job, change.total, change.at, rows)]

@@ -28,7 +28,7 @@ from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
 from nightherd.model.ids import generate_execution_id
-from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, shorten
+from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, row_text
 from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.replace import replace
 from nightherd.model.session import SessionStatus
@@ -69,8 +69,8 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         suspend_reason=why.reason,
         not_before=why.until,
         worker=None,
-        summary=shorten(change.answer) if change.answer is not None else job.summary,
-        error=shorten(why.message),
+        summary=row_text(change.answer) if change.answer is not None else job.summary,
+        error=row_text(why.message),
         error_code=why.code,
     )
     if why.ends_with_children and not rows.open_children(job.id):

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 
+from nightherd.model.text import whole_text, whole_value
 from nightherd.runtimes.native.price import believable
 
 
@@ -63,7 +64,7 @@ def _arguments(given: Any) -> str | dict[str, Any] | None:
     if not isinstance(given, dict):
         return whole_text(_spelled(given))
     with suppress(RecursionError):
-        whole = _whole_value(given)
+        whole = whole_value(given)
         return given if whole == given else whole
     return given
 
@@ -74,24 +75,3 @@ def _spelled(value: Any) -> str:
         return json.dumps(value, default=str)
     except (TypeError, ValueError, RecursionError):
         return type(value).__name__
-
-
-def _whole_value(value: Any) -> Any:
-    match value:
-        case str():
-            return whole_text(value)
-        case dict():
-            return {_whole_value(key): _whole_value(item) for key, item in value.items()}
-        case list():
-            return [_whole_value(item) for item in value]
-        case _:
-            return value
-
-
-def whole_text(text: str) -> str:
-    """The text with U+FFFD for every half of a character, which no file and no request can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

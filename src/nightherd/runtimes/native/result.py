@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 
 from nightherd.model.event import ToolResultEvent
-from nightherd.runtimes.native.mend import whole_text
+from nightherd.model.text import whole_text
 from nightherd.runtimes.native.toolset import Answered
 
 
