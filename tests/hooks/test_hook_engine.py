@@ -21,8 +21,9 @@ from hooks.played_hooks import (
 )
 from nightherd.engine.execution import carry_on
 from nightherd.errors import FencedError
+from nightherd.model.begun_hooks import remembered
 from nightherd.model.change import Applied, LoseExecution, StartExecution
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.event import ErrorEvent, Event, SystemEvent, ToolResultEvent, describe
 from nightherd.model.hook import (
     AgentSubmission,
     HookEvent,
@@ -31,12 +32,12 @@ from nightherd.model.hook import (
     at_path,
     event_of,
     is_due,
-    remembered,
 )
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import ExitReason, Job, JobQuery, JobStatus, SuspendReason
 from nightherd.model.limits import Limits
-from nightherd.model.system import HookRan, SystemSubtype
+from nightherd.model.repeat import INTERRUPTED_CALL
+from nightherd.model.system import HookRan, Resumed, Suspended, SystemSubtype
 from nightherd.model.trigger import TriggerType
 from nightherd.model.usage import Totals
 from nightherd.ports import HookCall
@@ -52,6 +53,12 @@ class Killed(BaseException):
 
 def killed_once(call: HookCall) -> None:
     raise Killed
+
+
+def die_at_a_hook(event: Event) -> None:
+    """Once its beginning is on record."""
+    if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.HOOK:
+        raise Killed
 
 
 def take_over(bench: Bench, job_id: JobId) -> Job:
@@ -334,6 +341,21 @@ def test_a_hook_that_may_be_repeated_is_begun_again() -> None:
     assert [ran.success for ran in hook_lines(bench, job_id)] == [None, None, True]
 
 
+def test_an_agent_whose_submission_was_cut_off_is_submitted_all_the_same() -> None:
+    """It makes the same job however often it is done: nobody has to wonder how far it came."""
+    asked = hook(HookPoint.ON_ERROR, action=AgentSubmission(agent="other"))
+    bench = with_hooks(Bench(PlayedRuntime(FAILING)), PlayedCarrier(), asked, others=(OTHER,))
+    job_id = bench.submit().job.id
+    with pytest.raises(Killed):
+        bench.execute(job_id, on_event=die_at_a_hook)
+
+    job = take_over(bench, job_id)
+
+    assert job.status is JobStatus.FAILED
+    (submitted,) = [one for one in bench.reader.list_jobs(JobQuery()) if one.agent == "other"]
+    assert hook_lines(bench, job_id)[-1].job_id == submitted.id
+
+
 def test_a_hook_that_is_done_is_not_done_again_after_a_crash() -> None:
     carrier = PlayedCarrier(results={"after_run[0]": BROKEN})
     needed = hook(continue_on_error=False)
@@ -383,9 +405,15 @@ def test_waits_are_told_apart_and_ends_are_not() -> None:
     ended = describe(HookRan(name="b", id="after_run[0]", event="completed", success=True))
     foreign = describe(HookRan(name="c", event="Stop", success=True))
     again = ANSWER[0]
+    suspended, resumed = describe(Suspended(reason="limit")), describe(Resumed(reason="suspended"))
+    cut_off = ToolResultEvent(tool_use_id="a", success=False, error=INTERRUPTED_CALL, end=True)
 
     assert set(remembered([ran, foreign], HookEvent.SUSPENDED)) == {"on_suspend[0]"}
     assert remembered([ran, again], HookEvent.SUSPENDED) == {}
+    assert set(remembered([ran, resumed], HookEvent.SUSPENDED)) == {"on_suspend[0]"}
+    assert set(remembered([ran, suspended], HookEvent.SUSPENDED)) == {"on_suspend[0]"}
+    assert remembered([ran, suspended, resumed], HookEvent.SUSPENDED) == {}
+    assert set(remembered([ran, cut_off], HookEvent.SUSPENDED)) == {"on_suspend[0]"}
     assert set(remembered([ended, again, foreign], HookEvent.COMPLETED)) == {"after_run[0]"}
 
 

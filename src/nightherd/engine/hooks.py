@@ -1,9 +1,9 @@
 """Hooks: what an agent's settings want done when one of its jobs has ended, or waits.
 
 Run by whoever settles the job, for every trigger alike, after the runtime's last word and before the
-job's end is written. A hook's beginning is on record before it is begun, so that none is begun twice for
-one end of a job: one that was cut off with its worker is told as interrupted, and begun again only where
-its settings say `retry`.
+job's end is written. A hook's beginning is on record before it is begun, so that none takes effect twice for
+one end of a job. One that was cut off with its worker is told as interrupted, and begun again only where
+its settings say `retry`; but an agent is submitted in any case, for that makes the same job again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, NightherdError
 from nightherd.model.agent import Agent
+from nightherd.model.begun_hooks import Remembered, remembered
 from nightherd.model.event import ErrorEvent, Event, describe
 from nightherd.model.hook import (
     HOOK_FAILED,
@@ -32,7 +33,6 @@ from nightherd.model.hook import (
     ShellCommand,
     event_of,
     is_due,
-    remembered,
 )
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, row_text
@@ -92,7 +92,7 @@ class JobHooks:
         return await self._turn_to_failure(failed, occasion, known)
 
     async def _turn_to_failure(
-        self, failed: HookRan, occasion: _Occasion, known: Mapping[str, HookRan]
+        self, failed: HookRan, occasion: _Occasion, known: Mapping[str, Remembered]
     ) -> Outcome:
         """The job is done and fails all the same; what is due for failed jobs is due now."""
         message = f"the hook {failed.name} failed: {failed.error or 'no reason given'}"
@@ -118,7 +118,7 @@ class JobHooks:
         return outcome
 
     async def _run_all(
-        self, hooks: Sequence[Hook], occasion: _Occasion, known: Mapping[str, HookRan]
+        self, hooks: Sequence[Hook], occasion: _Occasion, known: Mapping[str, Remembered]
     ) -> HookRan | None:
         """One after another; the one that failed and must not, after which none is begun."""
         for hook in hooks:
@@ -127,19 +127,20 @@ class JobHooks:
                 return ran
         return None
 
-    async def _run(self, hook: Hook, occasion: _Occasion, known: HookRan | None) -> HookRan:
+    async def _run(self, hook: Hook, occasion: _Occasion, known: Remembered | None) -> HookRan:
         name = hook.name or hook.id
         begun = HookRan(name=name, id=hook.id, event=occasion.event.value)
-        if known is not None and known.success is not None:
-            return known
-        if known is not None and not hook.retry:
+        if known is not None and known.ran.success is not None:
+            return known.ran
+        is_repeatable = hook.retry or isinstance(hook.action, AgentSubmission)
+        if known is not None and not is_repeatable:
             cut = msgspec.structs.replace(begun, success=False, error=CUT_OFF, is_interrupted=True)
             occasion.record(describe(cut))
             return cut
         occasion.record(describe(begun))
         clock = occasion.workshop.clock
         started = clock.monotonic()
-        result = await self._carry_out(hook, occasion)
+        result = await self._carry_out(hook, occasion, known)
         ended = msgspec.structs.replace(
             begun,
             success=result.success,
@@ -151,7 +152,9 @@ class JobHooks:
         occasion.record(describe(ended))
         return ended
 
-    async def _carry_out(self, hook: Hook, occasion: _Occasion) -> HookResult:
+    async def _carry_out(
+        self, hook: Hook, occasion: _Occasion, known: Remembered | None
+    ) -> HookResult:
         try:
             match hook.action:
                 case ShellCommand() as command:
@@ -159,7 +162,7 @@ class JobHooks:
                 case HttpRequest() as request:
                     return await self.carrier.send(request, occasion.call(hook))
                 case AgentSubmission() as submission:
-                    return await self._submit(hook, submission, occasion)
+                    return await self._submit(hook, submission, occasion, known)
         except FencedError:
             raise
         except NightherdError as error:
@@ -168,9 +171,13 @@ class JobHooks:
             return HookResult(success=False, error=f"{type(error).__name__}: {error}")
 
     async def _submit(
-        self, hook: Hook, submission: AgentSubmission, occasion: _Occasion
+        self,
+        hook: Hook,
+        submission: AgentSubmission,
+        occasion: _Occasion,
+        known: Remembered | None,
     ) -> HookResult:
-        """A job for another agent; the same end of the same job never makes two."""
+        """A job for another agent; the same end of the same job never makes two, `known` from its first try."""
         job, event, workshop = occasion.job, occasion.event, occasion.workshop
         agent = self.agents.get(submission.agent)
         if agent is None:
@@ -183,7 +190,9 @@ class JobHooks:
                 error=f"{MOST_GENERATIONS} jobs descend from one another by hooks already",
             )
         told = None if agent.default_prompt is not None else _told(job, event, occasion.context)
-        which = f"{event}-{job.epoch}" if event is HookEvent.SUSPENDED else event.value
+        which = event.value if known is None else known.ran.event
+        if event is HookEvent.SUSPENDED:
+            which = f"{event}-{job.epoch if known is None else known.epoch}"
         request = SubmitRequest(
             agent=agent,
             prompt=told,
@@ -281,7 +290,7 @@ def _due(occasion: _Occasion) -> list[Hook]:
     return sorted(due, key=lambda hook: order.index(hook.point))
 
 
-def _known(job: Job, event: HookEvent, workshop: Workshop) -> dict[str, HookRan]:
+def _known(job: Job, event: HookEvent, workshop: Workshop) -> dict[str, Remembered]:
     """What earlier executions have begun; the first one has no earlier."""
     if job.epoch <= 1:
         return {}

@@ -1,6 +1,8 @@
 """Answers of agents that were asked about a limit: raise it, do without it, or let the job fail.
 
-The answer takes effect in one transaction with the end of the job that gave it, so it does once.
+The answer takes effect in one transaction with the end of the job that gave it, so it does once. Where the
+job that asked did not wait yet, whoever comes second sees to it: the job that begins to wait, the one that
+has answered, or, when their workers are killed just then, any worker that looks (`Answers`).
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from anyio import to_thread
 
 from nightherd.engine.limits import KEPT, Stop
 from nightherd.engine.raising import given_before, used_in_all, used_up
+from nightherd.engine.record import list_jobs
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError
+from nightherd.model.begun_hooks import remembered
 from nightherd.model.change import Change, ResumeJob
-from nightherd.model.hook import HookEvent, remembered
+from nightherd.model.hook import HookEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits import BOUNDLESS, ONE_MS, LimitName, parse_limit
@@ -55,13 +59,50 @@ async def obey_earlier(job: Job, workshop: Workshop) -> None:
 
     Whoever answered then had nobody to tell, and is not asked again.
     """
-    if job.status is not JobStatus.SUSPENDED or job.epoch <= 1 or not _is_left(job.id, workshop):
-        return
-    for asked in await to_thread.run_sync(_asked_before, job, workshop):
-        found = workshop.reader.find_job(asked)
+    if job.status is JobStatus.SUSPENDED and _is_left(job.id, workshop):
+        asked = await to_thread.run_sync(_asked_before, job, workshop)
+        await _obey(job, asked, workshop)
+
+
+async def tell_asker(job: Job, workshop: Workshop) -> None:
+    """Do what `job` has answered when the job it was asked about began to wait only just now."""
+    waiting = workshop.reader.find_job(JobId(job.trigger_id)) if job.trigger_id else None
+    if waiting is not None and is_asked(job):
+        await obey_earlier(waiting, workshop)
+
+
+class Answers:
+    """Looks for jobs that wait although they have been answered, their workers killed before anybody saw to it."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[JobId, int], list[JobId]] = {}
+        """Who was asked, about every wait that there is: journals are read once for each."""
+
+    async def obey(self, workshop: Workshop) -> None:
+        """Do what was answered about any of them."""
+        waiting = [
+            job
+            for job in list_jobs(workshop.reader, JobStatus.SUSPENDED)
+            if job.suspend_reason in (SuspendReason.LIMIT, SuspendReason.BUDGET)
+        ]
+        known = self._asked
+        self._asked = {}
+        for job in waiting:
+            asked = known.get((job.id, job.epoch))
+            if asked is None:
+                is_left = _is_left(job.id, workshop)
+                asked = await to_thread.run_sync(_asked_before, job, workshop) if is_left else []
+            self._asked[job.id, job.epoch] = asked
+            await _obey(job, asked, workshop)
+
+
+async def _obey(job: Job, asked: Sequence[JobId], workshop: Workshop) -> None:
+    """Do what any of those who were asked has answered."""
+    for one in asked:
+        found = workshop.reader.find_job(one)
         if found is None or found.status is not JobStatus.COMPLETED:
             continue
-        texts = workshop.reader.find_texts(asked)
+        texts = workshop.reader.find_texts(one)
         answer = (texts.summary if texts is not None else None) or found.summary
         # Refused, if another has answered meanwhile.
         await workshop.state.apply(list(_obeyed(found, job, answer, workshop)))
@@ -75,10 +116,10 @@ async def _is_about(job: Job, waiting: Job, workshop: Workshop) -> bool:
 
 
 def _asked_before(job: Job, workshop: Workshop) -> list[JobId]:
-    """The jobs that were made to be asked about this wait, by earlier executions."""
+    """The jobs that were made to be asked about this wait."""
     events = workshop.journals.read(job.id, load_blobs=False)
     known = remembered(events, HookEvent.SUSPENDED)
-    return [JobId(ran.job_id) for ran in known.values() if ran.job_id is not None]
+    return [JobId(one.ran.job_id) for one in known.values() if one.ran.job_id is not None]
 
 
 def _obeyed(job: Job, waiting: Job, answer: str | None, workshop: Workshop) -> Sequence[Change]:

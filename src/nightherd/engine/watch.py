@@ -12,7 +12,7 @@ from typing import Protocol
 
 from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_ended, write_state
-from nightherd.engine.limit_answers import answer_changes, is_asked, obey_earlier
+from nightherd.engine.limit_answers import answer_changes, is_asked, obey_earlier, tell_asker
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
@@ -258,6 +258,7 @@ class CloseWatch:
 async def _tell_asker(job: Job, workshop: Workshop) -> None:
     """The job that `job` was asked about may have been let fail."""
     if is_asked(job) and job.trigger_id is not None:
+        await tell_asker(job, workshop)
         await write_ended(JobId(job.trigger_id), workshop, workshop.threads)
 
 

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.execution import carry_on
 from nightherd.engine.given_up import GivenUp
+from nightherd.engine.limit_answers import Answers
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
@@ -35,6 +36,8 @@ WAKE_S = 1.0
 """How late a job that waits for a time may go on."""
 EXPIRE_S = 30.0
 """How late a session that has expired may say so in its row."""
+ANSWERS_S = 30.0
+"""How late an answer may count whose worker was killed before it did."""
 MOST_AT_ONCE = 16
 """Jobs claimed in one transaction while there are plenty."""
 
@@ -71,6 +74,7 @@ class Shift:
         self._rescue_terms = rescue_terms
         self._reports = replace(reports, on_trouble=log_trouble(workshop, reports.on_trouble))
         self._given_up = GivenUp(self._agents, workshop, self._reports.on_trouble)
+        self._answers = Answers()
         self._rescue_every_s = rescue_every_s
         self._leaves_when_idle = leaves_when_idle
         self._running: dict[JobId, Stopper] = {}
@@ -129,6 +133,7 @@ class Shift:
             tasks.start_soon(self._look_after_others)
             tasks.start_soon(self._wake_others)
             tasks.start_soon(self._expire_sessions)
+            tasks.start_soon(self._obey_answers)
             tasks.start_soon(self._given_up.look_after)
             async with anyio.create_task_group() as jobs:
                 await self._claim_on(jobs)
@@ -169,6 +174,7 @@ class Shift:
         if self._running or self._has_work():
             return False
         await self._rescue()
+        await self._obey()
         return not (self._given_up.is_busy or self._has_work())
 
     def _has_work(self) -> bool:
@@ -271,6 +277,18 @@ class Shift:
             except NightherdError as error:
                 self._tell_trouble(error.message)
             await anyio.sleep(EXPIRE_S)
+
+    async def _obey_answers(self) -> None:
+        """Jobs that wait although they have been answered go on."""
+        while True:
+            await self._obey()
+            await anyio.sleep(ANSWERS_S)
+
+    async def _obey(self) -> None:
+        try:
+            await self._answers.obey(self._workshop)
+        except NightherdError as error:
+            self._tell_trouble(error.message)
 
     async def _rescue(self) -> None:
         for notice in self._workshop.state.take_notices():

@@ -1,20 +1,18 @@
 """Hook: something to be done when a job has ended or waits, and when it is due.
 
-What a hook came to is in the job's journal (`system/hook`). It is begun at most once for each end of a
-job, however often workers die: `remembered` reads off the journal what has been begun already.
+What a hook came to is in the job's journal (`system/hook`). It takes effect at most once for each end of a
+job, however often workers die: model/begun_hooks.py reads off the journal what has been begun already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from nightherd.model.event import Event, SystemEvent, is_message, payload_of
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.system import HookRan, SystemSubtype
 
 HOOK_FAILED = "hook_failed"
 """The error code of a job that a hook made fail."""
@@ -149,22 +147,3 @@ def at_path(value: Any, path: str) -> Any:
         else:
             return None
     return value
-
-
-def remembered(events: Iterable[Event], event: HookEvent) -> dict[str, HookRan]:
-    """The hooks that were begun for this end of the job by earlier executions, each as last recorded.
-
-    A job ends once, so whatever its journal says counts; it may wait any number of times, and every new
-    message in between makes the next wait another one.
-    """
-    begun: dict[str, HookRan] = {}
-    for one in events:
-        if event is HookEvent.SUSPENDED and is_message(one):
-            begun.clear()
-        if not isinstance(one, SystemEvent) or one.subtype is not SystemSubtype.HOOK:
-            continue
-        ran = payload_of(one)
-        is_wait = isinstance(ran, HookRan) and ran.event == HookEvent.SUSPENDED
-        if isinstance(ran, HookRan) and ran.id and is_wait is (event is HookEvent.SUSPENDED):
-            begun[ran.id] = ran
-    return begun
