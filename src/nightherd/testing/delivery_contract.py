@@ -8,8 +8,10 @@ from datetime import timedelta
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
 from nightherd.model.job import JobQuery
+from nightherd.model.schedule import ScheduleStatus
+from nightherd.model.schedule_change import PlanSchedule
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, submit
+from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
 
 def delivery(name: str, number: int | None, *, minute: int = 0) -> RecordDelivery:
@@ -70,10 +72,34 @@ async def check_deliveries_are_listed_newest_first(state: OpenState) -> None:
     assert list(state.reader.list_deliveries("other", 2)) == []
 
 
+async def check_schedule_runs_while_a_job_that_a_delivery_asked_for_is_there(
+    state: OpenState,
+) -> None:
+    asked = submit(1)
+    agent, due = asked.job.agent, BEGINNING + timedelta(hours=1)
+    planned = PlanSchedule(
+        agent=agent,
+        schedule="fired",
+        rule="every 1h",
+        enabled=True,
+        pause_after=5,
+        next_due_at=due,
+        next_run_at=due,
+    )
+    of_schedule = replace(asked, job=replace(asked.job, schedule="fired"))
+    await state.writer.apply([planned, replace(delivery("d", None), job=of_schedule)])
+    (busy,) = state.reader.list_schedules()
+    await state.writer.apply([start(1), settle(1)])
+    (idle,) = state.reader.list_schedules()
+
+    assert (busy.status, idle.status) == (ScheduleStatus.RUNNING, ScheduleStatus.IDLE)
+
+
 DELIVERY_CHECKS: tuple[Check, ...] = (
     check_delivery_makes_one_job_however_often_it_is_sent,
     check_delivery_about_nothing_is_kept_with_its_reason,
     check_delivery_whose_job_id_is_taken_is_not_kept,
     check_deliveries_are_listed_newest_first,
+    check_schedule_runs_while_a_job_that_a_delivery_asked_for_is_there,
 )
 """Every check of this part."""

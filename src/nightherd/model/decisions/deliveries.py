@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nightherd.model.change import Answer, Applied, RecordDelivery, Refused, Why
-from nightherd.model.decisions.jobs import submit
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.decisions.schedules import submit
 from nightherd.model.delivery import Delivery, DeliveryOutcome
 from nightherd.model.job import Job
 
