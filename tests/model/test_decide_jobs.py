@@ -45,6 +45,7 @@ from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger import TriggerType
 from nightherd.model.usage import Totals, Usage
+from nightherd.testing import state_values
 
 # Few of each, so that wishes collide.
 JOBS = [JobId(f"job-2025-01-01-{letter * 6}") for letter in "abcdefghij"]
@@ -488,3 +489,14 @@ def expect(answer: Answer, why: Why) -> None:
 
 JobsMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
 test_no_sequence_of_changes_leaves_the_tables = JobsMachine.TestCase
+
+
+def test_a_clock_that_was_set_back_gives_no_time_back() -> None:
+    rows = CheckedRows()
+    for change in (state_values.submit(1), state_values.start(1, minute=5)):
+        rows.apply(change)
+
+    rows.apply(state_values.settle(1, minute=2))
+
+    (execution,) = rows.all(Execution)
+    assert execution.duration_ms == 0

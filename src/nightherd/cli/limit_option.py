@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, TypeVar
 
 import click
 
 from nightherd.errors import InvalidValueError, UsageError
-from nightherd.model.limits import ONE_MS, parse_limit
+from nightherd.model.limits import parse_limit
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,13 +28,13 @@ def read_limits(given: Sequence[str], *, option: str) -> dict[str, int]:
             raise UsageError(f"{option} {error.message}") from error
         if name.value in found:
             raise UsageError(f"{option} {name.value} is given twice")
-        found[name.value] = maximum // ONE_MS if isinstance(maximum, timedelta) else maximum
+        found[name.value] = maximum
     return found
 
 
-def limit_overrides(given: Sequence[str], *, option: str = "--limit") -> dict[str, Any]:
+def limit_overrides(given: Sequence[str]) -> dict[str, Any]:
     """What a new job has other than its agent, because of these."""
-    found = read_limits(given, option=option)
+    found = read_limits(given, option="--limit")
     return {"limits": found} if found else {}
 
 

@@ -8,7 +8,6 @@ has answered, or, when their workers are killed just then, any worker that looks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 import anyio
 from anyio import to_thread
@@ -23,7 +22,7 @@ from nightherd.model.change import Change, ResumeJob
 from nightherd.model.hook import HookEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, SuspendReason
-from nightherd.model.limits import BOUNDLESS, ONE_MS, LimitName, parse_limit
+from nightherd.model.limits import BOUNDLESS, LimitName, parse_limit
 from nightherd.model.outcome import Outcome
 from nightherd.model.suspension import FailSuspended
 
@@ -180,5 +179,5 @@ def _raised(words: Sequence[str]) -> dict[str, int]:
             name, maximum = parse_limit(text.rstrip(",.;"))
         except InvalidValueError:
             return {}
-        found[name.value] = maximum // ONE_MS if isinstance(maximum, timedelta) else maximum
+        found[name.value] = maximum
     return found

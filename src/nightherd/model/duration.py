@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from nightherd.errors import InvalidValueError
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 PAIRS = (("d", "h"), ("h", "m"), ("m", "s"))
+ONE_MS = timedelta(milliseconds=1)
 LONGEST = timedelta(days=36_500)
 
 PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", re.IGNORECASE | re.ASCII)
@@ -33,12 +34,17 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(milliseconds=total_ms)
 
 
+def elapsed_ms(begun_at: datetime, ended_at: datetime) -> int:
+    """How long something took. Never less than nothing: the clock may have been set back meanwhile."""
+    return max((ended_at - begun_at) // ONE_MS, 0)
+
+
 def rough_duration(duration: timedelta) -> str:
     """How long something takes, for people: two units at most, never more than it is. `parse_duration` reads it.
 
     What people have written themselves is shown as they wrote it, by `format_duration`.
     """
-    ms = max(duration // timedelta(milliseconds=1), 0)
+    ms = max(duration // ONE_MS, 0)
     if ms < UNITS_MS["s"]:
         return f"{ms}ms" if ms else "0s"
     if ms < UNITS_MS["m"]:

@@ -175,6 +175,6 @@ class JobQuery:
     limit: int = 20
 
 
-def row_text(text: str) -> str:
+def row_text(text: str | None) -> str | None:
     """As much of a summary or an error as a listed row has."""
-    return shorten(text, SUMMARY_LIMIT)
+    return None if text is None else shorten(text, SUMMARY_LIMIT)

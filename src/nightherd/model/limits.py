@@ -13,13 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.duration import parse_duration, rough_duration
+from nightherd.model.duration import ONE_MS, parse_duration, rough_duration
 from nightherd.model.ids import JobId
 from nightherd.model.job import SuspendReason
 from nightherd.model.money import MicroUsd, format_usd, parse_usd, to_usd
 from nightherd.model.suspension import Suspension
 
-ONE_MS = timedelta(milliseconds=1)
 MICRO = 1_000_000
 BOUNDLESS = 10**15
 """A maximum that is none: of a job that goes on without one of its limits."""
@@ -276,8 +275,8 @@ def suspension_of(hit: Hit) -> Suspension:
     )
 
 
-def parse_limit(text: str) -> tuple[LimitName, int | timedelta]:
-    """`spend=0.50`, `turns=20`, `duration=1h`: the limit and its maximum, or `InvalidValueError`."""
+def parse_limit(text: str) -> tuple[LimitName, int]:
+    """`spend=0.50`, `turns=20`, `duration=1h`: the limit and its maximum as a job keeps it, or `InvalidValueError`."""
     name_text, equals, value = text.partition("=")
     try:
         name = LimitName(name_text.strip())
@@ -289,12 +288,12 @@ def parse_limit(text: str) -> tuple[LimitName, int | timedelta]:
     return name, read_maximum(name, value.strip())
 
 
-def read_maximum(name: LimitName, value: str) -> int | timedelta:
-    """A maximum as people write it."""
+def read_maximum(name: LimitName, value: str) -> int:
+    """A maximum as people write it, in whole numbers."""
     if name is LimitName.SPEND:
         return parse_usd(value)
     if name is LimitName.DURATION:
-        return parse_duration(value)
+        return parse_duration(value) // ONE_MS
     try:
         count = int(value)
     except ValueError:
@@ -308,11 +307,7 @@ def read_maximum(name: LimitName, value: str) -> int | timedelta:
 
 def kept_limits(given: Mapping[LimitName, str]) -> dict[str, int]:
     """Limits as people write them, as a job keeps them: whole numbers, a duration in milliseconds."""
-    found: dict[str, int] = {}
-    for name, text in given.items():
-        maximum = read_maximum(name, text.strip())
-        found[name.value] = maximum // ONE_MS if isinstance(maximum, timedelta) else maximum
-    return found
+    return {name.value: read_maximum(name, text.strip()) for name, text in given.items()}
 
 
 def written_limits(kept: Mapping[str, int]) -> dict[LimitName, str]:

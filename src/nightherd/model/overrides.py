@@ -30,9 +30,6 @@ class Overrides:
         return {name: value for name, value in values.items() if value is not None}
 
 
-NONE = Overrides()
-
-
 def overridden(agent: Agent, kept: Mapping[str, Any]) -> Agent:
     """The agent as this job has it."""
     if kept.get("model") is not None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from nightherd.model.duration import elapsed_ms
 from nightherd.model.event import Event, SystemEvent, is_by_hand, payload_of
 from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
@@ -267,7 +268,7 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
                 skill=job.agent,
                 started_at=owner.at,
                 finished_at=finished_at,
-                duration_ms=_milliseconds(owner.at, finished_at),
+                duration_ms=None if finished_at is None else elapsed_ms(owner.at, finished_at),
                 success=ended and outcome.status is JobStatus.COMPLETED,
                 error=row_text(outcome.error) if is_last and outcome.error else None,
                 turns=part.turns,
@@ -283,10 +284,3 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
             )
         )
     return tuple(rows)
-
-
-def _milliseconds(begun_at: datetime, finished_at: datetime | None) -> int | None:
-    """How long it took; the clock may have been set back meanwhile."""
-    if finished_at is None:
-        return None
-    return max(0, (finished_at - begun_at) // timedelta(milliseconds=1))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from nightherd.model.agent_state import AgentState, after_job_moved
 from nightherd.model.change import Refused, Row, Why
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.duration import elapsed_ms
 from nightherd.model.execution import Execution, ExecutionStatus
-from nightherd.model.ids import JobId
+from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import (
     CHILD_WAITS,
     JOB_LIFECYCLE,
@@ -51,6 +52,11 @@ def missing(job_id: JobId) -> Refused:
 def session_of(job: Job, rows: Rows) -> Session | None:
     """The session the job is in."""
     return rows.get(Session, job.session_id) if job.session_id is not None else None
+
+
+def execution_of(job: Job, rows: Rows) -> Execution | None:
+    """The job's execution of this epoch."""
+    return rows.get(Execution, generate_execution_id(job.id, job.epoch))
 
 
 def agent_after(job: Job, rows: Rows) -> AgentState:
@@ -142,7 +148,7 @@ def end_without_run(
         exit_reason=reason,
         suspend_reason=None,
         finished_at=at,
-        error=row_text(error) if error is not None else None,
+        error=row_text(error),
         error_code=code,
     )
 
@@ -179,9 +185,9 @@ def ended_execution(
         status=status,
         finished_at=at,
         success=success,
-        error=row_text(error) if error is not None else None,
+        error=row_text(error),
         turns=own.turns,
-        duration_ms=(at - execution.started_at) // timedelta(milliseconds=1),
+        duration_ms=elapsed_ms(execution.started_at, at),
         cost_microusd=usage.cost_microusd,
         input_tokens=usage.input_tokens,
         cache_creation_input_tokens=usage.cache_creation_input_tokens,

@@ -15,7 +15,7 @@ from nightherd.model.checkpoint import (
     RemoveCheckpoints,
     checkpoint_id,
 )
-from nightherd.model.decisions.around import owned
+from nightherd.model.decisions.around import missing, owned
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
 
@@ -43,7 +43,7 @@ def remove_checkpoints(change: RemoveCheckpoints, rows: Rows) -> Answer:
     """The bookmarks, taken away; those that are gone already are left as they are."""
     job = rows.get(Job, change.job_id)
     if job is None:
-        return Refused(why=Why.MISSING, message=f"there is no job {change.job_id}")
+        return missing(change.job_id)
     last = max([rows.next_checkpoint_number(job.id) - 1, *change.kept])
     if not job.is_terminal and max(change.numbers, default=0) >= last:
         refusal = f"job {job.id} may go on from its last checkpoint"

@@ -21,6 +21,7 @@ from nightherd.model.decisions.around import (
     counted,
     end_without_run,
     ended_execution,
+    execution_of,
     missing,
     owned,
     rested,
@@ -177,7 +178,7 @@ def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
         return job
     known = replace(job, runtime_session_id=change.runtime_session_id)
     written: list[Row] = [known]
-    execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
+    execution = execution_of(job, rows)
     if execution is not None:
         written.append(replace(execution, runtime_session_id=change.runtime_session_id))
     session = session_of(job, rows)
@@ -207,14 +208,14 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
         exit_reason=outcome.exit_reason,
         finished_at=change.at,
         summary=row_text(change.answer) if change.answer is not None else job.summary,
-        error=row_text(outcome.error) if outcome.error is not None else None,
+        error=row_text(outcome.error),
         error_code=outcome.error_code,
     )
     written: list[Row] = [settled, *used_up(job, change.total, change.at, rows)]
     texts = rows.get(JobTexts, job.id)
     if texts is not None and change.answer is not None:
         written.append(replace(texts, summary=change.answer))
-    execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
+    execution = execution_of(job, rows)
     if execution is not None:
         finished = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED)
         done = ended_execution(
@@ -246,7 +247,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
         return job
     after = counted(job, change.total, change.last_seq)
     written: list[Row] = [*used_up(job, change.total, change.at, rows)]
-    execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
+    execution = execution_of(job, rows)
     if execution is not None:
         lost = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.LOST)
         written.append(

@@ -15,6 +15,7 @@ from nightherd.model.change import (
     Row,
     Why,
 )
+from nightherd.model.decisions.around import missing
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.sessions import fork
 from nightherd.model.job import Job
@@ -25,7 +26,7 @@ def correct(change: CorrectJob, rows: Rows) -> Answer:
     """The job's row as its journal has it; epochs only grow, and what has ended stays ended."""
     found = rows.get(Job, change.expected.id)
     if found is None:
-        return Refused(why=Why.MISSING, message=f"there is no job {change.expected.id}")
+        return missing(change.expected.id)
     if found != change.expected:
         return Refused(why=Why.STATUS, message=f"job {found.id} moved meanwhile", job=found)
     if change.job.epoch < found.epoch or (found.is_terminal and change.job.status != found.status):

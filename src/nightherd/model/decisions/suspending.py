@@ -17,6 +17,7 @@ from nightherd.model.decisions.around import (
     counted,
     end_without_run,
     ended_execution,
+    execution_of,
     missing,
     owned,
     rested,
@@ -26,8 +27,8 @@ from nightherd.model.decisions.around import (
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
-from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
-from nightherd.model.ids import generate_execution_id
+from nightherd.model.execution import EXECUTION_LIFECYCLE, ExecutionStatus
+from nightherd.model.ids import JobId
 from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, row_text
 from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.replace import replace
@@ -46,7 +47,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     is_cancelled = job.cancel_requested_at is not None
     why = change.suspension
     written: list[Row] = [*used_up(job, change.total, change.at, rows)]
-    execution = rows.get(Execution, generate_execution_id(job.id, job.epoch))
+    execution = execution_of(job, rows)
     if execution is not None:
         finished = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED)
         written.append(
@@ -80,11 +81,9 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
 
 def resume(change: ResumeJob, rows: Rows) -> Answer:
     """The suspended job waits for its next execution, with what it is told and allowed besides."""
-    job = rows.get(Job, change.job_id)
-    if job is None:
-        return missing(change.job_id)
-    if job.status is not JobStatus.SUSPENDED:
-        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
+    job = _suspended(change.job_id, rows)
+    if isinstance(job, Refused):
+        return job
     if change.only_due and (job.not_before is None or job.not_before > change.at):
         return Refused(why=Why.TOO_EARLY, message=f"job {job.id} waits on", job=job)
     waiting = resumed(job)
@@ -100,11 +99,18 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
 
 def fail(change: FailSuspended, rows: Rows) -> Answer:
     """The end of a job that waits: what it waits for does not come."""
-    job = rows.get(Job, change.job_id)
-    if job is None:
-        return missing(change.job_id)
-    if job.status is not JobStatus.SUSPENDED:
-        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
+    job = _suspended(change.job_id, rows)
+    if isinstance(job, Refused):
+        return job
     ended = end_without_run(job, ExitReason.LIMIT, change.at, change.message, job.error_code)
     over = session_over(job, rows)
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
+
+
+def _suspended(job_id: JobId, rows: Rows) -> Job | Refused:
+    job = rows.get(Job, job_id)
+    if job is None:
+        return missing(job_id)
+    if job.status is not JobStatus.SUSPENDED:
+        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
+    return job
