@@ -124,13 +124,16 @@ def install_uv(python: str) -> str:
     """uv from PyPI into `.tools/`, by whichever way this Python offers."""
     requirement = "uv>=" + ".".join(map(str, oldest_uv()))
     say(f"installing uv into {TOOLS.name}/")
-    installed = (
-        install_uv_in_venv(python, requirement)
-        or install_uv_in_folder(python, requirement)
-        or (
-            subprocess.call([ROOT / "scripts/packages", "python3-venv"]) == 0
-            and install_uv_in_venv(python, requirement)
+    installed = install_uv_in_venv(python, requirement) or install_uv_in_folder(python, requirement)
+    if not installed and (TOOLS / "venv/bin/pip").exists():
+        raise BootstrapError(
+            "uv could not be installed: pip's own words are above.\n"
+            "PyPI cannot be reached, it seems: check the network and any proxy, then run the same command again.\n"
+            "A uv that is on PATH is used instead: https://docs.astral.sh/uv/"
         )
+    installed = installed or (
+        subprocess.call([ROOT / "scripts/packages", "python3-venv"]) == 0
+        and install_uv_in_venv(python, requirement)
     )
     uv = find_uv() if installed else None
     if uv is None:
@@ -195,14 +198,16 @@ def main() -> int:
     python = sys.argv[1]
     if is_ready():
         return 0
-    with alone():
-        if is_ready():
-            return 0
-        try:
-            synchronise(find_uv() or install_uv(python))
-        except BootstrapError as error:
-            say(str(error))
-            return 1
+    try:
+        with alone():
+            if not is_ready():
+                synchronise(find_uv() or install_uv(python))
+    except BootstrapError as error:
+        say(str(error))
+        return 1
+    except OSError as error:
+        say(f"the environment is made in the checkout, and it cannot be written: {error}")
+        return 1
     return 0
 
 

@@ -267,6 +267,35 @@ def test_python_that_cannot_be_completed_is_told_exactly_what_to_install(
     assert not (checkout / ".venv").exists()
 
 
+def test_without_a_way_to_pypi_no_package_of_the_system_is_blamed(
+    checkout: Path, tools: Path, tmp_path: Path
+) -> None:
+    venv, unreachable = checkout / ".tools/venv/bin", 'echo "no route to host" >&2; exit 1'
+    works = f'mkdir -p "{venv}"; : >"{venv}/pip"; printf \'#!/bin/sh\\n{unreachable}\\n\' >"{venv}/python"'
+    put(tools, "python3", fake_python(venv=f'{works}; chmod +x "{venv}/python"', pip=unreachable))
+    put(tools, "id", "#!/bin/sh\necho 0\n")
+    put(tools, "apt-get", f'#!/bin/sh\necho "$@" >>"{tmp_path}/apt"\n')
+
+    done = bootstrap(checkout, tools)
+
+    assert done.returncode == 1
+    assert "no route to host" in done.stderr
+    assert "PyPI cannot be reached, it seems: check the network and any proxy" in done.stderr
+    assert "python3-venv" not in done.stderr
+    assert not (tmp_path / "apt").exists()
+
+
+def test_checkout_that_cannot_be_written_is_said_to_be_so(checkout: Path, tools: Path) -> None:
+    (tools / "python3").symlink_to(sys.executable)
+    (checkout / ".tools").write_text("")
+
+    done = bootstrap(checkout, tools)
+
+    assert done.returncode == 1
+    assert f"{checkout / '.tools'}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_python_that_is_too_old_is_named_with_what_to_install(checkout: Path, tools: Path) -> None:
     put(
         tools,
