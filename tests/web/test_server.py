@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import stat
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,19 @@ def test_the_socket_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> N
             assert (await world.get("/healthz")).status == 200
 
         assert not world.socket_path.exists()
+
+    anyio.run(main)
+
+
+def test_an_answer_says_what_time_it_is_when_it_is_asked_for(tmp_path: Path) -> None:
+    """However long nobody asked before: no clock goes on meanwhile."""
+
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            for _ in range(2):
+                begun = datetime.now(UTC).replace(microsecond=0)
+                said = (await world.get("/healthz")).headers["date"]
+                assert begun <= parsedate_to_datetime(said) <= datetime.now(UTC)
 
     anyio.run(main)
 

@@ -18,6 +18,7 @@ from anyio.abc import TaskStatus
 
 from nightherd.daemon.api import serve_api
 from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.engine.beats import Beats
 from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.output_logs import with_output_logs
 from nightherd.engine.scheduling import Scheduler, SchedulingReports
@@ -102,9 +103,16 @@ class Stint:
                     lambda job_id: write_output_log(post.state_dir, job_id),
                 )
                 self._workshop = workshop
-                self._shift = make_shift(self._fleet, workshop, reports, leaves_when_idle=False)
+                beats = Beats()
+                self._shift = make_shift(
+                    self._fleet, workshop, reports, leaves_when_idle=False, beats=beats
+                )
                 self._scheduler = Scheduler(
-                    self._fleet, workshop, post.schedules, keeps_all=post.files.is_whole
+                    self._fleet,
+                    workshop,
+                    post.schedules,
+                    keeps_all=post.files.is_whole,
+                    beats=beats,
                 )
                 async with anyio.create_task_group() as tasks:
                     task_status.started(await tasks.start(self._keep_open))

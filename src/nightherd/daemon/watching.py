@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import anyio
 from anyio import to_thread
 
@@ -12,12 +14,13 @@ LOOK_S = 1.0
 
 
 class Watch:
-    """The files of one fleet, and what they were last found to say."""
+    """The files of one fleet, and what they were last found to say. For one who waits at a time."""
 
     def __init__(self, files: FleetFiles, loading: Loading) -> None:
         self._files = files
         self._loading = loading
-        self._hangup = anyio.Event()
+        self._hangup = threading.Event()
+        self._limiter = anyio.CapacityLimiter(1)
 
     def ask(self) -> None:
         """Load them now, whatever they look like."""
@@ -25,11 +28,19 @@ class Watch:
 
     async def next(self) -> Loading:
         """Wait for a change; what loading came to then."""
-        while True:
-            with anyio.move_on_after(LOOK_S):
-                await self._hangup.wait()
-            is_asked, self._hangup = self._hangup.is_set(), anyio.Event()
-            now = await to_thread.run_sync(stamp_of, self._loading.files)
-            if is_asked or now != self._loading.stamp:
-                self._loading = await to_thread.run_sync(self._files.load, self._loading)
-                return self._loading
+        try:
+            # Files may be slow to look at, and the event loop need not wake up for what has not changed.
+            await to_thread.run_sync(
+                self._wait_for_change, abandon_on_cancel=True, limiter=self._limiter
+            )
+        except BaseException:
+            self._hangup.set()  # nobody waits any more: the thread ends as well
+            raise
+        self._hangup.clear()
+        self._loading = await to_thread.run_sync(self._files.load, self._loading)
+        return self._loading
+
+    def _wait_for_change(self) -> None:
+        while not self._hangup.wait(LOOK_S):
+            if stamp_of(self._loading.files) != self._loading.stamp:
+                return

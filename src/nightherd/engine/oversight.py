@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio
 
@@ -17,14 +17,22 @@ IDLE_LOOK_S = 0.5
 """While nothing runs, only the lease is looked at."""
 
 
-async def oversee(running: Mapping[JobId, Stopper], workshop: Workshop) -> None:
-    """Watch over `running`, which may change meanwhile, until the lease is lost: then all are abandoned."""
+async def oversee(
+    running: Mapping[JobId, Stopper],
+    workshop: Workshop,
+    *,
+    wait: Callable[[float], Awaitable[None]] = anyio.sleep,
+) -> None:
+    """Watch over `running`, which may change meanwhile, until the lease is lost: then all are abandoned.
+
+    `wait` comes back within the seconds it is given.
+    """
     while workshop.lease.holds(workshop.clock.monotonic()):
         if running:
             for job_id in _unwanted(workshop):
                 if job_id in running:
                     running[job_id].stop(ExitReason.CANCELLED)
-        await anyio.sleep(LOOK_S if running else IDLE_LOOK_S)
+        await wait(LOOK_S if running else IDLE_LOOK_S)
     for stopper in list(running.values()):
         stopper.abandon()
 

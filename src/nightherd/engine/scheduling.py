@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 import anyio
 from anyio.lowlevel import checkpoint
 
+from nightherd.engine.beats import Beats
 from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.schedule_book import Entry, Plan, entries, plan, retire
 from nightherd.engine.schedule_jobs import slot_job
@@ -75,11 +76,13 @@ class Scheduler:
         reports: SchedulingReports | None = None,
         *,
         keeps_all: bool = True,
+        beats: Beats | None = None,
     ) -> None:
         self._fleet = fleet
         self._workshop = workshop
         self._reports = reports or SchedulingReports()
         self._keeps_all = keeps_all
+        self._beats = beats if beats is not None else Beats()
         self._entries: dict[str, Entry] = {}
         self._due: dict[str, Due] = {}
         self._heap: list[tuple[datetime, str]] = []
@@ -145,10 +148,11 @@ class Scheduler:
     def _wait_s(self) -> float:
         if self._stale:
             return SOON_S
+        look_s = self._beats.left_s(LOOK_S)
         if not self._heap:
-            return LOOK_S
+            return look_s
         left = (self._heap[0][0] - self._workshop.clock.now()).total_seconds()
-        return min(max(left, 0.0), LOOK_S)
+        return min(max(left, 0.0), look_s)
 
     async def _plan(
         self, overrides: dict[str, ScheduleOverride], only: Collection[str] | None, now: datetime

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import anyio
 from anyio.abc import TaskGroup
 
+from nightherd.engine.beats import Beats
 from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.execution import carry_on
 from nightherd.engine.given_up import GivenUp
@@ -32,6 +33,7 @@ from nightherd.model.job import ExitReason, Job
 from nightherd.model.scheduled import for_schedule
 
 IDLE_S = 0.25
+"""How late a job may be taken that another process has submitted."""
 WAKE_S = 1.0
 """How late a job that waits for a time may go on."""
 EXPIRE_S = 30.0
@@ -66,6 +68,7 @@ class Shift:
         *,
         rescue_every_s: float,
         leaves_when_idle: bool = False,
+        beats: Beats | None = None,
     ) -> None:
         self._fleet = fleet
         self._agents = dict(fleet.agents)
@@ -77,6 +80,7 @@ class Shift:
         self._answers = Answers()
         self._rescue_every_s = rescue_every_s
         self._leaves_when_idle = leaves_when_idle
+        self._beats = beats if beats is not None else Beats()
         self._running: dict[JobId, Stopper] = {}
         self._is_draining = False
         self._is_cancelling = False
@@ -129,6 +133,7 @@ class Shift:
     async def work(self) -> None:
         """Claim and run jobs until drained, idle (when it leaves then), or its lease is lost."""
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._ask_again)
             tasks.start_soon(self._oversee)
             tasks.start_soon(self._look_after_others)
             tasks.start_soon(self._wake_others)
@@ -165,9 +170,14 @@ class Shift:
 
     async def _wait_for_work(self) -> None:
         """Until a job of ours has ended, which may make room, or it is time to ask again."""
-        with anyio.move_on_after(IDLE_S):
-            await self._freed.wait()
+        await self._freed.wait()
         self._freed = anyio.Event()
+
+    async def _ask_again(self) -> None:
+        """Others submit jobs too. A task of its own: to cut the waiting short at every look would cost more."""
+        while True:
+            await self._beats.wait(IDLE_S)
+            self._freed.set()
 
     async def _is_idle(self) -> bool:
         """Whether there is nothing left to do, jobs of lost workers included."""
@@ -248,14 +258,14 @@ class Shift:
             self._freed.set()
 
     async def _oversee(self) -> None:
-        await oversee(self._running, self._workshop)
+        await oversee(self._running, self._workshop, wait=self._beats.wait)
         self._tell_trouble("the lease is lost; every job is left to other workers")
         self.drain()
 
     async def _look_after_others(self) -> None:
         while True:
             await self._rescue()
-            await anyio.sleep(self._rescue_every_s)
+            await self._beats.wait(self._rescue_every_s)
 
     async def _wake_others(self) -> None:
         """Jobs that wait for a time wait for a worker when it has come."""
@@ -267,7 +277,7 @@ class Shift:
                 woken = 0
             if woken:
                 self._freed.set()
-            await anyio.sleep(WAKE_S)
+            await self._beats.wait(WAKE_S)
 
     async def _expire_sessions(self) -> None:
         """Sessions that nobody goes on with are over."""
@@ -276,7 +286,7 @@ class Shift:
                 await expire_sessions(self._workshop)
             except NightherdError as error:
                 self._tell_trouble(error.message)
-            await anyio.sleep(EXPIRE_S)
+            await self._beats.wait(EXPIRE_S)
 
     async def _obey_answers(self) -> None:
         """Jobs that wait although they have been answered go on."""

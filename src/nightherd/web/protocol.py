@@ -7,6 +7,7 @@ is one that does not take what it asked for. The body of a request is limited by
 from __future__ import annotations
 
 import asyncio
+from email.utils import formatdate
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -35,6 +36,9 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """More of a request."""
+        # Said when it is asked for: nobody has to keep the time while nobody asks.
+        date = (b"date", formatdate(usegmt=True).encode())
+        self.server_state.default_headers = [date, *self.config.encoded_headers]
         super().data_received(data)
         if self._is_answering():
             self._stop_waiting()

@@ -46,16 +46,26 @@ class Port:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the process it is part of, and says when it is ready."""
+    """Leaves signals to the process it is part of, says when it is ready, and sleeps while nobody asks."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_ready = anyio.Event()
+        self._ending = anyio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
         self.is_ready.set()
+
+    async def main_loop(self) -> None:
+        """Nothing is to be done until the end: connections keep their own time, and say what time it is."""
+        await self._ending.wait()
+
+    def end(self) -> None:
+        """Answer what was asked, and return."""
+        self.should_exit = True
+        self._ending.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,7 +129,7 @@ async def serve(
             finally:
                 remove(socket_path, inode)
                 for server in servers:
-                    server.should_exit = True
+                    server.end()
     finally:
         for listener in listeners:
             listener.close()

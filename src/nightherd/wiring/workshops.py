@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from nightherd.engine.beats import Beats
     from nightherd.engine.lease import LeaseTerms
     from nightherd.engine.record import Record
     from nightherd.engine.rescue import RescueTerms
@@ -200,6 +201,7 @@ def make_shift(
     reports: WorkerReports,
     *,
     leaves_when_idle: bool,
+    beats: Beats | None = None,
 ) -> Shift:
     """A worker for `fleet`, ready to work; it looks for lost jobs three times in a lease."""
     return cast(
@@ -212,5 +214,6 @@ def make_shift(
             reports,
             rescue_every_s=fleet.lease.total_seconds() / 3,
             leaves_when_idle=leaves_when_idle,
+            beats=beats,
         ),
     )
