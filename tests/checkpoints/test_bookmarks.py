@@ -11,7 +11,7 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
-from limits.turns import CENT, FOUR_TURNS, used
+from limits.turns import CENT, END, FOUR_TURNS, turn, used
 from nightherd.engine.recorder import OnEvent
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.checkpoint import Checkpoint
@@ -26,7 +26,7 @@ from nightherd.model.system import Complete, SystemSubtype
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
-from nightherd.views.checkpoints import list_bookmarks
+from nightherd.views.checkpoints import list_bookmarks, thread_state
 
 ROOMY = Limits(turns=100)
 
@@ -296,3 +296,21 @@ def test_priorities_are_what_the_project_says(tmp_path: Path) -> None:
     found = triggers(bench, bench.run())
 
     assert found == ["pre_turn", "post_llm", "pre_turn", "post_llm", "pre_turn", "post_llm"]
+
+
+def test_job_as_it_stands_while_it_runs_is_what_is_on_record_by_then() -> None:
+    bench = Bench(PlayedRuntime((*turn(1), AssistantEvent(content="I wi", partial=True), *END)))
+    shown: list[dict[str, Any]] = []
+    job_id = bench.submit().job.id
+
+    def look(event: Event) -> None:
+        if isinstance(event, AssistantEvent) and event.partial:
+            journals, now = bench.workshop.journals, bench.clock.now()
+            shown.append(thread_state(bench.reader, journals, job_id, now=now))
+
+    bench.execute(job_id, on_event=look)
+
+    (state,) = shown
+    assert [one["role"] for one in state["messages"]] == ["user", "assistant", "assistant", "user"]
+    assert (state["turn_number"], state["cost"]["spend"]) == (1, 0.10)
+    assert state["partial_cognition"]["text"] == "I wi"

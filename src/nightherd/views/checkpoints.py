@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from nightherd.errors import JobNotFoundError, NotFoundError
 from nightherd.model.bookmark import bookmarks, ever, removed, saved_in
 from nightherd.model.checkpoint import Checkpoint, checkpoint_id
+from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.money import to_usd
+from nightherd.model.outcome import Tally
 from nightherd.model.thread_state import state_document
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import timestamp
 
 RECENT = 64
 """How many lines at a journal's end are looked at for its last checkpoint: far more than a turn has."""
+UNSETTLED = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
+"""A job in one of these may have more on record than its row says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +101,33 @@ def thread_state(
     now: datetime,
 ) -> dict[str, Any]:
     """The job at that checkpoint as `state.json` has it; without a number, as the job stands now."""
-    place = find_checkpoint(reader, journals, job_id, number) if number is not None else None
-    return documented(standing(reader, job_id, place, now=now), journals, now=now)
+    if number is not None:
+        place = find_checkpoint(reader, journals, job_id, number)
+        return documented(standing(reader, job_id, place, now=now), journals, now=now)
+    found = standing(reader, job_id, now=now)
+    if found.job.status in UNSETTLED:
+        place = caught_up(found.place, journals.read(job_id, load_blobs=False))
+        found = replace(found, place=place)
+    return documented(found, journals, now=now)
+
+
+def caught_up(place: Checkpoint, events: Iterable[Event]) -> Checkpoint:
+    """The bookmark at the end of the record, and what the job has come to there: its row is behind while it runs."""
+    tally, seq, duration_ms = Tally(), place.seq, place.duration_ms
+    for event in events:
+        tally, seq = tally.add(event), max(seq, event.seq)
+        said = saved_in(event)
+        if said is not None:
+            duration_ms = max(duration_ms, said.duration_ms)
+    return replace(
+        place,
+        seq=seq,
+        turn=tally.turns,
+        input_tokens=tally.usage.input_tokens,
+        output_tokens=tally.usage.output_tokens,
+        cost_microusd=tally.usage.cost_microusd,
+        duration_ms=duration_ms,
+    )
 
 
 def standing(
