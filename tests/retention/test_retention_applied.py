@@ -13,7 +13,7 @@ from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from nightherd.config.persistence import load_persistence
 from nightherd.engine.forking import AtMessage
-from nightherd.engine.resuming import branch, session_named
+from nightherd.engine.resuming import branch
 from nightherd.engine.retention import Storeroom, apply_plan, plans
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
@@ -26,6 +26,7 @@ from nightherd.model.retention import JobPlan, Needed, Reason
 from nightherd.model.script import Say, compile_script
 from nightherd.runtimes.scripted import ScriptedRuntime
 from nightherd.views.checkpoints import TakenAway, find_checkpoint, list_bookmarks, taken_away
+from nightherd.views.sessions import get_session
 
 
 def made(
@@ -220,7 +221,7 @@ def test_the_place_of_a_branch_of_a_branch_stays(tmp_path: Path) -> None:
     assert job.session_id is not None
 
     async def branches() -> None:
-        first = session_named(job.session_id, bench.workshop)  # type: ignore[arg-type]  # just asserted
+        first = get_session(bench.workshop.reader, job.session_id)  # type: ignore[arg-type]  # just asserted
         second, _ = await branch(first, AtMessage(number=3), bench.workshop)
         await branch(second, AtMessage(number=2), bench.workshop)
 

@@ -15,7 +15,7 @@ from nightherd.cli.overriding import Override
 from nightherd.engine.again import retry_job
 from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.forking import ForkAt
-from nightherd.engine.record import Record, get_job
+from nightherd.engine.record import Record
 from nightherd.engine.rescue import rescue
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
@@ -38,6 +38,7 @@ from nightherd.model.job import Job
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.state.directory import init_state_directory
+from nightherd.views.jobs import get_job
 from nightherd.wiring import (
     load_persistence,
     open_reader,
@@ -69,10 +70,7 @@ class DirectGateway:
     def find_job(self, job_id: JobId) -> Job:
         """The job as it is now."""
         with closing(open_reader(self.state_dir)) as reader:
-            job = reader.find_job(job_id)
-        if job is None:
-            raise NotFoundError(f"there is no job {job_id}")
-        return job
+            return get_job(reader, job_id)
 
     def submit(self, request: SubmitRequest) -> Job:
         """A new job that waits for a worker."""
@@ -91,10 +89,7 @@ class DirectGateway:
         fleet = self.fleet
 
         async def work(workshop: Workshop) -> Job:
-            job = workshop.reader.find_job(job_id)
-            if job is None:
-                raise NotFoundError(f"there is no job {job_id}")
-            agent = find_agent(fleet, job.agent)
+            agent = find_agent(fleet, get_job(workshop.reader, job_id).agent)
             return await retry_job(job_id, agent, workshop, dedupe_key=dedupe_key)
 
         return self._in_workshop(work)
@@ -229,7 +224,7 @@ async def _cancel(record: Record, job_id: JobId, state_dir: Path) -> Job:
         case Applied():
             # A worker that is gone stops nothing; its job ends here, as cancelled.
             await rescue(record, rescue_terms(0), is_wanted=lambda job: job.id == job_id)
-            ended = get_job(record, job_id)
+            ended = get_job(record.reader, job_id)
             if ended.is_terminal:
                 await cancel_below(job_id, record)
                 await _write_ended(record, job_id, state_dir)

@@ -19,9 +19,9 @@ from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, resume_job
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import JobNotFoundError, RefusedError, UsageError
+from nightherd.errors import RefusedError, UsageError
 from nightherd.model.job import Job, JobStatus
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs import find_job_id, get_job
 from nightherd.wiring import open_reader, rescuer
 
 
@@ -114,9 +114,7 @@ def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
     with closing(open_reader(invocation.state_directory())) as reader:
-        job = reader.find_job(find_job_id(reader, reference))
-    if job is None:
-        raise JobNotFoundError(f"there is no job {reference}")
+        job = get_job(reader, find_job_id(reader, reference))
     return invocation, job, text
 
 

@@ -23,6 +23,7 @@ from nightherd.model.schedule import ScheduleState
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionQuery
 from nightherd.model.system import ExecutionStarted, SystemSubtype
 from nightherd.model.text import whole_text
+from nightherd.views.sessions import every_session
 
 BATCH = 50
 """Jobs that share one commit of their rows."""
@@ -103,13 +104,10 @@ def _with_id(session: Session, tool: str, desk: Desk) -> Session:
 def _current_sessions(desk: Desk) -> dict[str, Session]:
     """The session that each agent's next job would go on in."""
     current: dict[str, Session] = {}
-    before: int | None = None
-    while page := desk.reader.list_sessions(SessionQuery(before=before, limit=PAGE)):
-        for session in page:
-            is_over = session.status in SESSION_LIFECYCLE.terminal
-            if session.mode is SessionMode.PERSISTENT and not is_over:
-                current.setdefault(session.agent, session)
-        before = page[-1].number
+    for session in every_session(desk.reader, SessionQuery(limit=PAGE)):
+        is_over = session.status in SESSION_LIFECYCLE.terminal
+        if session.mode is SessionMode.PERSISTENT and not is_over:
+            current.setdefault(session.agent, session)
     return current
 
 

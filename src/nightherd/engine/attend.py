@@ -15,7 +15,6 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     FencedError,
-    JobNotFoundError,
     NightherdError,
     RefusedError,
 )
@@ -26,6 +25,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.ports import Journals
+from nightherd.views.jobs import get_job
 
 LOOK_AGAIN_S = 0.2
 LOOKS_PER_RESCUE = 5
@@ -74,9 +74,7 @@ async def attend(
     for look in count(1):
         if stopper.reason is not None:
             await workshop.state.apply([CancelJob(job_id=job_id, at=workshop.clock.now())])
-        job = workshop.reader.find_job(job_id)
-        if job is None:
-            raise JobNotFoundError(f"there is no job {job_id}")
+        job = get_job(workshop.reader, job_id)
         is_ours = job.status is JobStatus.PENDING and not is_fenced
         try:
             if stopper.is_handed_over:

@@ -12,7 +12,6 @@ from nightherd.engine.lost_journal import stand_in
 from nightherd.engine.record import (
     Record,
     apply_changes,
-    get_job,
     list_jobs,
     recollected,
     workers_at_work,
@@ -23,6 +22,7 @@ from nightherd.model.change import CorrectJob
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
+from nightherd.views.jobs import get_job
 
 MAX_RESTARTS = 5
 """How often a job whose record goes on without its row may be taken up again."""
@@ -42,7 +42,7 @@ def disagreements(record: Record) -> Iterator[Finding]:
 
 async def correct(record: Record, finding: Finding) -> None:
     """Make the row agree with the journal."""
-    job = get_job(record, JobId(finding.job_id or ""))
+    job = get_job(record.reader, JobId(finding.job_id or ""))
     if _is_garbage(record, job):
         _put_aside(record, job)
     if _is_lost(job) and not record.journals.last(job.id, 1):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from nightherd.errors import JobNotFoundError, JournalError, RefusedError
+from nightherd.errors import JournalError, RefusedError
 from nightherd.model.change import Change, Refused
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.recollection import Recollection, recollect
 from nightherd.model.worker import Worker
 from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter
+from nightherd.views.jobs import every_job
 
 PAGE = 500
 
@@ -50,13 +51,7 @@ def process_of(worker: Worker) -> Process:
 
 def list_jobs(reader: StateReader, status: JobStatus | None) -> Iterator[Job]:
     """Every job of that status, or every job, newest first."""
-    before: int | None = None
-    while True:
-        page = reader.list_jobs(JobQuery(status=status, before=before, limit=PAGE))
-        yield from page
-        if len(page) < PAGE:
-            return
-        before = page[-1].number
+    return every_job(reader, JobQuery(status=status, limit=PAGE))
 
 
 async def apply_changes(record: Record, changes: Sequence[Change]) -> None:
@@ -64,14 +59,6 @@ async def apply_changes(record: Record, changes: Sequence[Change]) -> None:
     for answer in await record.state.apply(changes):
         if isinstance(answer, Refused):
             raise RefusedError(answer.message)
-
-
-def get_job(record: Record, job_id: JobId) -> Job:
-    """The job's row as it is now."""
-    job = record.reader.find_job(job_id)
-    if job is None:
-        raise JobNotFoundError(f"there is no job {job_id}")
-    return job
 
 
 def recollected(record: Record, job_id: JobId) -> Recollection:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from nightherd.engine.forking import AtCheckpoint
 from nightherd.engine.resuming import Rescue, Wish, resume_job, run_fork
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError
+from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.views.checkpoints import list_bookmarks
+from nightherd.views.jobs import get_job
 
 
 async def resume_at(
@@ -27,9 +28,7 @@ async def resume_at(
     A job that waits where its last checkpoint is goes on itself. From every other place a new job goes on
     in a branch, and the old one stays as it is. A new one is made once for each dedupe key.
     """
-    job = workshop.reader.find_job(job_id)
-    if job is None:
-        raise JobNotFoundError(f"there is no job {job_id}")
+    job = get_job(workshop.reader, job_id)
     found = list_bookmarks(workshop.reader, workshop.journals, job_id)
     if not any(one.number == number for one in found):
         there = ", ".join(str(one.number) for one in found) or "none"

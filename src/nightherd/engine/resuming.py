@@ -13,13 +13,15 @@ from nightherd.engine.raising import check_raised
 from nightherd.engine.retelling import told
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import JobNotFoundError, RefusedError, SessionNotFoundError
+from nightherd.errors import RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.change import ResumeJob
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.session import SESSION_LIFECYCLE, Session
 from nightherd.model.trigger import TriggerType
+from nightherd.views.jobs import get_job
+from nightherd.views.sessions import get_session
 
 GO_ON = "Go on from where you left off."
 """What a job that goes on in an old session is asked when nothing else is said."""
@@ -50,11 +52,11 @@ async def resume_job(
 
     A new one is made once for each dedupe key. `RefusedError` while it runs, or waits for a worker anyway.
     """
-    job = _job(job_id, workshop)
+    job = get_job(workshop.reader, job_id)
     if job.status is JobStatus.RUNNING:
         # Its worker may be gone, and nobody has noticed yet.
         await rescue()
-        job = _job(job_id, workshop)
+        job = get_job(workshop.reader, job_id)
         if job.status is JobStatus.RUNNING:
             raise RefusedError(f"job {job_id} is running", hint=f"nightherd jobs tail {job_id} -f")
         if job.status is JobStatus.PENDING:
@@ -86,7 +88,7 @@ async def go_on_in(
     dedupe_key: str | None = None,
 ) -> Job:
     """A new job in that session, or, when the session is over and read-only, in a branch of its end."""
-    session = await told(session_named(session_id, workshop), workshop)
+    session = await told(get_session(workshop.reader, session_id), workshop)
     _check_agent(session, agent, workshop)
     if resumed_from is None:
         jobs = workshop.reader.jobs_of_session(session_id)
@@ -110,7 +112,7 @@ async def run_fork(
 
     Asked again with the same dedupe key it is the same job; the branch made for the second stays empty.
     """
-    session = await told(session_named(session_id, workshop), workshop)
+    session = await told(get_session(workshop.reader, session_id), workshop)
     _check_agent(session, agent, workshop)
     made, point = await branch(session, at, workshop)
     request = replace(
@@ -147,21 +149,6 @@ async def branch(
         random_text=workshop.random_text,
     )
     return made, point
-
-
-def session_named(session_id: SessionId, workshop: Workshop) -> Session:
-    """The session, which has to be there."""
-    session = workshop.reader.find_session(session_id)
-    if session is None:
-        raise SessionNotFoundError(f"there is no session {session_id}")
-    return session
-
-
-def _job(job_id: JobId, workshop: Workshop) -> Job:
-    job = workshop.reader.find_job(job_id)
-    if job is None:
-        raise JobNotFoundError(f"there is no job {job_id}")
-    return job
 
 
 def _check_agent(session: Session, agent: Agent, workshop: Workshop) -> None:

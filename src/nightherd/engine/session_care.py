@@ -14,6 +14,7 @@ from typing import Protocol
 from nightherd.model.change import Applied, Change, ExpireSession, RemoveSession
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionQuery, is_expired
 from nightherd.ports import Clock, StateReader, StateWriter
+from nightherd.views.sessions import every_session
 
 PAGE = 500
 AT_ONCE = 100
@@ -86,9 +87,4 @@ def _is_due(session: Session, at: datetime, older_than: timedelta | None) -> boo
 
 def _sessions(reader: StateReader) -> Iterator[Session]:
     """Every session that was not cleaned up, newest first."""
-    before: int | None = None
-    while page := reader.list_sessions(SessionQuery(before=before, limit=PAGE)):
-        yield from page
-        if len(page) < PAGE:
-            return
-        before = page[-1].number
+    return every_session(reader, SessionQuery(limit=PAGE))

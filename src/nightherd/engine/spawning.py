@@ -42,6 +42,7 @@ from nightherd.model.spending import CountUsage
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger import TriggerType
 from nightherd.ports import StateReader
+from nightherd.views.jobs import get_job
 
 LOOK_EVERY_S = 0.1
 SHORT_WAIT = timedelta(minutes=1)
@@ -225,9 +226,7 @@ class Nursery:
     async def _joined(self, job_id: JobId) -> Job:
         """The child once it is over; it is run here unless another worker has it."""
         while True:
-            job = self._workshop.reader.find_job(job_id)
-            if job is None:
-                raise NightherdError(f"there is no job {job_id}")
+            job = get_job(self._workshop.reader, job_id)
             if job.is_terminal:
                 return job
             if job.status is JobStatus.SUSPENDED:

@@ -12,7 +12,6 @@ from nightherd.engine.record import (
     KillMarked,
     Record,
     apply_changes,
-    get_job,
     is_there,
     list_jobs,
     recollected,
@@ -33,6 +32,7 @@ from nightherd.model.outcome import usage_of
 from nightherd.model.recollection import Recollection
 from nightherd.model.usage import Totals
 from nightherd.model.worker import WorkerStatus
+from nightherd.views.jobs import get_job
 
 GONE = "its worker is gone"
 UNKNOWN = WorkerId("unknown")
@@ -60,7 +60,7 @@ async def release(record: Record, kill_marked: KillMarked, finding: Finding) -> 
 
     What its last execution started is ended first: nothing of it may go on once the row says that it is over.
     """
-    job = get_job(record, JobId(finding.job_id or ""))
+    job = get_job(record.reader, JobId(finding.job_id or ""))
     if not _is_running(job) or _has_worker(record, job):
         return
     await kill_marked(generate_execution_id(job.id, job.epoch))
@@ -156,14 +156,14 @@ async def caught_up(record: Record, job: Job, known: Recollection) -> Job:
             own=known.totals_before(job.epoch + 1) - known.totals_before(job.epoch),
         )
         await apply_changes(record, [lost])
-        job = get_job(record, job.id)
+        job = get_job(record.reader, job.id)
     if known.epoch > job.epoch + 1:
         behind = replace(job, epoch=known.epoch - 1)
         reason = "the journal is at a later epoch"
         await apply_changes(record, [CorrectJob(expected=job, job=behind, reason=reason)])
     worker = WorkerId(owner.worker) if owner is not None else UNKNOWN
     await apply_changes(record, [StartExecution(job_id=job.id, worker=worker, at=at)])
-    return get_job(record, job.id)
+    return get_job(record.reader, job.id)
 
 
 def _is_running(job: Job | None) -> bool:

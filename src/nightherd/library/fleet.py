@@ -23,7 +23,6 @@ from nightherd.errors import (
     AgentNotFoundError,
     ConfigNotFoundError,
     RefusedError,
-    SessionNotFoundError,
     UsageError,
 )
 from nightherd.library.result import RunnerResult, result_of
@@ -35,7 +34,8 @@ from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.session import Session, SessionQuery
 from nightherd.model.trigger import TriggerType
 from nightherd.views.conversation import find_session_id
-from nightherd.views.jobs import find_job_id
+from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.sessions import get_session
 from nightherd.wiring import check_runtime, open_workshop, rescuer
 
 
@@ -168,9 +168,7 @@ class OpenFleet:
     def job(self, reference: str) -> Job:
         """One job, by its id, a unique prefix, `@last` or `@last-failed`."""
         reader = self._workshop.reader
-        found = reader.find_job(find_job_id(reader, reference))
-        assert found is not None  # noqa: S101 (it was found a moment ago, and rows are never deleted)
-        return found
+        return get_job(reader, find_job_id(reader, reference))
 
     def jobs(self, query: JobQuery | None = None) -> Sequence[Job]:
         """Jobs, newest first."""
@@ -179,10 +177,7 @@ class OpenFleet:
     def session(self, reference: str) -> Session:
         """One session, by our id or the runtime's, or a unique prefix."""
         reader = self._workshop.reader
-        found = reader.find_session(find_session_id(reader, reference))
-        if found is None:
-            raise SessionNotFoundError(f"there is no session {reference}")
-        return found
+        return get_session(reader, find_session_id(reader, reference))
 
     def sessions(self, query: SessionQuery | None = None) -> Sequence[Session]:
         """Sessions, newest first."""

@@ -10,12 +10,11 @@ from nightherd.model.agent_state import AgentState, with_status
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.schedule import ScheduleState, ScheduleStatus
 from nightherd.views.held import Held, held_schedules
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs import every_job, timestamp
 
 if TYPE_CHECKING:
     from nightherd.model.agent import Agent
     from nightherd.model.ids import JobId, WorkerId
-    from nightherd.model.job import Job
     from nightherd.model.worker import Worker
     from nightherd.ports import StateReader
 
@@ -109,12 +108,7 @@ def with_next(state: AgentState, schedules: Sequence[ScheduleState]) -> AgentSta
 def _running(reader: StateReader, alive: set[WorkerId]) -> dict[tuple[str, bool], list[JobId]]:
     """Jobs that run by their rows, the oldest first, by agent and by whether their worker is there."""
     found: dict[tuple[str, bool], list[JobId]] = {}
-    query: JobQuery | None = JobQuery(status=JobStatus.RUNNING, limit=PAGE)
-    newest: list[Job] = []
-    while query is not None:
-        page = reader.list_jobs(query)
-        newest += page
-        query = replace(query, before=page[-1].number) if len(page) == PAGE else None
+    newest = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
     for job in reversed(newest):
         found.setdefault((job.agent, job.worker in alive), []).append(job.id)
     return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.schedule import schedule_id
+from nightherd.views.jobs import every_job
 
 if TYPE_CHECKING:
     from nightherd.model.agent import Agent
@@ -38,8 +38,4 @@ def held_schedules(reader: StateReader, agents: Iterable[Agent]) -> Held:
 
 def _suspended(reader: StateReader, agent: str) -> Iterator[Job]:
     """The agent's, the newest first."""
-    query: JobQuery | None = JobQuery(agent=agent, status=JobStatus.SUSPENDED, limit=PAGE)
-    while query is not None:
-        page = reader.list_jobs(query)
-        yield from page
-        query = replace(query, before=page[-1].number) if len(page) == PAGE else None
+    return every_job(reader, JobQuery(agent=agent, status=JobStatus.SUSPENDED, limit=PAGE))

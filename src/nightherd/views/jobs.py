@@ -12,7 +12,7 @@ from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.money import to_usd
 
 if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from nightherd.model.execution import Execution
@@ -57,10 +57,7 @@ def find_job_id(reader: JobList, reference: str) -> JobId:
             raise JobNotFoundError(f"there are no {what} yet", hint="nightherd run AGENT -p TEXT")
         return newest[0].id
     if JOB_ID.fullmatch(reference):
-        job = reader.find_job(JobId(reference))
-        if job is None:
-            raise JobNotFoundError(f"there is no job {reference}", hint="nightherd jobs")
-        return job.id
+        return get_job(reader, JobId(reference)).id
     found = _candidates(reader, reference) if reference else []
     if len(found) == 1:
         return found[0]
@@ -82,6 +79,24 @@ def _candidates(reader: JobList, reference: str) -> Sequence[JobId]:
     return reader.job_ids(prefix, limit)
 
 
+def get_job(reader: JobList, job_id: JobId) -> Job:
+    """The job's row as it is now."""
+    job = reader.find_job(job_id)
+    if job is None:
+        raise JobNotFoundError(f"there is no job {job_id}")
+    return job
+
+
+def every_job(reader: JobList, query: JobQuery) -> Iterator[Job]:
+    """Every job that the query is about, newest first; its limit is how many are read at once."""
+    while True:
+        page = reader.list_jobs(query)
+        yield from page
+        if len(page) < query.limit:
+            return
+        query = replace(query, before=page[-1].number)
+
+
 def list_page(reader: JobList, query: JobQuery) -> Page:
     """One page of jobs, newest first."""
     found = reader.list_jobs(replace(query, limit=query.limit + 1))
@@ -92,9 +107,7 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
 
 def show_job(reader: StateReader, job_id: JobId) -> JobView:
     """The job and everything around it."""
-    job = reader.find_job(job_id)
-    if job is None:
-        raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
+    job = get_job(reader, job_id)
     return JobView(
         job=job,
         texts=reader.find_texts(job_id),

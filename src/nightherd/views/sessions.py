@@ -121,14 +121,19 @@ def _matching(reader: StateReader, query: SessionQuery, now: datetime) -> Iterat
 
 def _rows(reader: StateReader, query: SessionQuery) -> Iterator[Session]:
     """Rows as they are, a page at a time."""
-    size = max(query.limit + 1, PAGE) if query.status in (*WAITING, SessionStatus.EXPIRED) else None
-    before = query.before
+    if query.status not in (*WAITING, SessionStatus.EXPIRED):
+        return iter(reader.list_sessions(replace(query, limit=query.limit + 1)))
+    return every_session(reader, replace(query, limit=max(query.limit + 1, PAGE)))
+
+
+def every_session(reader: StateReader, query: SessionQuery) -> Iterator[Session]:
+    """Every session that the query is about, newest first; its limit is how many are read at once."""
     while True:
-        page = reader.list_sessions(replace(query, before=before, limit=size or query.limit + 1))
+        page = reader.list_sessions(query)
         yield from page
-        if size is None or len(page) < size:
+        if len(page) < query.limit:
             return
-        before = page[-1].number
+        query = replace(query, before=page[-1].number)
 
 
 def show_session(

@@ -16,7 +16,7 @@ from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
-from nightherd.errors import InvalidValueError, JobNotFoundError, RefusedError, UsageError
+from nightherd.errors import InvalidValueError, RefusedError, UsageError
 from nightherd.model.agent import Agent
 from nightherd.model.change import CancelJob
 from nightherd.model.duration import parse_duration
@@ -25,7 +25,7 @@ from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.limits import kept_limits
 from nightherd.model.overrides import Overrides
 from nightherd.views.events import event_document
-from nightherd.views.jobs import find_job_id, job_document, job_row, list_page, show_job
+from nightherd.views.jobs import find_job_id, get_job, job_document, job_row, list_page, show_job
 from nightherd.views.sessions import find_session
 from nightherd.web.bodies import NewJob, Resumption
 from nightherd.web.documents import (
@@ -262,10 +262,7 @@ async def _find(site: Site, reference: str) -> JobId:
 
 
 async def _get(site: Site, job_id: JobId) -> Job:
-    job = await site.ask(lambda reader: reader.find_job(job_id))
-    if job is None:
-        raise JobNotFoundError(f"there is no job {job_id}")
-    return job
+    return await site.ask(lambda reader: get_job(reader, job_id))
 
 
 def _overrides(body: NewJob) -> dict[str, Any]:
