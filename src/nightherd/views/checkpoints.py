@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from nightherd.errors import JobNotFoundError, NotFoundError
+from nightherd.errors import NotFoundError
 from nightherd.model.bookmark import bookmarks, ever, removed, saved_in
 from nightherd.model.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.event import Event
@@ -17,7 +17,7 @@ from nightherd.model.money import to_usd
 from nightherd.model.outcome import Tally
 from nightherd.model.thread_state import state_document
 from nightherd.ports import Journals, StateReader
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs import get_job, timestamp
 
 RECENT = 64
 """How many lines at a journal's end are looked at for its last checkpoint: far more than a turn has."""
@@ -134,9 +134,7 @@ def standing(
     reader: StateReader, job_id: JobId, place: Checkpoint | None = None, *, now: datetime
 ) -> Standing:
     """What rows say about the job at that checkpoint, else as it stands now."""
-    job = reader.find_job(job_id)
-    if job is None:
-        raise JobNotFoundError(f"there is no job {job_id}", hint="nightherd jobs")
+    job = get_job(reader, job_id)
     found = place if place is not None else present(reader, job, now)
     return Standing(job=job, texts=reader.find_texts(job_id), place=found)
 
