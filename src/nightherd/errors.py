@@ -87,7 +87,7 @@ class NotFoundError(NightherdError):
 class AgentNotFoundError(NotFoundError):
     """The fleet has no such agent."""
 
-    next_step = "nightherd agent"
+    next_step = "nightherd agent list"
 
 
 class JobNotFoundError(NotFoundError):

@@ -12,8 +12,8 @@ from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import CheckedFleet, check_fleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
-from nightherd.errors import AgentNotFoundError, ConfigInvalidError, NightherdError
-from nightherd.model.agent import Fleet
+from nightherd.errors import ConfigInvalidError, NightherdError
+from nightherd.model.agent import Fleet, get_agent
 from nightherd.model.problem import Severity
 
 DOTENV = ".env"
@@ -103,12 +103,8 @@ class FleetFiles:
     def _chosen(self, fleet: Fleet) -> Fleet:
         if not self._agents:
             return fleet
-        for name in self._agents:
-            if name not in fleet.agents:
-                raise AgentNotFoundError(
-                    f"the fleet has no agent {name!r}", hint="nightherd agent list"
-                )
-        return replace(fleet, agents={name: fleet.agents[name] for name in self._agents})
+        chosen = {name: get_agent(fleet.agents, name) for name in self._agents}
+        return replace(fleet, agents=chosen)
 
 
 def with_dotenv(files: Iterable[str]) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from typing import Any
 
 from nightherd.engine.submit import ID_TRIES, SubmitRequest, submission, values_of
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError, NightherdError, NotFoundError, RefusedError
-from nightherd.model.agent import Agent
+from nightherd.errors import NightherdError, NotFoundError, RefusedError
+from nightherd.model.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
 from nightherd.model.job import Job
@@ -52,9 +52,7 @@ async def deliver(
     `InvalidValueError` when the payload lacks what the endpoint's templates name: nothing is recorded
     then, so that it can be sent again once they are mended.
     """
-    agent = agents.get(endpoint.agent)
-    if agent is None:
-        raise AgentNotFoundError(f"the fleet has no agent {endpoint.agent!r}")
+    agent = get_agent(agents, endpoint.agent)
     reason = _why_not(message, endpoint, agent, workshop)
     request = _request(message, endpoint, agent) if reason is None else None
     delivery = _delivery(message, endpoint, reason, workshop)

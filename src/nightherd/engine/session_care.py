@@ -42,12 +42,12 @@ class Cleanup:
     """Would have been cleaned up, but are in use."""
 
 
-async def expire_sessions(keeper: Keeper, *, limit: int = AT_ONCE) -> int:
-    """End the sessions whose time has come, at most `limit`; how many. Any number of processes may ask."""
+async def expire_sessions(keeper: Keeper) -> int:
+    """End sessions whose time has come; how many. Any number of processes may ask."""
     at = keeper.clock.now()
     due = [
         session
-        for session in keeper.reader.sessions_to_expire(at, limit)
+        for session in keeper.reader.sessions_to_expire(at, AT_ONCE)
         if is_expired(session, at)
     ]
     if not due:

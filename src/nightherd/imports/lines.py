@@ -132,9 +132,9 @@ def read_object(text: bytes) -> dict[str, Any]:
     return value
 
 
-def too_long(limit: int = LINE_LIMIT) -> str:
+def too_long() -> str:
     """Why a line beyond the limit was not looked at."""
-    return f"longer than {limit // (1024 * 1024)} MiB"
+    return f"longer than {LINE_LIMIT // (1024 * 1024)} MiB"
 
 
 def reason_of(error: OSError | ValueError) -> str:

@@ -20,13 +20,12 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
-    AgentNotFoundError,
     ConfigNotFoundError,
     RefusedError,
     UsageError,
 )
 from nightherd.library.result import RunnerResult, result_of
-from nightherd.model.agent import Agent, Fleet
+from nightherd.model.agent import Agent, Fleet, get_agent
 from nightherd.model.change import Applied, CancelJob
 from nightherd.model.event import Event
 from nightherd.model.job import ExitReason, Job, JobQuery
@@ -86,7 +85,7 @@ class OpenFleet:
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
-        agent, workshop = self._agent(order.agent), self._workshop
+        agent, workshop = get_agent(self.fleet.agents, order.agent), self._workshop
         wish = Wish(
             prompt=order.prompt,
             inputs=order.inputs,
@@ -130,7 +129,7 @@ class OpenFleet:
         `on_job_created` is called once the job is durable and before it runs, `on_message` with each event
         after it is on record.
         """
-        agent = self._agent(order.agent)
+        agent = get_agent(self.fleet.agents, order.agent)
         check_runtime(agent.runtime)
         job = await self.submit(order)
         on_job_created(job)
@@ -148,7 +147,7 @@ class OpenFleet:
         workshop = self._workshop
         job_id = find_job_id(workshop.reader, job)
         found = workshop.reader.find_job(job_id)
-        agent = self._agent(found.agent if found is not None else "")
+        agent = get_agent(self.fleet.agents, found.agent if found is not None else "")
         rescue = rescuer(workshop, self.fleet)
         going = await resume_job(job_id, agent, Wish(prompt=prompt), workshop, rescue=rescue)
         return await self._see_to(going, agent, (), on_message, cancel or Cancel())
@@ -202,12 +201,6 @@ class OpenFleet:
             injected=injected_servers,
         )
         return result_of(ended, self._workshop.reader, self._workshop.journals)
-
-    def _agent(self, name: str) -> Agent:
-        agent = self.fleet.agents.get(name)
-        if agent is None:
-            raise AgentNotFoundError(f"the fleet has no agent {name!r}")
-        return agent
 
 
 @asynccontextmanager

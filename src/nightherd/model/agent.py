@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from nightherd.errors import AgentNotFoundError
 from nightherd.model.hook import Hook, Identity
 from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.mcp import McpServer
@@ -130,3 +131,11 @@ class Fleet:
     max_restarts: int = 5
     web: Web = field(default_factory=Web)
     webhooks: Webhooks = field(default_factory=Webhooks)
+
+
+def get_agent(agents: Mapping[str, Agent], name: str) -> Agent:
+    """The agent of that name, which the fleet has to have."""
+    agent = agents.get(name)
+    if agent is None:
+        raise AgentNotFoundError(f"the fleet has no agent {name!r}")
+    return agent

@@ -17,9 +17,9 @@ MOST_AT_ONCE = 4
 class Asking:
     """Puts questions to state without holding up the event loop; at most so many at once."""
 
-    def __init__(self, open_reader: Callable[[], StateReader], limit: int = MOST_AT_ONCE) -> None:
+    def __init__(self, open_reader: Callable[[], StateReader]) -> None:
         self._open_reader = open_reader
-        self._limiter = CapacityLimiter(limit)
+        self._limiter = CapacityLimiter(MOST_AT_ONCE)
         self._idle: list[StateReader] = []
 
     async def __call__(self, question: Callable[[StateReader], AnswerT]) -> AnswerT:

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError, RefusedError
+from nightherd.errors import RefusedError
 from nightherd.host.process import boot_id
-from nightherd.model.agent import Agent, Fleet
+from nightherd.model.agent import Agent, Fleet, get_agent
 from nightherd.web.asking import Asking
 from nightherd.web.counters import Counters
 from nightherd.web.tails import Tails
@@ -62,10 +62,7 @@ class Site:
 
     def agent(self, name: str) -> Agent:
         """The agent of that name."""
-        agent = self.fleet().agents.get(name)
-        if agent is None:
-            raise AgentNotFoundError(f"the fleet has no agent {name!r}")
-        return agent
+        return get_agent(self.fleet().agents, name)
 
     def secrets_of(self, variable: str | None) -> list[str]:
         """The secrets in a variable: several stand apart by spaces, while one replaces another."""

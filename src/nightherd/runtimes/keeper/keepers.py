@@ -23,9 +23,9 @@ class Kept(Protocol):
     async def stop(self, grace: timedelta | None = None) -> object: ...
 
 
-def start_limiter(count: int | None = None) -> anyio.CapacityLimiter:
+def start_limiter() -> anyio.CapacityLimiter:
     """How many processes may be starting at the same moment: one per core, for more is slower."""
-    return anyio.CapacityLimiter(count or os.cpu_count() or 1)
+    return anyio.CapacityLimiter(os.cpu_count() or 1)
 
 
 class Keepers:
