@@ -34,12 +34,13 @@ class Fence:
         """Admit all of these at once if nothing about them is special; else admit none and say so."""
         # The first of them may raise the fence: so does the first line of every journal.
         epoch, seq = max([self.epoch, *(event.epoch for event in events[:1])]), self.seq
+        torn_tail = SystemSubtype.TORN_TAIL
         for event in events:
             seq += 1
             if event.seq != seq or event.epoch != epoch or event.v != VERSION:
                 return False
             # What is left of its fragment may be blank, and so no line at all: it can stand anywhere.
-            if type(event) is SystemEvent and event.subtype is SystemSubtype.TORN_TAIL:
+            if type(event) is SystemEvent and event.subtype is torn_tail:
                 return False
         self.epoch, self.seq = epoch, seq
         self.events += len(events)

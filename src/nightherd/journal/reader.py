@@ -29,9 +29,11 @@ def read(path: Path, *, after: int, blobs: BlobStore | None) -> Iterator[Event]:
             return
         fence, start = seek(descriptor, os.fstat(descriptor).st_size, after)
         for block in blocks(descriptor, start):
-            for event in admit(fence, block):
-                if event.seq > after:
-                    yield restore(event, blobs) if event.extra and NOTE in event.extra else event
+            events = admit(fence, block)
+            if events and events[0].seq <= after:
+                events = [event for event in events if event.seq > after]
+            for event in events:
+                yield restore(event, blobs) if event.extra and NOTE in event.extra else event
 
 
 def last(path: Path, count: int, *, blobs: BlobStore | None) -> list[Event]:

@@ -1,100 +1,163 @@
-"""Messages made directly are what validation makes of the same dumps; it gets everything that is not plain."""
+"""Messages made directly from their lines are what validation makes of them; it gets everything that is not plain."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic_ai import messages as m
+from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.event import describe
-from nightherd.runtimes.native.build import build
-from nightherd.runtimes.native.decode import Reader, load
+from nightherd.model.event import (
+    AssistantEvent,
+    MessageEvent,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
+from nightherd.model.system import SystemSubtype
+from nightherd.runtimes.native.build import NEVER, build_answer, build_request
+from nightherd.runtimes.native.decode import decode
 from nightherd.runtimes.native.encode import encode
 from runtimes.native import messages as made
 
 ADAPTER = m.ModelMessagesTypeAdapter
 UNHURRIED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-AT = "2026-01-02T03:04:05.000006Z"
-ANSWER: dict[str, Any] = {
-    "kind": "response",
-    "timestamp": AT,
-    "usage": {"input_tokens": 3, "output_tokens": 2},
-    "model_name": "some-model",
-    "parts": [
-        {"part_kind": "text", "content": "hay"},
-        {"part_kind": "tool-call", "tool_name": "Eat", "args": {"a": [1]}, "tool_call_id": "c1"},
-    ],
-}
-RESULT: dict[str, Any] = {
-    "part_kind": "tool-return",
-    "tool_name": "Eat",
-    "content": "eaten",
-    "tool_call_id": "c1",
-    "timestamp": AT,
-    "outcome": "success",
-}
-REQUEST: dict[str, Any] = {"kind": "request", "instructions": "graze", "parts": [RESULT]}
+AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
+STAMP = "2026-01-02T03:04:05.000006Z"
+USAGE = RequestUsage(input_tokens=3, output_tokens=2, details={"reasoning_tokens": 1})
 
 
-def validated(dump: dict[str, Any]) -> m.ModelMessage:
-    (message,) = ADAPTER.validate_json(msgspec.json.encode([dump]))
-    return message
+def built(lines: Sequence[MessageEvent], constants: dict[str, Any]) -> m.ModelMessage | None:
+    """As the lines come back from a journal."""
+    answer = [one for one in lines if isinstance(one, AssistantEvent | ToolUseEvent)]
+    request = [one for one in lines if isinstance(one, SystemEvent | ToolResultEvent)]
+    return build_answer(answer) if answer else build_request(request, {}, constants)
+
+
+def built_again(message: m.ModelMessage) -> m.ModelMessage | None:
+    encoded = encode(message, turn=1)
+    lines = [msgspec.json.decode(msgspec.json.encode(one), type=type(one)) for one in encoded.lines]
+    return built(lines, {one.hash: one.body for one in encoded.constants})
 
 
 @given(made.conversations())
 @UNHURRIED
-def test_what_is_made_directly_dumps_as_what_is_validated(messages: list[m.ModelMessage]) -> None:
-    reader = Reader()
-    for message in messages:
-        encoded = encode(message, turn=1)
-        for line in (*map(describe, encoded.constants), *encoded.lines):
-            reader.add(line)
-    made_directly = [(one, dump) for dump in reader.dumps if (one := build(dump)) is not None]
-    expected = [validated(dump) for _, dump in made_directly]
-    assert ADAPTER.dump_json([one for one, _ in made_directly]) == ADAPTER.dump_json(expected)
+def test_what_is_made_directly_dumps_as_what_was_said(messages: list[m.ModelMessage]) -> None:
+    found = [(one, message) for message in messages if (one := built_again(message)) is not None]
 
-
-@pytest.mark.parametrize("dump", [ANSWER, REQUEST])
-def test_plain_messages_are_made_directly(dump: dict[str, Any]) -> None:
-    found = build(dump)
-
-    assert found == validated(dump)
+    assert ADAPTER.dump_json([one for one, _ in found]) == ADAPTER.dump_json(
+        [message for _, message in found]
+    )
 
 
 @pytest.mark.parametrize(
-    "dump",
+    "message",
     [
-        {**ANSWER, "finish_reason": "stop"},
-        {**ANSWER, "usage": {"input_tokens": 3.0}},
-        {**ANSWER, "usage": {"details": {"a": 1}}},
-        {**ANSWER, "model_name": 7},
-        {**ANSWER, "timestamp": "2026-01-02T03:04:05+01:00"},
-        {**ANSWER, "timestamp": "yesterday Z"},
-        {**ANSWER, "parts": [{"part_kind": "thinking", "content": "hm"}]},
-        {**ANSWER, "parts": [{"part_kind": "text", "content": "hay", "id": "p"}]},
-        {**ANSWER, "parts": [{"part_kind": "text", "content": 7}]},
-        {**ANSWER, "parts": [{**ANSWER["parts"][1], "args": 7}]},
-        {**ANSWER, "parts": [{**ANSWER["parts"][1], "tool_call_id": ""}]},
-        {**REQUEST, "run_id": "r"},
-        {**REQUEST, "instructions": 7},
-        {**REQUEST, "parts": [{**RESULT, "content": {"a": 1}}]},
-        {**REQUEST, "parts": [{**RESULT, "outcome": "else"}]},
-        {**REQUEST, "parts": [{"part_kind": "system-prompt", "content": "be"}]},
-        {**REQUEST, "parts": [{"part_kind": "user-prompt", "content": ["a"], "timestamp": AT}]},
+        m.ModelResponse([m.TextPart("hay")], usage=USAGE, model_name="some-model", timestamp=AT),
+        m.ModelResponse(
+            [
+                m.ThinkingPart("hm", signature="s", provider_name="p", id="t"),
+                m.TextPart("hay", id="p"),
+                m.ToolCallPart("Eat", {"a": [1]}, "c1"),
+                m.ToolCallPart("Eat", '{"a": 1}', "c2", provider_details={"n": 1}),
+            ],
+            usage=USAGE,
+            timestamp=AT,
+            provider_name="p",
+            provider_url="https://example.test",
+            provider_response_id="r",
+            provider_details={"finish_reason": "stop", "created": 1.5, "odd": None},
+            finish_reason="tool_call",
+        ),
+        m.ModelResponse([m.ToolCallPart("Eat", {}, "c1")], timestamp=AT),
+        m.ModelResponse([], timestamp=AT),
+        m.ModelRequest([m.UserPromptPart("graze", timestamp=AT)], instructions="be calm"),
+        m.ModelRequest(
+            [
+                m.ToolReturnPart("Eat", "eaten", "c1", timestamp=AT),
+                m.ToolReturnPart("Eat", "no", "c2", timestamp=AT, outcome="denied"),
+                m.UserPromptPart("go on", timestamp=AT),
+            ]
+        ),
     ],
+    ids=["text", "everything", "call", "nothing", "prompt", "results"],
 )
-def test_everything_else_is_left_to_validation(dump: dict[str, Any]) -> None:
-    assert build(dump) is None
+def test_plain_messages_are_made_directly(message: m.ModelMessage) -> None:
+    assert built_again(message) == message
+
+
+def test_lines_of_other_runtimes_are_made_directly() -> None:
+    prompt = SystemEvent(subtype=SystemSubtype.USER_INPUT, content="go", timestamp=AT, end=True)
+    result = ToolResultEvent(tool_use_id="c1", result="out", error="bad", success=False, end=True)
+
+    answer = build_answer([ToolUseEvent(tool_name="Eat", tool_use_id="c1", input={})])
+    request = build_request([result, prompt], {"c1": "Eat"}, {})
+
+    assert answer == m.ModelResponse([m.ToolCallPart("Eat", {}, "c1")], timestamp=NEVER)
+    assert request == m.ModelRequest(
+        [
+            m.ToolReturnPart("Eat", "out\nbad", "c1", timestamp=NEVER, outcome="failed"),
+            m.UserPromptPart("go", timestamp=AT),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        AssistantEvent(content="hay", extra={"response": {"run_id": "r"}}),
+        AssistantEvent(content="hay", extra={"response": {"usage": {"input_tokens": 3.0}}}),
+        AssistantEvent(content="hay", extra={"response": {"usage": {"cost": "1.5"}}}),
+        AssistantEvent(content="hay", extra={"response": {"usage": {"details": {"a": "1"}}}}),
+        AssistantEvent(content="hay", extra={"response": {"model_name": 7}}),
+        AssistantEvent(content="hay", extra={"response": {"timestamp": "2026-01-02T03:04:05"}}),
+        AssistantEvent(content="hay", extra={"response": {"timestamp": "yesterday Z"}}),
+        AssistantEvent(content="hay", extra={"response": {"finish_reason": "over"}}),
+        AssistantEvent(content="hay", extra={"response": {"provider_details": {"a": {}}}}),
+        AssistantEvent(content="hay", extra={"response": {"json": "{}"}}),
+        AssistantEvent(content="hay", extra={"part": {"citations": []}}),
+        AssistantEvent(content="hay", extra={"part": {"signature": "s"}}),
+        AssistantEvent(content="hay", thinking="hm"),
+        AssistantEvent(extra={"part": {"id": "p"}}),
+        AssistantEvent(extra={"whole": {"part_kind": "file"}}),
+        ToolUseEvent(tool_name="Eat", tool_use_id="c1", input=7),
+        ToolUseEvent(tool_name="Eat", tool_use_id="", input={}),
+        ToolUseEvent(tool_name="Eat", tool_use_id="c1", input={}, extra={"part": {"id": 7}}),
+        ToolResultEvent(tool_use_id="c1", result={"a": 1}),
+        ToolResultEvent(tool_use_id="", result="eaten"),
+        ToolResultEvent(
+            tool_use_id="c1",
+            result="eaten",
+            extra={"part": {"timestamp": STAMP, "outcome": "else"}},
+        ),
+        ToolResultEvent(tool_use_id="c1", result="eaten", extra={"part": {}}),
+        SystemEvent(subtype=SystemSubtype.USER_INPUT, extra={"before": []}),
+        SystemEvent(subtype=SystemSubtype.USER_INPUT, extra={"request": {"run_id": "r"}}),
+        SystemEvent(
+            subtype=SystemSubtype.USER_INPUT, extra={"request": {"instructions": {"context": "x"}}}
+        ),
+        SystemEvent(
+            subtype=SystemSubtype.USER_INPUT,
+            extra={"part": {"content": ["a"], "timestamp": STAMP}},
+        ),
+    ],
+    ids=repr,
+)
+def test_everything_else_is_left_to_validation(line: MessageEvent) -> None:
+    assert built([line], {}) is None
 
 
 def test_both_ways_keep_their_order() -> None:
-    odd = {**ANSWER, "finish_reason": "stop"}
+    plain = m.ModelResponse([m.TextPart("hay")], timestamp=AT)
+    odd = m.ModelResponse([m.TextPart("hay")], timestamp=AT, run_id="r")
+    asked = m.ModelRequest([m.UserPromptPart("go", timestamp=AT)])
+    messages: list[m.ModelMessage] = [plain, asked, odd, asked, plain]
 
-    found = load([ANSWER, REQUEST, odd, REQUEST, ANSWER])
+    found = decode([line for message in messages for line in encode(message).lines])
 
-    reasons = [one.finish_reason for one in found if isinstance(one, m.ModelResponse)]
-    assert [one.kind for one in found] == ["response", "request", "response", "request", "response"]
-    assert reasons == [None, "stop", None]
+    assert ADAPTER.dump_json(found) == ADAPTER.dump_json(messages)

@@ -56,7 +56,7 @@ def nested(depth: int) -> dict[str, Any]:
 def thought(args: Any) -> m.ModelResponse:
     """A call beside a part that only validation can read."""
     parts: list[Any] = [
-        m.ThinkingPart("hm", signature="s"),
+        m.ThinkingPart("hm", provider_name="p", provider_details={"a": []}),
         m.TextPart("I will."),
         m.ToolCallPart("Bash", args, "c"),
     ]

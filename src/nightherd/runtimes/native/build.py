@@ -1,116 +1,240 @@
-"""Build: messages of the plain kinds, made directly from their dumps.
+"""Build: messages of the plain kinds, made directly from their lines.
 
-Nearly everything said is text, calls and results. pydantic's validation of a long conversation takes longer than
-reading it; values of exactly these types come out of it as they went in. What is anything else, or not of the type
-it should be, is left to it.
+Nearly everything said is text, thoughts, calls and results. To dump such lines and have pydantic validate them takes
+several times as long as reading them, and values of exactly these types come out of it as they went in. What plain
+lines say in `extra` is declared here (`dump.py` tells what stands where); one that says anything else is left to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic_ai.messages import (
-    ModelMessage,
     ModelRequest,
     ModelResponse,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.runtimes.native.dump import Dump
+from nightherd.model.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
+from nightherd.runtimes.native.dump import Dump, spell_arguments
 
-COUNTED = frozenset(field.name for field in fields(RequestUsage) if field.name.endswith("_tokens"))
-TEXTS = ("model_name", "provider_name", "provider_url", "provider_response_id")
-ANSWER = frozenset({"usage", "timestamp", "parts", "kind", *TEXTS})
-REQUEST = frozenset({"parts", "kind", "instructions"})
-OUTCOMES = frozenset({"success", "failed", "denied"})
+AnswerLine = AssistantEvent | ToolUseEvent
+RequestLine = SystemEvent | ToolResultEvent
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+Details = dict[str, str | int | float | bool | None]
 
-
-def build(dump: Dump) -> ModelMessage | None:
-    """The message, or None when validation has to say what it is."""
-    is_answer = dump.get("kind") == "response"
-    if not dump.keys() <= (ANSWER if is_answer else REQUEST):
-        return None
-    parts: list[Any] = []
-    for given in dump["parts"]:
-        make = (ANSWER_PARTS if is_answer else REQUEST_PARTS).get(given.get("part_kind"))
-        part = make(given) if make is not None else None
-        if part is None:
-            return None
-        parts.append(part)
-    return _answer(dump, parts) if is_answer else _request(dump, parts)
+NOTHING: Dump = {}
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""When something was said that never went through a journal."""
 
 
-def _answer(dump: Dump, parts: list[Any]) -> ModelResponse | None:
-    usage, at = dump.get("usage", {}), instant(dump.get("timestamp"))
-    if at is None:
-        return None
-    for name, count in usage.items():
-        if type(count) is not int or name not in COUNTED:
-            return None
-    texts = {name: dump[name] for name in TEXTS if name in dump}
-    for text in texts.values():
-        if type(text) is not str:
-            return None
-    return ModelResponse(parts, usage=RequestUsage(**usage), timestamp=at, **texts)
+class Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing but what is declared, in exactly these types."""
 
 
-def _request(dump: Dump, parts: list[Any]) -> ModelRequest | None:
-    told = dump.get("instructions")
-    return ModelRequest(parts, instructions=told) if told is None or type(told) is str else None
+class Counts(Plain, frozen=True):
+    """What an answer used."""
+
+    input_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    cache_read_tokens: int = 0
+    output_tokens: int = 0
+    output_reasoning_tokens: int = 0
+    input_audio_tokens: int = 0
+    cache_audio_read_tokens: int = 0
+    output_audio_tokens: int = 0
+    details: dict[str, int] | None = None
 
 
-def _text(given: Dump) -> TextPart | None:
-    if len(given) != 2 or type(given.get("content")) is not str:
-        return None
-    return TextPart(given["content"])
+class Answer(Plain, frozen=True):
+    """What is said of an answer."""
+
+    usage: Counts | None = None
+    timestamp: Instant | None = None
+    model_name: str | None = None
+    provider_name: str | None = None
+    provider_url: str | None = None
+    provider_details: Details | None = None
+    provider_response_id: str | None = None
+    finish_reason: Literal["stop", "length", "content_filter", "tool_call", "error"] | None = None
 
 
-def _call(given: Dump) -> ToolCallPart | None:
-    name, args, call = given.get("tool_name"), given.get("args"), given.get("tool_call_id")
-    if len(given) != 4 or type(name) is not str or type(call) is not str or not call:
-        return None
-    if type(args) is not dict and type(args) is not str:
-        return None
-    return ToolCallPart(name, args, call)
+class Piece(Plain, frozen=True):
+    """What is said of a text or a call beside itself."""
+
+    id: str | None = None
+    provider_name: str | None = None
+    provider_details: Details | None = None
 
 
-def _result(given: Dump) -> ToolReturnPart | None:
-    name, content, call = given.get("tool_name"), given.get("content"), given.get("tool_call_id")
-    outcome, at = given.get("outcome"), instant(given.get("timestamp"))
-    if len(given) != 6 or at is None or outcome not in OUTCOMES:
-        return None
-    if type(name) is not str or type(content) is not str or type(call) is not str or not call:
-        return None
-    return ToolReturnPart(name, content, call, timestamp=at, outcome=outcome)
+class Thought(Piece, frozen=True):
+    """What is said of a thought beside itself."""
+
+    signature: str | None = None
 
 
-def _prompt(given: Dump) -> UserPromptPart | None:
-    at = instant(given.get("timestamp"))
-    if len(given) != 3 or at is None or type(given.get("content")) is not str:
-        return None
-    return UserPromptPart(given["content"], timestamp=at)
+class Instructions(Plain, frozen=True):
+    """Instructions by hash."""
+
+    context: str
 
 
-def instant(text: Any) -> datetime | None:
-    """A time in UTC as dumps have it; any other spelling is not for here."""
-    if type(text) is not str or not text.endswith(("Z", "+00:00")):
-        return None
+class Request(Plain, frozen=True):
+    """What is said of a request."""
+
+    instructions: Instructions | None = None
+
+
+class Prompt(Plain, frozen=True):
+    """What is said of a prompt beside itself."""
+
+    timestamp: Instant
+
+
+class Result(Plain, frozen=True):
+    """What is said of a result beside itself."""
+
+    timestamp: Instant
+    tool_name: str | None = None
+    outcome: Literal["success", "failed", "denied"] | None = None
+
+
+class LineOfText(Plain, frozen=True):
+    """`extra` of a line with a text."""
+
+    response: Answer | None = None
+    part: Piece | None = None
+
+
+class LineOfThought(LineOfText, frozen=True):
+    """`extra` of a line with a thought."""
+
+    part: Thought | None = None
+
+
+class LineOfCall(Plain, frozen=True):
+    """`extra` of a line with a call."""
+
+    args: str | None = None
+    part: Piece | None = None
+
+
+class LineOfPrompt(Plain, frozen=True):
+    """`extra` of a line with a prompt."""
+
+    request: Any = None
+    part: Prompt | None = None
+
+
+class LineOfResult(Plain, frozen=True):
+    """`extra` of a line with a result."""
+
+    request: Any = None
+    part: Result | None = None
+
+
+NO_HEAD = Answer()
+
+
+def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:
+    """The answer of these lines, or None when validation has to say what it is."""
+    head, counts = NO_HEAD, NOTHING
+    parts: list[TextPart | ThinkingPart | ToolCallPart] = []
     try:
-        at = datetime.fromisoformat(text)
+        for line in lines:
+            if isinstance(line, ToolUseEvent):
+                parts.append(_call(line))
+                continue
+            text, thought, extra, rest = line.content, line.thinking, line.extra, NOTHING
+            if extra is not None:
+                beside = msgspec.convert(extra, LineOfText if thought is None else LineOfThought)
+                if beside.response is not None:
+                    head, counts = beside.response, extra["response"].get("usage", NOTHING)
+                if beside.part is not None:
+                    rest = extra["part"]
+            if text is not None and thought is None:
+                parts.append(TextPart(text, **rest))
+            elif thought is not None and text is None:
+                parts.append(ThinkingPart(thought, **rest))
+            elif text is not None or rest:
+                return None
     except ValueError:
         return None
-    return at if at.tzinfo is UTC else None
+    return ModelResponse(
+        parts,
+        usage=RequestUsage(**counts),
+        timestamp=head.timestamp or lines[0].timestamp or NEVER,
+        model_name=head.model_name,
+        provider_name=head.provider_name,
+        provider_url=head.provider_url,
+        provider_details=head.provider_details,
+        provider_response_id=head.provider_response_id,
+        finish_reason=head.finish_reason,
+    )
 
 
-ANSWER_PARTS: Mapping[Any, Callable[[Dump], Any]] = {"text": _text, "tool-call": _call}
-REQUEST_PARTS: Mapping[Any, Callable[[Dump], Any]] = {
-    "tool-return": _result,
-    "user-prompt": _prompt,
-}
+def build_request(
+    lines: Sequence[RequestLine], names: Mapping[str, str], constants: Mapping[str, Any]
+) -> ModelRequest | None:
+    """The request of these lines, or None as above; `names` are those of the called tools by call."""
+    try:
+        parts = [
+            _prompt(line) if isinstance(line, SystemEvent) else _result(line, names)
+            for line in lines
+        ]
+        told = msgspec.convert((lines[0].extra or NOTHING).get("request", {}), Request).instructions
+    except ValueError:
+        return None
+    if told is None:
+        return ModelRequest(parts)
+    text = constants.get(told.context)
+    return ModelRequest(parts, instructions=text) if type(text) is str else None
+
+
+def content_of(line: ToolResultEvent) -> Any:
+    """What the model is told: the result, the error, or the one above the other."""
+    if line.error is None:
+        return line.result
+    return line.error if line.result is None else f"{line.result}\n{line.error}"
+
+
+def _call(line: ToolUseEvent) -> ToolCallPart:
+    extra = line.extra or NOTHING
+    args = spell_arguments(line.input, msgspec.convert(extra, LineOfCall).args)
+    if not line.tool_use_id or (type(args) is not dict and type(args) is not str):
+        raise ValueError("a call of another kind")
+    return ToolCallPart(line.tool_name, args, line.tool_use_id, **(extra.get("part") or NOTHING))
+
+
+def _prompt(line: SystemEvent) -> UserPromptPart:
+    beside = msgspec.convert(line.extra or NOTHING, LineOfPrompt)
+    return UserPromptPart(line.content or "", timestamp=_told_at(line, beside.part))
+
+
+def _result(line: ToolResultEvent, names: Mapping[str, str]) -> ToolReturnPart:
+    call, content = line.tool_use_id, content_of(line)
+    if not call or type(content) is not str:
+        raise ValueError("a result of another kind")
+    told = msgspec.convert(line.extra or NOTHING, LineOfResult).part
+    name = told.tool_name if told is not None else None
+    outcome = told.outcome if told is not None else None
+    return ToolReturnPart(
+        name if name is not None else names.get(call, "unknown"),
+        content,
+        call,
+        timestamp=_told_at(line, told),
+        outcome=outcome or ("success" if line.success is not False else "failed"),
+    )
+
+
+def _told_at(line: RequestLine, told: Prompt | Result | None) -> datetime:
+    return told.timestamp if told is not None else line.timestamp or NEVER

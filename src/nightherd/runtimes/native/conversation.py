@@ -19,12 +19,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from nightherd.model import context_window
-from nightherd.model.event import Event, MessageEvent, SystemEvent, ToolUseEvent
+from nightherd.model.event import Event, MessageEvent, SystemEvent
 from nightherd.model.secret import Secrets
 from nightherd.model.system import SystemSubtype
 from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode
-from nightherd.runtimes.native.dump import Dump
 from nightherd.runtimes.native.retell import load_or_retell
 
 UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
@@ -104,36 +102,19 @@ def recall(events: Iterable[Event], secrets: Secrets, repeat: Collection[str] = 
 
     Calls in `repeat` are left without a result: they are about to be made again.
     """
-    reader, written, call_ids = Reader(), set[str](), set[str]()
-    for event in events:
-        # Most of a long record are answers and checkpoints: looked at as little as can be.
-        if not isinstance(event, SystemEvent):
-            if isinstance(event, ToolUseEvent):
-                call_ids.add(event.tool_use_id or "")
-            reader.add(event)
-            continue
-        if event.subtype is SystemSubtype.CHECKPOINT:
-            continue
-        reader.add(event)
-        match event:
-            case SystemEvent(subtype=SystemSubtype.HEADER):
-                written.clear()
-            case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name)}):
-                written.add(name)
-            case SystemEvent(extra={context_window.COVERED_CALLS: list(calls)}):
-                call_ids.update(calls)
-            case _:
-                pass
-    messages, unreadable = load_or_retell(_answered(reader.dumps, repeat))
+    reader = Reader()
+    reader.take(events)
+    found, unreadable = load_or_retell(reader.made())
+    messages = list(_answered(found, repeat))
     for answer, request in pairwise(messages):
         _put_in_order(answer, request)
     return Conversation(
         secrets=secrets,
         messages=messages,
-        written=written,
+        written=reader.written,
         cut_off=reader.cut_off,
         unreadable=unreadable,
-        call_ids=call_ids,
+        call_ids=reader.call_ids,
     )
 
 
@@ -173,46 +154,40 @@ def _put_in_order(answer: ModelMessage, request: ModelMessage) -> None:
     request.parts = sorted(request.parts, key=place)
 
 
-def _answered(dumps: Iterable[Dump], repeat: Collection[str]) -> Iterator[Dump]:
+def _answered(messages: Iterable[ModelMessage], repeat: Collection[str]) -> Iterator[ModelMessage]:
     """The messages with exactly one result for each call: providers refuse anything else.
 
     A result whose call is not in the record belonged to an answer that never ended. A call without a result
     is the last thing before a cut (a fork made right there).
     """
     unanswered: dict[str, str] = {}
-    for dump in dumps:
-        if dump["kind"] == "request":
-            parts = [part for part in dump["parts"] if _belongs(part, unanswered)]
-            if parts and len(parts) == len(dump["parts"]) and not unanswered:
-                yield dump
-            elif parts:
-                yield {**dump, "parts": [*_unknown(unanswered), *parts]}
-                unanswered = {}
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            parts = [part for part in message.parts if _belongs(part, unanswered)]
+            if parts:
+                if unanswered or len(parts) != len(message.parts):
+                    message.parts = [*_unknown(unanswered), *parts]
+                    unanswered = {}
+                yield message
             continue
         if unanswered:
-            yield {"parts": list(_unknown(unanswered)), "kind": "request"}
-        yield dump
+            yield ModelRequest(list(_unknown(unanswered)))
+        yield message
         unanswered = {
-            part["tool_call_id"]: part["tool_name"]
-            for part in dump["parts"]
-            if part["part_kind"] == "tool-call" and part["tool_call_id"] not in repeat
+            part.tool_call_id: part.tool_name
+            for part in message.parts
+            if isinstance(part, ToolCallPart) and part.tool_call_id not in repeat
         }
     if unanswered:
-        yield {"parts": list(_unknown(unanswered)), "kind": "request"}
+        yield ModelRequest(list(_unknown(unanswered)))
 
 
-def _belongs(part: Dump, unanswered: dict[str, str]) -> bool:
-    if part["part_kind"] != "tool-return":
+def _belongs(part: ModelRequestPart, unanswered: dict[str, str]) -> bool:
+    if not isinstance(part, ToolReturnPart):
         return True
-    return unanswered.pop(part["tool_call_id"], None) is not None
+    return unanswered.pop(part.tool_call_id, None) is not None
 
 
-def _unknown(unanswered: dict[str, str]) -> Iterator[Dump]:
+def _unknown(unanswered: dict[str, str]) -> Iterator[ToolReturnPart]:
     for call, name in unanswered.items():
-        yield {
-            "tool_name": name,
-            "content": UNKNOWN_OUTCOME,
-            "tool_call_id": call,
-            "outcome": "interrupted",
-            "part_kind": "tool-return",
-        }
+        yield ToolReturnPart(name, UNKNOWN_OUTCOME, call, outcome="interrupted")

@@ -13,6 +13,7 @@ import msgspec
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.context_window import COVERED_CALLS
 from nightherd.model.event import (
     AssistantEvent,
     Event,
@@ -21,7 +22,14 @@ from nightherd.model.event import (
     ToolUseEvent,
 )
 from nightherd.model.system import SystemSubtype
-from nightherd.runtimes.native.build import build
+from nightherd.runtimes.native.build import (
+    NEVER,
+    AnswerLine,
+    RequestLine,
+    build_answer,
+    build_request,
+    content_of,
+)
 from nightherd.runtimes.native.constants import INSTRUCTIONS
 from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
 
@@ -40,9 +48,8 @@ def decode(
     without its end is left out, and what was streamed is never history.
     """
     reader = Reader(constants)
-    for event in events:
-        reader.add(event)
-    return load(reader.dumps)
+    reader.take(events)
+    return load(reader.made())
 
 
 def read_back(lines: Iterable[Event]) -> list[ModelMessage]:
@@ -50,13 +57,12 @@ def read_back(lines: Iterable[Event]) -> list[ModelMessage]:
     return decode([_events.decode(msgspec.json.encode(line)) for line in lines])
 
 
-def load(dumps: Iterable[Dump]) -> list[ModelMessage]:
-    """The messages of these dumps: plain ones made directly, all others checked at once."""
-    given = list(dumps)
-    made = [build(dump) for dump in given]
-    others = [dump for dump, message in zip(given, made, strict=True) if message is None]
-    checked = iter(_checked(others) if others else ())
-    return [message if message is not None else next(checked) for message in made]
+def load(made: Iterable[ModelMessage | Dump]) -> list[ModelMessage]:
+    """The messages, those that are still dumps checked at once."""
+    given = list(made)
+    dumps = [one for one in given if isinstance(one, dict)]
+    checked = iter(_checked(dumps) if dumps else ())
+    return [next(checked) if isinstance(one, dict) else one for one in given]
 
 
 def _checked(dumps: list[Dump]) -> list[ModelMessage]:
@@ -76,13 +82,19 @@ def _json(dumps: list[Dump]) -> str | bytes:
 
 
 class Reader:
-    """Takes the events of a session in order; `dumps` are the messages they come to so far."""
+    """Takes the events of a session in order, and makes of their lines the messages they come to."""
 
     def __init__(self, constants: Mapping[str, Any] | None = None) -> None:
-        self.dumps: list[Dump] = []
         self.constants = dict(constants or {})
+        self.written = set[str]()
+        """The constants that the job read last has on record, by hash."""
+        self.call_ids = set[str]()
+        """The ids of all calls, also of those that a summary stands for."""
+        self._made: list[ModelMessage | Dump] = []
         self._names: dict[str, str] = {}
-        self._unended: list[AssistantEvent | ToolUseEvent] = []
+        self._request: list[RequestLine] = []
+        """The lines of the last message, if it is a request: results that follow are part of it."""
+        self._unended: list[AnswerLine] = []
         self._streamed: list[str] = []
 
     @property
@@ -91,64 +103,89 @@ class Reader:
         whole = [line.content for line in self._unended if isinstance(line, AssistantEvent)]
         return "".join(filter(None, whole)) or "".join(self._streamed) or None
 
-    def add(self, event: Event) -> None:
-        """Take the next event."""
-        # A long record is nearly all answers and results: asked for first, and by no more than their kind.
-        if isinstance(event, AssistantEvent):
-            if not event.partial:
-                self._add_answer_line(event)
-            elif event.content:
-                self._streamed.append(event.content)
-            return
-        if isinstance(event, ToolUseEvent):
-            self._add_answer_line(event)
-            return
-        if isinstance(event, ToolResultEvent):
-            if event.end:
-                self._add_request_line(event)
-            return
+    def take(self, events: Iterable[Event]) -> None:
+        """Take the next events."""
+        # A long record is nearly all answers and checkpoints: asked for first, and by no more than their kind.
+        checkpoint = SystemSubtype.CHECKPOINT
+        for event in events:
+            if isinstance(event, AssistantEvent):
+                if not event.partial:
+                    self._take_answer_line(event)
+                elif event.content:
+                    self._streamed.append(event.content)
+            elif isinstance(event, SystemEvent):
+                if event.subtype is not checkpoint:
+                    self._take_system(event)
+            elif isinstance(event, ToolUseEvent):
+                self.call_ids.add(event.tool_use_id or "")
+                self._take_answer_line(event)
+            elif isinstance(event, ToolResultEvent) and event.end:
+                self._take_request_line(event)
+
+    def made(self) -> list[ModelMessage | Dump]:
+        """The messages of all that was taken: plain ones as they are, others as dumps that are to be checked."""
+        self._end_request()
+        return self._made
+
+    def _take_system(self, event: SystemEvent) -> None:
         match event:
             case SystemEvent(subtype=SystemSubtype.USER_INPUT, end=True):
-                self._add_request_line(event)
+                self._take_request_line(event)
             case SystemEvent(subtype=SystemSubtype.CONTEXT, extra={"hash": str(name), **rest}):
                 self.constants[name] = rest.get("body")
+                self.written.add(name)
+            case SystemEvent(subtype=SystemSubtype.HEADER):
+                self.written.clear()
             case _:
                 pass
 
-    def _add_answer_line(self, event: AssistantEvent | ToolUseEvent) -> None:
-        if not event.index:
-            self._unended.clear()
-        self._unended.append(event)
+    def _take_answer_line(self, event: AnswerLine) -> None:
+        if event.index:
+            self._unended.append(event)
+        else:
+            self._unended = [event]
         if event.end:
-            self._end_answer()
+            self._end_answer(self._unended)
             self._forget_cut_off()
 
-    def _forget_cut_off(self) -> None:
-        self._unended.clear()
-        self._streamed.clear()
-
-    def _end_answer(self) -> None:
-        lines = self._unended
-        dump = {**unpack((lines[0].extra or {}).get("response", {}))}
-        if "timestamp" not in dump:
-            dump["timestamp"] = _stamp(lines[0])
-        parts = [part for line in lines for part in _answer_parts(line)]
-        for part in parts:
-            if part["part_kind"] == "tool-call":
-                self._names[part["tool_call_id"]] = part["tool_name"]
-        dump["parts"], dump["kind"] = parts, "response"
-        self.dumps.append(dump)
-
-    def _add_request_line(self, event: SystemEvent | ToolResultEvent) -> None:
+    def _take_request_line(self, event: RequestLine) -> None:
         extra = event.extra or {}
         if TOLD_CUT_OFF in extra:
             self._forget_cut_off()
-        if "request" in extra or not self.dumps or self.dumps[-1]["kind"] != "request":
-            head = self._head(unpack(extra.get("request", {})))
-            self.dumps.append({**head, "parts": [], "kind": "request"})
-        own = [] if "before" in extra and "part" not in extra else [self._part_of(event)]
-        before, after = unpack(extra.get("before", [])), unpack(extra.get("after", []))
-        self.dumps[-1]["parts"] += [*before, *own, *after]
+        if "request" in extra:
+            self._end_request()
+        self._request.append(event)
+        self.call_ids.update(extra.get(COVERED_CALLS, ()))
+
+    def _forget_cut_off(self) -> None:
+        self._unended, self._streamed = [], []
+
+    def _end_answer(self, lines: Sequence[AnswerLine]) -> None:
+        self._end_request()
+        for line in lines:
+            if isinstance(line, ToolUseEvent):
+                self._names[line.tool_use_id or ""] = line.tool_name
+        self._made.append(build_answer(lines) or _answer_dump(lines))
+
+    def _end_request(self) -> None:
+        lines = self._request
+        if lines:
+            plain = build_request(lines, self._names, self.constants)
+            self._made.append(plain or self._request_dump(lines))
+            self._request = []
+
+    def _request_dump(self, lines: Sequence[RequestLine]) -> Dump:
+        head = self._head(unpack((lines[0].extra or {}).get("request", {})))
+        return {
+            **head,
+            "parts": [part for line in lines for part in self._request_parts(line)],
+            "kind": "request",
+        }
+
+    def _request_parts(self, line: RequestLine) -> Sequence[Dump]:
+        extra = line.extra or {}
+        own = [] if "before" in extra and "part" not in extra else [self._part_of(line)]
+        return [*unpack(extra.get("before", [])), *own, *unpack(extra.get("after", []))]
 
     def _head(self, given: Dump) -> Dump:
         if not isinstance(given.get(INSTRUCTIONS), dict):
@@ -158,21 +195,21 @@ class Reader:
             raise InvalidValueError(f"the record does not hold the instructions {name}")
         return {**given, INSTRUCTIONS: self.constants[name]}
 
-    def _part_of(self, event: SystemEvent | ToolResultEvent) -> Dump:
-        rest = unpack((event.extra or {}).get("part"))
-        timestamp = {"timestamp": _stamp(event)} if rest is None else {}
-        if isinstance(event, SystemEvent):
+    def _part_of(self, line: RequestLine) -> Dump:
+        rest = unpack((line.extra or {}).get("part"))
+        timestamp = {"timestamp": _stamp(line)} if rest is None else {}
+        if isinstance(line, SystemEvent):
             return {
-                "content": event.content or "",
+                "content": line.content or "",
                 **timestamp,
                 **(rest or {}),
                 "part_kind": "user-prompt",
             }
-        call = event.tool_use_id or ""
+        call = line.tool_use_id or ""
         return {
             "tool_name": self._names.get(call, "unknown"),
-            "outcome": "success" if event.success is not False else "failed",
-            "content": _content_of(event),
+            "outcome": "success" if line.success is not False else "failed",
+            "content": content_of(line),
             **timestamp,
             **(rest or {}),
             "tool_call_id": call,
@@ -180,14 +217,16 @@ class Reader:
         }
 
 
-def _content_of(event: ToolResultEvent) -> Any:
-    """What the model is told: the result, the error, or the one above the other."""
-    if event.error is None:
-        return event.result
-    return event.error if event.result is None else f"{event.result}\n{event.error}"
+def _answer_dump(lines: Sequence[AnswerLine]) -> Dump:
+    return {
+        "timestamp": _stamp(lines[0]),
+        **unpack((lines[0].extra or {}).get("response", {})),
+        "parts": [part for line in lines for part in _answer_parts(line)],
+        "kind": "response",
+    }
 
 
-def _answer_parts(line: AssistantEvent | ToolUseEvent) -> Sequence[Dump]:
+def _answer_parts(line: AnswerLine) -> Sequence[Dump]:
     extra = line.extra or {}
     rest = unpack(extra["part"]) if "part" in extra else {}
     if isinstance(line, ToolUseEvent):
@@ -207,6 +246,6 @@ def _answer_parts(line: AssistantEvent | ToolUseEvent) -> Sequence[Dump]:
     return parts
 
 
-def _stamp(event: Event) -> Any:
-    """When it was recorded; nothing was, in the case of an event that never went through a journal."""
-    return event.timestamp.isoformat() if event.timestamp is not None else "1970-01-01T00:00:00Z"
+def _stamp(line: AnswerLine | RequestLine) -> str:
+    """When it was recorded."""
+    return (line.timestamp or NEVER).isoformat()

@@ -7,8 +7,8 @@ pydantic-ai could have read again is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -25,39 +25,46 @@ from pydantic_ai.messages import (
 )
 
 from nightherd.errors import InvalidValueError
-from nightherd.runtimes.native.build import instant
+from nightherd.runtimes.native.build import NEVER
 from nightherd.runtimes.native.decode import load
 from nightherd.runtimes.native.dump import Dump
 
 UNREADABLE = "(what stood here cannot be read any more)"
-NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def load_or_retell(dumps: Iterable[Dump]) -> tuple[list[ModelMessage], int]:
-    """The messages of these dumps, and how many of them had to be retold."""
-    given = list(dumps)
+def load_or_retell(made: Sequence[ModelMessage | Dump]) -> tuple[list[ModelMessage], int]:
+    """The messages that these are or dump, and how many of them had to be retold."""
     try:
-        return load(given), 0
+        return load(made), 0
     except InvalidValueError:
         pass
     messages, retold = [], 0
-    for dump in given:
+    for one in made:
         try:
-            messages += load([dump])
+            messages += load([one])
         except InvalidValueError:
-            messages.append(retell(dump))
+            if not isinstance(one, dict):
+                raise
+            messages.append(retell(one))
             retold += 1
     return messages, retold
 
 
 def retell(dump: Dump) -> ModelMessage:
     """The message of the dump, made of nothing but texts, calls and results; never without any."""
-    at = instant(dump.get("timestamp")) or NEVER
+    at = _instant(dump.get("timestamp"))
     if dump["kind"] == "response":
         said = list(_said(dump["parts"]))
         return ModelResponse(said or [TextPart(UNREADABLE)], timestamp=at)
     asked = list(_asked(dump["parts"]))
     return ModelRequest(asked or [UserPromptPart(UNREADABLE, timestamp=at)])
+
+
+def _instant(text: Any) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return NEVER
 
 
 def _said(parts: Iterable[Dump]) -> Iterator[ModelResponsePart]:
@@ -75,7 +82,7 @@ def _said(parts: Iterable[Dump]) -> Iterator[ModelResponsePart]:
 
 def _asked(parts: Iterable[Dump]) -> Iterator[ModelRequestPart]:
     for part in parts:
-        at = instant(part.get("timestamp")) or NEVER
+        at = _instant(part.get("timestamp"))
         match part:
             case {"part_kind": "user-prompt", "content": content}:
                 yield UserPromptPart(_text(content), timestamp=at)
