@@ -320,34 +320,42 @@ def report_langgraph(
 ) -> None:
     """`quick` and `synced` are our own long jobs, without and with a sync for each step; `peers` were synced too."""
     script, delta = "langgraph_checkpoints.py", "LangGraph (delta)"
-    runs, loads = [], []
-    for _ in range(2):
-        runs.append(Peer.ask(python, script, MANY, "delta", "unsynced"))
-        loads.append(load_seconds(quick))
+    runs = [Peer.ask(python, script, MANY, "delta", "unsynced") for _ in range(2)]
     peer = min(runs, key=lambda one: one.work)
     beside = Beside(name=delta, steps=MANY, ours=quick, peer=peer)
     beside.report_bytes(10)
     beside.report_unsynced(5)
     best = min(peers, key=lambda one: one.step)
     Beside(name=delta, steps=MANY, ours=synced, peer=best).report_synced(5)
-    least = min(one.load for one in (*runs, *peers))
-    ours = min(*loads, load_seconds(quick))
-    print(f"{MANY:,} messages back: ours {ours * 1e3:.0f} ms, {delta} {least * 1e3:.0f} ms")
-    print(f"loading in {delta} against ours, {MANY:,} messages: {least / ours:.2f}x (at least 1x)")
+    report_loads(python, quick, min(one.load for one in (*runs, *peers)))
     if is_full:
-        report_full(python, quick, ours)
+        report_full(python, quick)
     else:
         report_short(root, python, quick)
 
 
-def report_full(python: Path, quick: Left, load: float) -> None:
+def report_loads(python: Path, quick: Left, delta: float) -> None:
+    """How long the conversation takes to be back; by turns with the default saver's, which has it in one piece."""
+    ours, whole = [], []
+    for _ in range(ROUNDS):
+        ours.append(load_seconds(quick))
+        whole.append(*ask(python, "langgraph_load.py", MANY))
+    for name, peer in (("delta", delta), ("full", min(whole) / 1e3)):
+        took = f"ours {min(ours) * 1e3:.0f} ms, LangGraph ({name}) {peer * 1e3:.0f} ms"
+        print(f"{MANY:,} messages back: {took}")
+        what = f"loading in LangGraph ({name}) against ours, {MANY:,} messages"
+        print(f"{what}: {peer / min(ours):.2f}x (at least 1x)")
+
+
+def report_full(python: Path, quick: Left) -> None:
     """Whole lists to the end: 5 GB, and minutes."""
     name = "LangGraph (full)"
     peer = Peer.ask(python, "langgraph_checkpoints.py", MANY, "full", "unsynced")
     beside = Beside(name=name, steps=MANY, ours=quick, peer=peer)
     beside.report_bytes(500)
     beside.report_unsynced(5)
-    print(f"loading in {name} against ours, {MANY:,} messages: {peer.load / load:.2f}x")
+    ratio = peer.load / load_seconds(quick)
+    print(f"loading in {name} after as many steps against ours: {ratio:.2f}x (at least 1x)")
 
 
 def report_short(root: Path, python: Path, quick: Left) -> None:
