@@ -15,7 +15,13 @@ from typing import Any
 from langchain_core.messages import (  # type: ignore[import-not-found]  # only its own environment has it
     AIMessage,
 )
-from langgraph_checkpoints import LOADS, TEXT, Full, compiled, load
+from langgraph_checkpoints import (  # type: ignore[import-not-found]  # beside this script
+    LOADS,
+    TEXT,
+    Full,
+    compiled,
+    load,
+)
 
 
 def main() -> None:

@@ -1,0 +1,204 @@
+"""A whole job whose model takes no time: its messages of a kilobyte are there at once, everything else is on.
+
+For `checkpoints.py`: what a step near its end took, every byte it left, and how long its conversation takes to be back.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import statistics
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import anyio
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.usage import RequestUsage
+
+from nightherd import wiring
+from nightherd.engine.execution import execute
+from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.event import AssistantEvent, Event, describe
+from nightherd.model.ids import JobId
+from nightherd.model.job import JobStatus
+from nightherd.model.limits import Limits
+from nightherd.model.secret import find_secrets
+from nightherd.model.system import Complete, Init, SystemSubtype
+from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.usage import Usage
+from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.conversation import recall
+from nightherd.runtimes.native.encode import encode
+
+LOADS = 15
+LAST, BLOCK = 500, 100
+TEXT = "x" * 1_000
+USAGE = RequestUsage(input_tokens=1_000, output_tokens=250)
+ASKED = AssistantEvent(partial=True, usage=Usage(input_tokens=100_000), uuid="x" * 48)
+"""What a run says before it asks a model, in as many bytes."""
+MIRROR = ("projects", "sessions", "threads", "state.yaml", "mirror.json", "logs")
+"""What is derived, for people and other tools, and can be deleted; and each job's `.yaml`."""
+Moment = tuple[float, float]
+"""By the clock, and of the processor."""
+
+
+def moment() -> Moment:
+    return time.perf_counter(), time.process_time()
+
+
+class Talk:
+    """A runtime that says so many messages of a kilobyte, and where it is; its model takes no time."""
+
+    def __init__(self, messages: int, *, has_tools: bool) -> None:
+        self._messages = messages
+        self._has_tools = has_tools
+        self.times: list[Moment] = []
+        """When each step began, and when the last had ended."""
+        self.said: list[ModelMessage] = []
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        """Every message with the checkpoints around it."""
+        yield describe(Init(runtime="native", runtime_session_id="bench"))
+        number = 0
+        while number < self._messages:
+            number += 1
+            turn = (number + 1) // 2 if self._has_tools else number
+            is_answer = not self._has_tools or number % 2 == 1
+            message = self._answer(turn) if is_answer else self._result(turn)
+            lines = encode(message, turn=turn).lines
+            self.times.append(moment())
+            if is_answer:
+                await request.at(TriggerPoint.PRE_TURN)
+                await request.may_spend(0, 0)
+                yield ASKED
+            for line in lines:
+                yield line
+            await request.at(TriggerPoint.POST_LLM if is_answer else TriggerPoint.POST_TOOLS)
+            self.said.append(message)
+        self.times.append(moment())
+        yield describe(Complete(stop_reason="end_turn"))
+
+    def _answer(self, turn: int) -> ModelResponse:
+        call = ToolCallPart("Read", {"file_path": "a.txt"}, f"call-{turn}")
+        parts = (TextPart(TEXT), call) if self._has_tools else (TextPart(TEXT),)
+        return ModelResponse(parts, usage=USAGE, model_name="some-model")
+
+    def _result(self, turn: int) -> ModelRequest:
+        return ModelRequest([ToolReturnPart("Read", TEXT, f"call-{turn}")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What one job took and left."""
+
+    step: float
+    """Seconds of a step near the end: the least mean of a hundred in a row."""
+    work: float
+    """The same of the processor, in all threads."""
+    typical: float
+    """By the clock, the median of the last twentieth."""
+    save: int
+    """Bytes of the last checkpoint's line."""
+    memory: int
+    """Bytes of journal, database and ledger: what the job can go on from."""
+    mirror: int
+    """Bytes of what is derived from them."""
+    dump: int
+    """Bytes of the conversation as pydantic-ai dumps it."""
+    by_file: dict[str, int]
+    root: Path
+    job: JobId
+
+
+def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
+    """A whole job of so many messages in a new state directory, everything on."""
+    root.mkdir(parents=True)
+    talk = Talk(messages, has_tools=has_tools)
+    agent = Agent(
+        name="grazer",
+        runtime=RuntimeName.NATIVE,
+        working_directory=str(root),
+        system_prompt="You graze.",
+        limits=Limits(turns=10**9),
+    )
+    fleet = Fleet(
+        file=str(root / "nightherd.yaml"),
+        agents={"grazer": agent},
+        durability=Durability.FSYNC if synced else Durability.CHECKPOINT,
+    )
+
+    async def work() -> JobId:
+        async with wiring.open_workshop(root / ".nightherd", fleet, dict(os.environ)) as workshop:
+            told = replace(workshop, runtimes=lambda name: talk)
+            job = (await submit(SubmitRequest(agent=agent, prompt="go"), told)).job.id
+            done = await execute(job, agent, told, on_event=lambda event: None)
+            if done.status is not JobStatus.COMPLETED:
+                raise SystemExit(f"the job is {done.status}: {done.error}")
+            return job
+
+    job = anyio.run(work)
+    return left(root / ".nightherd", job, talk)
+
+
+def left(state: Path, job: JobId, talk: Talk) -> Left:
+    files = [one for one in state.rglob("*") if one.is_file()]
+    derived = [
+        one for one in files if one.relative_to(state).parts[0] in MIRROR or one.suffix == ".yaml"
+    ]
+    last = talk.times[-max(len(talk.times) // 20, 6) :]
+    by_file: dict[str, int] = {}
+    for one in files:
+        place = one.relative_to(state)
+        kind = "jobs/*.yaml" if place.match("jobs/*.yaml") else place.parts[0]
+        by_file[kind] = by_file.get(kind, 0) + one.stat().st_size
+    mirror = sum(one.stat().st_size for one in derived)
+    return Left(
+        step=step_near_end(talk.times, 0),
+        work=step_near_end(talk.times, 1),
+        typical=statistics.median(after[0] - before[0] for before, after in pairwise(last)),
+        save=last_save(state / "jobs" / f"{job}.jsonl"),
+        memory=sum(by_file.values()) - mirror,
+        mirror=mirror,
+        dump=len(ModelMessagesTypeAdapter.dump_json(talk.said)),
+        by_file=by_file,
+        root=state,
+        job=job,
+    )
+
+
+def step_near_end(moments: list[Moment], clock: int) -> float:
+    """The least mean of a hundred steps in a row among the last: what is done only now and then is in it."""
+    times = [one[clock] for one in moments]
+    ends = range(len(times) - 1, max(len(times) - 1 - LAST, 0), -BLOCK)
+    spans = [(max(end - BLOCK, 0), end) for end in ends]
+    return min((times[end] - times[start]) / (end - start) for start, end in spans)
+
+
+def last_save(journal: Path) -> int:
+    lines, kind = journal.read_bytes().splitlines(keepends=True), SystemSubtype.CHECKPOINT.value
+    return len(next(line for line in reversed(lines) if json.loads(line).get("subtype") == kind))
+
+
+def load_seconds(ours: Left) -> float:
+    """The least processor seconds of having the conversation back as the objects that go to a model."""
+    journals, found = wiring.open_journals(ours.root), []
+    gc.collect()
+    gc.freeze()  # what earlier rounds left; the peers' processes have nothing else
+    for _ in range(LOADS):
+        begun = time.process_time()
+        recall(journals.read(ours.job), find_secrets({}))
+        found.append(time.process_time() - begun)
+    return min(found)
