@@ -1,7 +1,8 @@
-"""Repeat: which calls are made again when their worker was lost while they ran.
+"""Repeat: which calls are made, or made again, when the worker that was to make them is gone.
 
 A call that was cut off may have happened or not. One that is marked on record as idempotent comes to the
-same however often it is made, and is made again; every other is answered as interrupted.
+same however often it is made, and is made again; every other is answered as interrupted. Those behind it
+in the same answer had not begun: their turn comes only once what is before them has its result on record.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model.agent import Agent
-from nightherd.model.event import AssistantEvent, Event, ToolUseEvent
+from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.permission import ALLOWED, PermissionMode, Permissions, decide
 from nightherd.model.tool_rule import parse_rule
 
@@ -39,23 +40,36 @@ class Declared:
 
 
 class Repeatable:
-    """Takes a job's events in order; `calls` are those whose answer is whole and that may be made again."""
+    """Takes a job's events in order; `calls` are those of a whole answer that are still to be made, or made again."""
 
     def __init__(self) -> None:
-        self.calls: set[str] = set()
-        self._unended: set[str] = set()
+        self._open: dict[str, bool] = {}
+        """Calls of the last whole answer that have no result, in their order; whether each is marked."""
+        self._unended: dict[str, bool] = {}
+
+    @property
+    def calls(self) -> set[str]:
+        """All that are open, but for the first unless it is marked: it alone may have begun already."""
+        first = next(iter(self._open), None)
+        return {call for call, marked in self._open.items() if marked or call != first}
 
     def add(self, event: Event) -> None:
         """One more event."""
-        if not isinstance(event, AssistantEvent | ToolUseEvent):
-            return
+        match event:
+            case ToolResultEvent(tool_use_id=str(call)):
+                self._open.pop(call, None)
+            case AssistantEvent() | ToolUseEvent():
+                self._add_answer(event)
+            case _:
+                pass
+
+    def _add_answer(self, event: AssistantEvent | ToolUseEvent) -> None:
         if not event.index:
-            self._unended.clear()
-        if isinstance(event, ToolUseEvent) and event.tool_use_id and is_marked(event):
-            self._unended.add(event.tool_use_id)
+            self._unended = {}
+        if isinstance(event, ToolUseEvent) and event.tool_use_id:
+            self._unended[event.tool_use_id] = is_marked(event)
         if event.end:
-            self.calls |= self._unended
-            self._unended.clear()
+            self._open, self._unended = self._unended, {}
 
 
 def is_marked(call: ToolUseEvent) -> bool:

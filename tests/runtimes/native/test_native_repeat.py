@@ -143,3 +143,19 @@ def test_only_calls_of_a_whole_answer_may_be_made_again() -> None:
         found.add(event)
 
     assert found.calls == {"a", "b"}
+
+
+def test_calls_behind_the_one_that_was_cut_off_had_not_begun_and_are_made() -> None:
+    def call(name: str, **more: Any) -> ToolUseEvent:
+        return ToolUseEvent(tool_name="Bash", tool_use_id=name, turn=1, **more)
+
+    def result(name: str) -> ToolResultEvent:
+        return ToolResultEvent(tool_use_id=name, success=True, turn=1, index=0, end=True)
+
+    found, left = Repeatable(), []
+    said = (call("a", index=0), call("b", index=1), call("c", index=2, end=True))
+    for event in (*said, result("a"), result("b"), result("c")):
+        found.add(event)
+        left.append(sorted(found.calls))
+
+    assert left == [[], [], ["b", "c"], ["c"], [], []]

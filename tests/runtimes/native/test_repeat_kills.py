@@ -16,6 +16,8 @@ from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.repeat import INTERRUPTED_CALL
 from nightherd.testing.fork_server import ForkServer
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say
 from nightherd.wiring import open_journals, open_reader
 
 FLEET = """\
@@ -83,3 +85,38 @@ def test_a_call_in_flight_is_made_again_only_when_it_is_declared_idempotent(
     assert (first.result, first.error) == (
         ("finished\n", None) if is_declared else (None, INTERRUPTED_CALL)
     )
+
+
+MODEL_FLEET = """\
+agents:
+  - name: caller
+    runtime: native
+    model: anthropic:claude-loopback-1
+    allowed_tools: [Bash]
+"""
+
+
+def test_calls_behind_the_one_that_was_in_flight_are_made_once_by_whoever_goes_on(
+    tmp_path: Path, server: ForkServer
+) -> None:
+    def bash(command: str) -> Call:
+        return Call("Bash", {"command": command})
+
+    deadly = "echo deadly >> counter; kill -9 $NIGHTHERD_WORKER_PID; sleep 600"
+    wanted = (bash("echo first >> counter"), bash(deadly), bash("echo last >> counter"))
+    (tmp_path / "nightherd.yaml").write_text(MODEL_FLEET)
+    order = {"folder": str(tmp_path), "shown": str(tmp_path / "shown")}
+    with MessagesApi(Say(text="on it", calls=wanted), Say(text="done")) as api:
+        variables = f"ANTHROPIC_API_KEY=sk-loopback\nANTHROPIC_BASE_URL={api.url}\n"
+        (tmp_path / ".env").write_text(variables)
+        killed = server.run(COMMAND, {**order, "arguments": ["run", "caller", "-p", "go"]})
+        going_on = server.run(GO_ON, {"folder": str(tmp_path)})
+        told = api.asked[-1].texts
+
+    assert (killed.status, going_on.status) == (-signal.SIGKILL, 0), (killed, going_on)
+    job, events = job_and_events(tmp_path)
+    assert (job.status, job.turns) == (JobStatus.COMPLETED, 2)
+    assert (tmp_path / "counter").read_text().split() == ["first", "deadly", "last"]
+    results = [event for event in events if isinstance(event, ToolResultEvent)]
+    assert [event.error for event in results] == [None, INTERRUPTED_CALL, None]
+    assert told.count(INTERRUPTED_CALL) == 1
