@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
-from surfaces.drivers import Cli
+from surfaces.drivers import Cli, Shell
 
+PATIENCE_S = 60
 FLEET = """\
 limits: {per_day: {turns: 1000}}
 agents:
@@ -241,3 +244,55 @@ def test_a_job_whose_archive_cannot_be_made_holds_up_no_other(cli: Cli, dug: str
     assert [one["job_id"] for one in done.data] == [other]
     assert list(done.document["failures"]) == [dug]
     assert [one["job_id"] for one in cli("retention", "--json").data] == [dug]
+
+
+RUNNING = """\
+agents:
+  - name: digger
+    runtime: scripted
+    default_prompt: Dig.
+    allowed_tools: [Bash]
+    limits: {turns: 2}
+    script:
+      - repeat: 4
+        steps:
+          - say: One more.
+          - tool: Bash
+            input: {command: "touch reached; while [ ! -e released ]; do sleep 0.05; done"}
+"""
+
+
+def until(check: Callable[[], bool]) -> None:
+    begun = monotonic()
+    while not check():
+        assert monotonic() - begun < PATIENCE_S
+        sleep(0.05)
+
+
+def test_a_job_is_given_more_before_it_begins_and_while_it_runs(
+    cli: Cli, shell: Shell, fleet: Path
+) -> None:
+    (fleet / "nightherd.yaml").write_text(RUNNING)
+    job = cli("run", "digger", "-d").out.strip()
+
+    early = cli("jobs", "resume", job, "--raise", "turns=3")
+    worker = shell.start("worker", "--until-idle", stderr=None)
+    until((fleet / "reached").exists)
+    late = cli("jobs", "resume", job, "--raise", "turns=9", "--json")
+    less = cli("jobs", "resume", job, "--raise", "turns=2")
+    told = cli("jobs", "resume", job, "--raise", "turns=10", "-p", "Hurry.")
+    (fleet / "released").touch()
+
+    assert worker.wait(PATIENCE_S) == 0
+    done = cli("jobs", "show", job, "--json").data
+    assert (done["status"], done["turns"], done["restart_count"]) == ("completed", 4, 0)
+    assert (early.code, early.out.strip()) == (0, job)
+    assert f"job {job} is pending, and may use turns 3 from now on" in early.err
+    assert (late.code, late.document["schema"], late.data["status"]) == (
+        0,
+        "nightherd/v1/launch",
+        "running",
+    )
+    assert (less.code, told.code) == (5, 5)
+    assert "a job that runs can only be given more" in less.err
+    assert "is running" in told.err

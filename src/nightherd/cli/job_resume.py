@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 import click
 
+from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
-from nightherd.cli.gateway import Gateway
+from nightherd.cli.gateway import Gateway, open_gateway
 from nightherd.cli.going_on import Asked, Ways, forking, see_to_it, working_options
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.limit_option import limit_option, raised_overrides
+from nightherd.cli.limit_option import limit_option, raised_overrides, read_limits
 from nightherd.cli.options import job_argument
 from nightherd.cli.session_agent import agent_of_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
-from nightherd.engine.resuming import Wish, resume_job
+from nightherd.engine.resuming import OPEN, Wish, resume_job
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import RefusedError, UsageError
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.limits import LimitName, shown
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.wiring import open_reader, rescuer
 
@@ -40,7 +42,10 @@ def resume(
     at_checkpoint: int | None,
     asked: Asked,
 ) -> None:
-    """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended."""
+    """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended.
+
+    One that runs, or waits for a worker, can only be given more, with --raise.
+    """
     invocation, found, text = _found(ctx, job, asked)
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
     agent = agent_of_job(found, invocation, fleet)
@@ -56,6 +61,13 @@ def resume(
             return await resume_at(found.id, at_checkpoint, agent, wish, workshop, rescue=rescue)
         return await resume_job(found.id, agent, wish, workshop, rescue=rescue)
 
+    is_only_raised = bool(raised) and text is None and at_checkpoint is None
+    if is_only_raised and found.status in OPEN:
+        amended = hand_in(open_gateway(invocation, fleet))
+        is_interrupted = found.status is JobStatus.RUNNING and amended.status is JobStatus.PENDING
+        if asked.detach or not is_interrupted:
+            _tell_raised(amended, raised, invocation)
+            return
     see_to_it(ctx, fleet, agent, Ways(hand_in, go_on), asked)
 
 
@@ -116,6 +128,15 @@ def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation
     with closing(open_reader(invocation.state_directory())) as reader:
         job = get_job(reader, find_job_id(reader, reference))
     return invocation, job, text
+
+
+def _tell_raised(job: Job, raised: Sequence[str], invocation: Invocation) -> None:
+    """What a job may use that goes on without anybody here."""
+    if invocation.screen.is_json or job.status is not JobStatus.RUNNING:
+        tell_launch(job, invocation)
+    limits = read_limits(raised, option="--raise")
+    more = ", ".join(f"{name} {shown(LimitName(name), most)}" for name, most in limits.items())
+    invocation.screen.say(f"job {job.id} is {job.status.value}, and may use {more} from now on")
 
 
 def _kept(invocation: Invocation, job: Job) -> Mapping[str, Any]:

@@ -81,9 +81,12 @@ async def attend(
                 show.catch_up(job_id, workshop.journals)
                 return job
             if is_ours and workshop.lease.holds(workshop.clock.monotonic()):
-                return await _execute(
+                done = await _execute(
                     job_id, agent, workshop, on_event=show, stopper=stopper, injected=injected
                 )
+                # Else what it was to wait for has come meanwhile.
+                if done.status is not JobStatus.PENDING or stopper.is_handed_over:
+                    return done
         except FencedError:
             is_fenced = True  # another worker has taken it over: it is followed from here on
         except RefusedError as error:  # it has to wait, or somebody was quicker
@@ -94,11 +97,16 @@ async def attend(
             show.catch_up(job_id, workshop.journals)
             if job.is_terminal or job.status is JobStatus.SUSPENDED:
                 return job
-        if rescue is not None and look % LOOKS_PER_RESCUE == 0:
-            with suppress(NightherdError):  # whoever does the work says what is wrong
-                await rescue()
+        if look % LOOKS_PER_RESCUE == 0:
+            await _look_after_others(rescue)
         await anyio.sleep(LOOK_AGAIN_S)
     raise AssertionError("looking never ends")
+
+
+async def _look_after_others(rescue: Rescue | None) -> None:
+    with suppress(NightherdError):  # whoever does the work says what is wrong
+        if rescue is not None:
+            await rescue()
 
 
 async def _execute(

@@ -75,15 +75,12 @@ class Purse:
         self._job = job
         self._recorder = recorder
         self._workshop = workshop
-        kept = texts.overrides.get(WITHIN)
+        self._within = kept = texts.overrides.get(WITHIN)
         above = days_above(kept, workshop)
         days = (*daily_limits(job, agent, workshop.budget), *above)
         # An agent may be above itself: its day is one.
         self._days = tuple({(one.scope, one.agent, one.schedule): one for one in days}.values())
-        self._lasting = (
-            *fleet_budgets(workshop.budget),
-            *tree_budgets(kept, workshop),
-        )
+        self._lasting = self._budgets_that_last()
 
     @property
     def is_shared(self) -> bool:
@@ -92,6 +89,14 @@ class Purse:
 
     async def count(self, asked: Used, at: datetime) -> Hit | None:
         """Count what the job has used so far and set aside what it asks for; the budget that says no."""
+        hit = await self._count(asked, at)
+        if hit is None or hit.scope is not Scope.PARENT:
+            return hit
+        # A job above may have been given more meanwhile.
+        known, self._lasting = self._lasting, self._budgets_that_last()
+        return hit if known == self._lasting else await self._count(asked, at)
+
+    async def _count(self, asked: Used, at: datetime) -> Hit | None:
         (answer,) = await self._workshop.state.apply(
             [
                 CountUsage(
@@ -112,6 +117,10 @@ class Purse:
         if answer.why in (Why.FENCED, Why.STATUS):
             raise FencedError(answer.message)
         raise RefusedError(answer.message)
+
+    def _budgets_that_last(self) -> tuple[Budget, ...]:
+        workshop = self._workshop
+        return (*fleet_budgets(workshop.budget), *tree_budgets(self._within, workshop))
 
     def _budgets(self, at: datetime) -> Iterator[Budget]:
         day = day_of(at)

@@ -66,6 +66,12 @@ class Bookmarks:
         """What all of them say; most runs put none."""
         return header_of(self._agent, self._limits)
 
+    def know(self, limits: Limits) -> None:
+        """What the job may use from now on."""
+        if limits != self._limits:
+            self._limits = limits
+            self.__dict__.pop("_header", None)
+
     async def at(self, point: TriggerPoint, running_ms: int) -> None:
         """Put one at `point`, unless it is switched off or the line has one that counts more."""
         if not self._is_due(point):

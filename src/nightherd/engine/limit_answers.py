@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import anyio
 from anyio import to_thread
 
-from nightherd.engine.limits import KEPT, Stop
+from nightherd.engine.limits import Stop
 from nightherd.engine.raising import given_before, used_in_all, used_up
 from nightherd.engine.record import list_jobs
 from nightherd.engine.workshop import Workshop
@@ -24,6 +24,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits import BOUNDLESS, LimitName, parse_limit
 from nightherd.model.outcome import Outcome
+from nightherd.model.raising import KEPT
 from nightherd.model.suspension import FailSuspended
 
 ASKED = ":limits.hooks["

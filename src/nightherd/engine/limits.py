@@ -2,12 +2,13 @@
 
 Runtimes that ask before they call a model are refused before anything is spent. The others are stopped
 at the first event that shows more than there may be, before the next tool, so that they go beyond by one
-turn at most; what they are told says by how much.
+turn at most; what they are told says by how much. Before a job is stopped it is looked whether somebody has
+given it more meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -36,11 +37,10 @@ from nightherd.model.limits import (
     suspension_of,
 )
 from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.raising import KEPT
 from nightherd.model.suspension import Suspension
 
 Stop = Suspension | Outcome
-KEPT = "limits"
-"""Where a job's own limits are kept among what it has other than its agent."""
 ASKING = frozenset({RuntimeName.NATIVE, RuntimeName.SCRIPTED})
 """Runtimes that ask before every turn."""
 
@@ -94,11 +94,10 @@ class Guard:
     def __init__(
         self, job: Job, agent: Agent, limits: Limits, recorder: Recorder, workshop: Workshop
     ) -> None:
-        self._limits = limits
-        # Asked before and after every turn: not looked up anew for each.
-        self._bounds = bounds(limits)
-        self._of_turns = bounds(replace(limits, spend=None, tokens=None))
-        self._of_amounts = bounds(replace(limits, turns=None, duration=None))
+        self._agent = agent
+        self._know(limits)
+        self._told = limits
+        """Of what the runtime was told how much is left."""
         self._clock = workshop.clock
         self._begun = workshop.clock.monotonic()
         self._earlier_ms = earlier_ms(job, workshop)
@@ -107,6 +106,11 @@ class Guard:
         self._job = job
         self._reader = workshop.reader
         self.has_children = job.epoch > 1 and bool(workshop.reader.jobs_of_parent(job.id))
+
+    @property
+    def limits(self) -> Limits:
+        """What the job may use, as far as this execution knows."""
+        return self._limits
 
     @property
     def running_ms(self) -> int:
@@ -121,10 +125,15 @@ class Guard:
 
     def before_start(self) -> Hit | None:
         """The limit that leaves nothing to begin with."""
-        return decide(self.used, self._bounds, has_more=True)
+        return self._unless_raised(lambda: decide(self.used, self._bounds, has_more=True))
 
     def after(self, event: Event, tally: Tally) -> Hit | None:
         """The limit that the record has met with `event`, when there is more to come."""
+        if isinstance(event, ErrorEvent):
+            return self._stopped_by_itself(event)
+        return self._unless_raised(lambda: self._met_with(event, tally))
+
+    def _met_with(self, event: Event, tally: Tally) -> Hit | None:
         match event:
             case ToolResultEvent():
                 is_boundary = not tally.open_calls and not self._asks
@@ -134,18 +143,25 @@ class Guard:
                 return decide(self.used, self._bounds, has_more=not self._asks)
             case ToolUseEvent() | AssistantEvent(partial=None | False, end=False):
                 return decide(self.used, self._bounds, has_more=False)
-            case ErrorEvent(code=ExitReason.LIMIT) if self._limits.spend is not None:
-                # The runtime stopped by itself where it was told to (`spend_left`), to the last rounding.
-                used = self.used
-                at_least = replace(used, spend=max(used.spend, self._limits.spend))
-                return decide(at_least, self._bounds, has_more=True)
-            case ErrorEvent(code=ExitReason.MAX_TURNS) if self._limits.turns is not None:
-                return decide(self.used, self._bounds, has_more=True)  # as told to (`turns_left`)
             case _:
                 return None  # what comes next may be the end, which is never taken from a job
 
+    def _stopped_by_itself(self, event: ErrorEvent) -> Hit | None:
+        """The limit at which the runtime has stopped where it was told to."""
+        told, hit = self._told, None
+        if event.code == ExitReason.LIMIT and told.spend is not None:
+            used = self.used  # `spend_left`, to the last rounding
+            at_least = replace(used, spend=max(used.spend, told.spend))
+            hit = decide(at_least, bounds(told), has_more=True)
+        elif event.code == ExitReason.MAX_TURNS and told.turns is not None:
+            hit = decide(self.used, bounds(told), has_more=True)  # `turns_left`
+        return None if hit is None else self._waiting_if_raised(hit)
+
     def before_turn(self, microusd: int, tokens: int) -> Hit | None:
         """The limit that a further turn may go beyond, when it costs so much at most."""
+        return self._unless_raised(lambda: self._ahead(microusd, tokens))
+
+    def _ahead(self, microusd: int, tokens: int) -> Hit | None:
         used = self.used
         hit = decide(used, self._of_turns, has_more=True)
         if hit is None:
@@ -158,11 +174,13 @@ class Guard:
 
     def spend_left(self) -> int | None:
         """Micro-dollars it may still spend."""
+        self._told = self._limits
         limit = self._limits.spend
         return None if limit is None else max(0, limit - self.used.spend)
 
     def turns_left(self) -> int | None:
         """Turns it may still take."""
+        self._told = self._limits
         limit = self._limits.turns
         return None if limit is None else max(0, limit - self.used.turns)
 
@@ -179,13 +197,40 @@ class Guard:
         """The limit of time, met."""
         maximum = self._limits.maximum(LimitName.DURATION) or 0
         current = max(maximum, self.used.duration)
-        return Hit(
+        hit = Hit(
             name=LimitName.DURATION,
             scope=Scope.JOB,
             current=current,
             maximum=maximum,
             outcome=self._limits.outcome(LimitName.DURATION),
         )
+        return self._waiting_if_raised(hit)
+
+    def _unless_raised(self, met: Callable[[], Hit | None]) -> Hit | None:
+        """What is `met`, asked again when the job has been given more meanwhile."""
+        hit = met()
+        return met() if hit is not None and self._learn() else hit
+
+    def _waiting_if_raised(self, hit: Hit) -> Hit:
+        """A run that has ended at its limit fails no job that has been given more: it waits, and goes on at once."""
+        self._learn()
+        is_raised = (self._limits.maximum(hit.name) or 0) > hit.maximum
+        return replace(hit, outcome=OnLimit.SUSPEND) if is_raised else hit
+
+    def _know(self, limits: Limits) -> None:
+        self._limits = limits
+        # Asked before and after every turn: not looked up anew for each.
+        self._bounds = bounds(limits)
+        self._of_turns = bounds(replace(limits, spend=None, tokens=None))
+        self._of_amounts = bounds(replace(limits, turns=None, duration=None))
+
+    def _learn(self) -> bool:
+        """Look what the job may use now; whether that is something else than it was."""
+        texts = self._reader.find_texts(self._job.id)
+        limits = self._limits if texts is None else job_limits(self._agent, texts.overrides)
+        is_new = limits != self._limits
+        self._know(limits)
+        return is_new
 
 
 def earlier_ms(job: Job, workshop: Workshop) -> int:

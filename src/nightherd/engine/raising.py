@@ -1,16 +1,71 @@
-"""Raising limits: a new maximum that has been used up already would let a job do nothing."""
+"""Raising limits: of a job that waits at one, or before it comes to that.
+
+A new maximum that has been used up already would let a job do nothing. One that runs is only ever given more:
+whoever runs it looks before it stops at a limit, and nowhere else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from nightherd.engine.limits import KEPT
-from nightherd.errors import RefusedError
-from nightherd.model.job import Job
+from nightherd.engine.limits import job_limits
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import JobNotFoundError, RefusedError
+from nightherd.model.agent import Agent
+from nightherd.model.change import Answer
+from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import COUNTED, LimitName, Used, shown
+from nightherd.model.overrides import overridden
+from nightherd.model.raising import KEPT, AmendJob
+from nightherd.model.scheduled import for_schedule
 from nightherd.model.spending import used_of
 from nightherd.ports import StateReader
+
+
+async def amend(
+    job: Job,
+    agent: Agent,
+    overrides: Mapping[str, Any],
+    workshop: Workshop,
+    *,
+    prompt: str | None = None,
+) -> Answer:
+    """Give a job more that waits for a worker or runs; refused when it does neither any longer.
+
+    One that waits can also be told something besides, masked by the caller.
+    """
+    check_raised(job, overrides, workshop.reader)
+    given = _new(job, overrides, workshop.reader)
+    if job.status is JobStatus.RUNNING:
+        _check_is_more(job, agent, given, workshop.reader)
+    change = AmendJob(job_id=job.id, limits=given, prompt=prompt)
+    (answer,) = await workshop.state.apply([change])
+    return answer
+
+
+def _new(job: Job, overrides: Mapping[str, Any], reader: StateReader) -> dict[str, int]:
+    """The maxima that the job was not given before."""
+    before, given = given_before(job, reader), overrides.get(KEPT)
+    kept = given if isinstance(given, Mapping) else {}
+    return {name: int(most) for name, most in kept.items() if most != before.get(name)}
+
+
+def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: StateReader) -> None:
+    texts = reader.find_texts(job.id)
+    if texts is None:
+        raise JobNotFoundError(f"there is no job {job.id}")
+    agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
+    limits = job_limits(agent, texts.overrides)
+    for text, maximum in given.items():
+        name = LimitName(text)
+        now = limits.maximum(name)
+        if now is None or maximum < now:
+            has = "no limit" if now is None else f"a limit of {shown(name, now)}"
+            raise RefusedError(
+                f"{text}: job {job.id} runs with {has}; a job that runs can only be given more",
+                hint=f"nightherd jobs show {job.id}",
+            )
 
 
 def check_raised(job: Job, overrides: Mapping[str, Any], reader: StateReader) -> None:
@@ -18,8 +73,7 @@ def check_raised(job: Job, overrides: Mapping[str, Any], reader: StateReader) ->
     given = overrides.get(KEPT)
     if not isinstance(given, Mapping):
         return
-    before = given_before(job, reader)
-    new = {name: most for name, most in given.items() if most != before.get(name)}
+    new = _new(job, overrides, reader)
     used = used_in_all(job, reader)
     name = used_up(new, used, job.error_code)
     if name is not None:

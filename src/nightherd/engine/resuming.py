@@ -9,15 +9,16 @@ from typing import Any
 from nightherd.engine.execution import job_of
 from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
 from nightherd.engine.hand_turns import CLAUDE
-from nightherd.engine.raising import check_raised
+from nightherd.engine.raising import amend, check_raised
 from nightherd.engine.retelling import told
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import RefusedError
 from nightherd.model.agent import Agent
-from nightherd.model.change import ResumeJob
+from nightherd.model.change import Applied, ResumeJob
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.raising import KEPT
 from nightherd.model.session import SESSION_LIFECYCLE, Session
 from nightherd.model.trigger import TriggerType
 from nightherd.views.jobs import get_job
@@ -25,6 +26,9 @@ from nightherd.views.sessions import get_session
 
 GO_ON = "Go on from where you left off."
 """What a job that goes on in an old session is asked when nothing else is said."""
+
+OPEN = (JobStatus.RUNNING, JobStatus.PENDING)
+"""Jobs that go on anyway."""
 
 Rescue = Callable[[], Awaitable[object]]
 
@@ -50,22 +54,30 @@ async def resume_job(
 ) -> Job:
     """The job that goes on: the same one when it was suspended or interrupted, a new one when it had ended.
 
-    A new one is made once for each dedupe key. `RefusedError` while it runs, or waits for a worker anyway.
+    A new one is made once for each dedupe key. One that runs, or waits for a worker anyway, can be given more to
+    use; `RefusedError` for anything else.
     """
     job = get_job(workshop.reader, job_id)
-    if job.status is JobStatus.RUNNING:
+    was_running = job.status is JobStatus.RUNNING
+    if was_running:
         # Its worker may be gone, and nobody has noticed yet.
         await rescue()
         job = get_job(workshop.reader, job_id)
-        if job.status is JobStatus.RUNNING:
-            raise RefusedError(f"job {job_id} is running", hint=f"nightherd jobs tail {job_id} -f")
-        if job.status is JobStatus.PENDING:
+    masked = None if wish.prompt is None else str(workshop.secrets.mask(wish.prompt))
+    if job.status in OPEN:
+        is_interrupted = was_running and job.status is JobStatus.PENDING
+        if not is_interrupted and (KEPT not in wish.overrides or masked is not None):
+            raise _refused(job)
+        if KEPT not in wish.overrides and masked is None:
             return job
-    if job.status is JobStatus.PENDING:
-        raise RefusedError(f"job {job_id} waits for a worker already", hint="nightherd worker")
+        answer = await amend(job, agent, wish.overrides, workshop, prompt=masked)
+        if isinstance(answer, Applied):
+            return job
+        job = get_job(workshop.reader, job_id)  # it has come to its limit, or its end, just now
+        if job.status in OPEN:
+            raise _refused(job)
     if job.status is JobStatus.SUSPENDED:
         check_raised(job, wish.overrides, workshop.reader)
-        masked = None if wish.prompt is None else str(workshop.secrets.mask(wish.prompt))
         change = ResumeJob(
             job_id=job_id, at=workshop.clock.now(), prompt=masked, overrides=wish.overrides
         )
@@ -76,6 +88,12 @@ async def resume_job(
     return await go_on_in(
         job.session_id, agent, wish, workshop, resumed_from=job_id, dedupe_key=dedupe_key
     )
+
+
+def _refused(job: Job) -> RefusedError:
+    if job.status is JobStatus.PENDING:
+        return RefusedError(f"job {job.id} waits for a worker already", hint="nightherd worker")
+    return RefusedError(f"job {job.id} is running", hint=f"nightherd jobs tail {job.id} -f")
 
 
 async def go_on_in(

@@ -230,6 +230,7 @@ class CloseWatch:
         if point is not None:
             hit = self._hit or self._nursery.hit
             outcome = hit.outcome if hit is not None else None
+            self._bookmarks.know(self._guard.limits)
             await self._bookmarks.close(point, end, self._guard.running_ms, outcome=outcome)
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 

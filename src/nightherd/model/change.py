@@ -21,6 +21,7 @@ from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.limits import Hit
 from nightherd.model.outcome import Outcome
+from nightherd.model.raising import AmendJob
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import Session
@@ -317,6 +318,7 @@ Change = (
     | SuspendExecution
     | ResumeJob
     | FailSuspended
+    | AmendJob
     | ForkSession
     | UseSession
     | RenameSession

@@ -28,6 +28,7 @@ from nightherd.model.decisions import (
     workers,
 )
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.raising import AmendJob
 from nightherd.model.spending import CountUsage
 from nightherd.model.suspension import FailSuspended
 
@@ -39,6 +40,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SuspendExecution: suspending.suspend,
     changes.ResumeJob: suspending.resume,
     FailSuspended: suspending.fail,
+    AmendJob: suspending.amend,
     changes.ForkSession: sessions.fork,
     changes.UseSession: sessions.use,
     changes.RenameSession: sessions.rename,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nightherd.model.change import (
     Answer,
     Applied,
@@ -31,6 +33,7 @@ from nightherd.model.execution import EXECUTION_LIFECYCLE, ExecutionStatus
 from nightherd.model.ids import JobId
 from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, row_text
 from nightherd.model.overrides import FOLLOW_UP
+from nightherd.model.raising import KEPT, AmendJob, is_raised
 from nightherd.model.replace import replace
 from nightherd.model.session import SessionStatus
 from nightherd.model.suspension import FailSuspended
@@ -39,7 +42,8 @@ from nightherd.model.suspension import FailSuspended
 def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     """The running job waits; its session does too. A wish to cancel is fulfilled instead.
 
-    One that was to wait for a child which has ended meanwhile waits only for its next execution.
+    One that was to wait for a child which has ended meanwhile, or at a limit that was raised meanwhile, waits
+    only for its next execution.
     """
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
@@ -74,7 +78,9 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         error=row_text(why.message),
         error_code=why.code,
     )
-    if why.ends_with_children and not rows.open_children(job.id):
+    texts = rows.get(JobTexts, job.id)
+    is_over = why.ends_with_children and not rows.open_children(job.id)
+    if is_over or (texts is not None and is_raised(why, texts.overrides)):
         waiting = resumed(waiting)
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
 
@@ -95,6 +101,23 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
             overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
         written.append(replace(texts, overrides=overrides))
     return Applied(rows=(*written, agent_after(waiting, rows)), job=waiting)
+
+
+def amend(change: AmendJob, rows: Rows) -> Answer:
+    """What a job may use that waits for a worker, or runs; whoever runs it looks before it stops at a limit."""
+    job, texts = rows.get(Job, change.job_id), rows.get(JobTexts, change.job_id)
+    if job is None or texts is None:
+        return missing(change.job_id)
+    is_running = job.status is JobStatus.RUNNING and change.prompt is None
+    if job.status is not JobStatus.PENDING and not is_running:
+        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
+    overrides = dict(texts.overrides)
+    if change.limits:
+        before = overrides.get(KEPT)
+        overrides[KEPT] = {**(before if isinstance(before, Mapping) else {}), **change.limits}
+    if change.prompt is not None:
+        overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
+    return Applied(rows=(replace(texts, overrides=overrides),), job=job)
 
 
 def fail(change: FailSuspended, rows: Rows) -> Answer:
