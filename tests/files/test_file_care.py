@@ -12,7 +12,7 @@ from nightherd.errors import InvalidValueError, StateFileError
 from nightherd.files.append import append_jsonl
 from nightherd.files.calls import FileCalls
 from nightherd.files.corrupt import keep_aside
-from nightherd.files.path_safety import safe_child, safe_name
+from nightherd.files.path_safety import follow, safe_child, safe_name
 from nightherd.files.permission import permission_error_message
 from nightherd.files.reading import ReadOk, safe_read_jsonl
 
@@ -115,6 +115,18 @@ def test_a_symbolic_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
     for name in ("out/secret", "secret", "loop/x", "self"):
         with pytest.raises(InvalidValueError):
             safe_child(root, name)
+
+
+def test_no_way_leads_through_a_circle_of_links(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "out").symlink_to("/")
+    (tmp_path / "there").symlink_to("circle/../back")
+    (tmp_path / "back").symlink_to("circle/../there")
+
+    for way in ("circle", "circle/x", "circle/../out", "missing/../circle/../there", "back"):
+        with pytest.raises(OSError, match="Too many levels of symbolic links"):
+            follow(tmp_path / way)
+    assert follow(tmp_path / "missing/../out") == Path("/")
 
 
 def test_a_root_that_is_itself_a_link_is_fine(tmp_path: Path) -> None:

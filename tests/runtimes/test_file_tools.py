@@ -292,13 +292,19 @@ def test_an_absolute_path_inside_is_fine_also_where_the_directory_is_a_link(
 
 
 @every_tool
-@pytest.mark.parametrize("path", ["", "a\0b", "loop", "\ud800"])
+@pytest.mark.parametrize(
+    "path", ["", "a\0b", "loop", "\ud800", "loop/../out", "missing/../loop/../out"]
+)
 def test_an_impossible_path_is_a_failure(
     stage: Stage, tool: Tool, more: dict[str, str], path: str
 ) -> None:
+    outside = stage.directory.parent / "outside.txt"
+    outside.write_text("a")
     (stage.directory / "loop").symlink_to("loop")
+    (stage.directory / "out").symlink_to(outside)
 
     assert stage.use(tool, file_path=path, **more).success is False
+    assert outside.read_text() == "a"
 
 
 inputs = st.dictionaries(

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError
+
+
+def follow(path: Path) -> Path:
+    """The path with every link on its way followed, there or not; `OSError` where links lead in a circle.
+
+    What stands behind a circle is not looked at when links are followed (`circle/../link` ends at that link,
+    wherever it leads), and whether a circle is an error is another matter in each Python: it is found here.
+    """
+    _check_circle(path)
+    real = os.path.realpath(path)
+    _check_circle(Path(real))
+    if os.path.realpath(real) != real:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return Path(real)
+
+
+def _check_circle(path: Path) -> None:
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
 
 
 def safe_child(root: Path, name: str) -> Path:
@@ -18,9 +42,9 @@ def safe_child(root: Path, name: str) -> Path:
         raise InvalidValueError(f"{name!r} cannot be a file name here: {reason}")
     path = root / name
     try:
-        home, found = root.resolve(), path.resolve()
+        home, found = follow(root), follow(path)
         inside = found != home and found.is_relative_to(home)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         raise InvalidValueError(f"{name!r} cannot be a file name here: {error}") from error
     if not inside:
         raise InvalidValueError(f"{name!r} leads out of {str(root)!r}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from anyio import to_thread
 
+from nightherd.files.path_safety import follow
 from nightherd.model.agent import Agent
 from nightherd.model.hook import HttpRequest, ShellCommand
 from nightherd.ports import Clock, HookCall, HookResult
@@ -47,8 +48,8 @@ class LocalHookCarrier:
 
 def _read(directory: str, name: str) -> Mapping[str, Any]:
     try:
-        root = Path(directory).resolve()
-        path = (root / name).resolve()
+        root = follow(Path(directory))
+        path = follow(root / name)
         if not path.is_relative_to(root):
             return {}
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError
+from nightherd.files.path_safety import follow
 from nightherd.model.permission import LONGEST_PATH
 
 SHOWN = 200
@@ -25,9 +26,9 @@ def locate(root: Path, text: str, more: Sequence[Path] = ()) -> Path:
     if len(text) > LONGEST_PATH:
         raise InvalidValueError(f"no path has {len(text):,} characters")
     try:
-        base = root.resolve()
-        path = (base / text).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
+        base = follow(root)
+        path = follow(base / text)
+    except (OSError, ValueError) as error:  # a circle of links, an impossible name
         raise InvalidValueError(f"{text!r} is not a path that can be used: {error}") from error
     if not any(path.is_relative_to(one) for one in (base, *(other.resolve() for other in more))):
         raise InvalidValueError(f"{text!r} is outside the working directory")
