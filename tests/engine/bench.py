@@ -15,7 +15,6 @@ from nightherd.engine.recorder import OnEvent
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, Submitted, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.journal.memory import MemoryJournals
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId, WorkerId
@@ -24,8 +23,9 @@ from nightherd.model.secret import find_secrets
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
 from nightherd.ports import Journals
-from nightherd.state.memory import MemoryStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_journals import MemoryJournals
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.randomness import CountingText
 from nightherd.testing.runtime import PlayedRuntime
 

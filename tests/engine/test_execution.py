@@ -8,7 +8,6 @@ import pytest
 
 from engine.bench import Bench, hurried, persistent
 from nightherd.errors import FencedError, JobNotFoundError, JournalError, RefusedError
-from nightherd.journal.memory import MemoryJournal, MemoryJournals
 from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
@@ -26,6 +25,7 @@ from nightherd.model.session import SessionStatus
 from nightherd.model.system import End, ExecutionStarted, Header, Init, SystemSubtype
 from nightherd.model.usage import Usage
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_journals import MemoryJournal, MemoryJournals
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 TURN_WITH_TOOL: tuple[Event, ...] = (

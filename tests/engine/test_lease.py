@@ -15,8 +15,8 @@ from nightherd.model.change import Answer, Change, EndWorker, ExtendLease
 from nightherd.model.ids import WorkerId
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import Process
-from nightherd.state.memory import MemoryStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_state import MemoryStore
 
 WORKER = WorkerId("worker-aaaaaaaa")
 PROCESS = Process(host="here", pid=1, started="2", boot_id="boot")

@@ -19,7 +19,7 @@ from nightherd.model.change import Answer, Change, ClaimJob, EndWorker, SettleEx
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import ExitReason, JobStatus
 from nightherd.model.worker import WorkerStatus
-from nightherd.state.memory import MemoryStore
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 

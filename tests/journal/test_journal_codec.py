@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from nightherd.errors import JournalError
 from nightherd.journal.codec import decode_line, encode_line
 from nightherd.journal.files import JournalFiles
-from nightherd.journal.memory import MemoryJournals
 from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
@@ -30,6 +29,7 @@ from nightherd.model.usage import Usage
 from nightherd.ports import BadLine
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.journal_contract import JOB, begin, say, texts
+from nightherd.testing.memory_journals import MemoryJournals
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 STAMP = {"v": 1, "seq": 1, "epoch": 1, "timestamp": AT, "execution": "job-2026-01-02-abc123.1"}

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from nightherd.journal.files import JournalFiles
-from nightherd.journal.memory import MemoryJournals
 from nightherd.model.agent import Durability
 from nightherd.ports import Journals
 from nightherd.testing import journal_contract
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.journal_contract import JOURNAL_CONTRACT
+from nightherd.testing.memory_journals import MemoryJournals
 
 Check = Callable[[Journals], None]
 

@@ -30,9 +30,9 @@ from nightherd.model.script import Say, Spend, compile_script
 from nightherd.model.spending import Budget, CountUsage
 from nightherd.model.usage import Totals, Usage
 from nightherd.runtimes.scripted import ScriptedRuntime
-from nightherd.state.memory import MemoryStore
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 

@@ -23,9 +23,9 @@ from nightherd.model.script import Say, Spend, Step
 from nightherd.model.spending import Budget, CountUsage, day_of
 from nightherd.model.usage import Totals, Usage
 from nightherd.runtimes.scripted import ScriptedRuntime
-from nightherd.state.memory import MemoryStore
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, start, submit
 
 LONG: list[Step] = [step for n in range(3) for step in (Say(f"part {n}"), Spend(used(10)))]

@@ -17,7 +17,7 @@ from nightherd.model.lifecycle import Lifecycle
 from nightherd.model.schedule import SCHEDULE_LIFECYCLE, ScheduleState, Slot
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionStatus
 from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
-from nightherd.state.memory import MemoryRows
+from nightherd.testing.memory_state import MemoryRows
 
 LIFECYCLES: dict[type, Lifecycle[Any]] = {
     Job: JOB_LIFECYCLE,

@@ -14,7 +14,7 @@ from nightherd.model.job import Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.schedule import Slot, SlotOutcome
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.trigger import TriggerType
-from nightherd.state.memory import MemoryRows
+from nightherd.testing.memory_state import MemoryRows
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 RUNNING = Job(

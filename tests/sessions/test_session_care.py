@@ -18,10 +18,10 @@ from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.session_terms import SessionTerms
 from nightherd.ports import StateReader, no_probe
 from nightherd.state.directory import init_state_directory
-from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING
 
 HOUR = timedelta(hours=1)

@@ -10,12 +10,12 @@ from nightherd.db.connection import Database, open_for_reading
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.kinds import TABLES
-from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
 from nightherd.state.store import SqliteStore
 from nightherd.state.tables import PASSING
 from nightherd.testing.clock import START, FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_contract import OpenState
 
 Contents = dict[str, list[tuple[object, ...]]]

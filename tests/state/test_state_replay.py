@@ -27,11 +27,11 @@ from nightherd.model.outcome import Outcome
 from nightherd.model.session import SessionMode, SessionQuery
 from nightherd.ports import StateReader, StateWriter
 from nightherd.state.directory import StateDirectory, init_state_directory
-from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
 from nightherd.testing.clock import START
 from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 from state.stores import contents, open_store, replayed
 

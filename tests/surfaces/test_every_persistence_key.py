@@ -36,8 +36,8 @@ from nightherd.model.state_schema import types_of
 from nightherd.model.system import SystemSubtype
 from nightherd.model.thread_state import check_state, read_state
 from nightherd.runtimes.scripted import ScriptedRuntime
-from nightherd.state.memory import MemoryStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, submit
 from surfaces.drivers import Cli
 
