@@ -322,6 +322,11 @@ class InterruptedRunError(NightherdError):
     http_status = 499
 
 
+def unwrapped(error: BaseException) -> BaseException:
+    """What went wrong, without the wrapping of task groups."""
+    return unwrapped(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
 def code_of(error: NightherdError | type[NightherdError]) -> str:
     """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
     kind = error if isinstance(error, type) else type(error)

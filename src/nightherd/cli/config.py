@@ -20,6 +20,7 @@ from nightherd.config.show import DEFAULT, render_show
 from nightherd.config.show import show as show_fleet
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.problem import Severity
+from nightherd.model.text import counted
 from nightherd.wiring import system_clock
 
 
@@ -88,8 +89,7 @@ def _tell(checked: CheckedFleet, invocation: Invocation) -> None:
         screen.say(notice_text(notice, cwd))
     file = shown_file(str(checked.file), cwd)
     if checked.loaded is not None:
-        count = len(checked.loaded.fleet.agents)
-        agents = f"{count} agent{'' if count == 1 else 's'}"
+        agents = counted(len(checked.loaded.fleet.agents), "agent")
         screen.show(f"{screen.out.good('✔ ok')} {file}: {agents}")
         return
     screen.show(problems_text(errors, cwd))

@@ -20,13 +20,14 @@ from nightherd.engine.attend import attend
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError
+from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
 from nightherd.model.advice import advice_on
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
 from nightherd.model.retry import KEEPS_A_CLOCK
 from nightherd.model.system import Denied
+from nightherd.model.text import counted
 from nightherd.views.results import denials_of, result_document
 from nightherd.wiring import (
     check_runtime,
@@ -109,8 +110,7 @@ def perform(errand: Errand, screen: Screen, *, is_shown: bool) -> Finished:
     try:
         return anyio.run(_perform, errand, screen, is_shown)
     except ExceptionGroup as group:
-        # Only the job itself can fail here; the group is the task group's wrapping.
-        raise group.exceptions[0] from None
+        raise unwrapped(group) from None
 
 
 async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
@@ -217,7 +217,7 @@ def result_line(job: Job, style: Style, now: datetime) -> str:
     """How the job ended, or why it waits, and what it took, on one line."""
     why = job.exit_reason or job.suspend_reason
     reason = f" ({why.value})" if why else ""
-    turns = f"{job.turns} turn{'' if job.turns == 1 else 's'}"
+    turns = counted(job.turns, "turn")
     took, cost = length(job.duration(now)), format_usd(job.cost_microusd)
     return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {took}"
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from nightherd.cli.render import Screen, status_cell, table
-from nightherd.cli.text import counted, length, neutralise, one_line
+from nightherd.cli.text import length, neutralise, one_line
 from nightherd.model.advice import advice_on
 from nightherd.model.job import Job
 from nightherd.model.money import format_usd
+from nightherd.model.text import counted
 from nightherd.views.jobs import JobView
 
 if TYPE_CHECKING:  # only a name: a list of jobs must not load what else there is

@@ -13,10 +13,10 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.render import table
-from nightherd.cli.text import counted
 from nightherd.engine.retention import apply_plan, plans
 from nightherd.errors import NightherdError
 from nightherd.model.retention import JobPlan
+from nightherd.model.text import counted
 from nightherd.views.jobs import find_job_id
 from nightherd.wiring import (
     load_persistence,

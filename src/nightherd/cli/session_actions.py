@@ -19,6 +19,7 @@ from nightherd.model.duration import parse_duration
 from nightherd.model.ids import SessionId
 from nightherd.model.secret import Secrets, find_secrets, secrets_of
 from nightherd.model.session import Session
+from nightherd.model.text import counted
 from nightherd.views.sessions import get_session, session_row
 from nightherd.wiring import open_record, refresh_mirror, system_clock
 
@@ -114,9 +115,8 @@ def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> Non
     for one in done.removed:
         screen.show(one.id)
     screen.flush()
-    count = len(done.removed)
     verb = "would be cleaned up" if is_dry else "cleaned up"
-    screen.say(f"{count} session{'' if count == 1 else 's'} {verb}")
+    screen.say(f"{counted(len(done.removed), 'session')} {verb}")
     for one in done.kept:
         screen.say(f"  {one.id} is in use and was kept")
 

@@ -12,6 +12,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.engine.adopt_session import AdoptedSession, SessionFile, adopt_session
 from nightherd.imports.session_file import read_session_file
+from nightherd.model.text import counted
 from nightherd.views.sessions import session_row
 from nightherd.wiring import open_desk, system_clock
 
@@ -37,7 +38,7 @@ def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
         screen.say("it is here already")
         return
     verb = "would be imported" if is_dry else "imported"
-    screen.say(f"{verb} with {adopted.jobs} job{'' if adopted.jobs == 1 else 's'}")
+    screen.say(f"{verb} with {counted(adopted.jobs, 'job')}")
     screen.say(f"  go on in it: nightherd session resume {session.id} -p TEXT")
 
 

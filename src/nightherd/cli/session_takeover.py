@@ -18,6 +18,7 @@ from nightherd.engine.retelling import retell
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
+from nightherd.model.text import counted
 from nightherd.views.sessions import find_session, get_session, up_to_now
 from nightherd.wiring import (
     kept_transcript,
@@ -114,5 +115,5 @@ def take_in(invocation: Invocation, session: Session) -> Job | None:
 
 def _tell_taken(invocation: Invocation, job: Job | None) -> None:
     if job is not None:
-        said = f"{job.messages} message{'' if job.messages == 1 else 's'}"
+        said = counted(job.messages, "message")
         invocation.screen.say(f"{said} said by hand are recorded as {job.id}")

@@ -7,10 +7,11 @@ from datetime import datetime
 
 from nightherd.cli.event_text import event_text
 from nightherd.cli.render import Screen, Style, status_cell, table
-from nightherd.cli.text import counted, neutralise, one_line
+from nightherd.cli.text import neutralise, one_line
 from nightherd.model.message import Speaker
 from nightherd.model.money import format_usd
 from nightherd.model.session import Session, expires_at
+from nightherd.model.text import counted
 from nightherd.views.history import Spoken
 from nightherd.views.session_family import Branch, Comparison, Side
 from nightherd.views.sessions import WAITING, SessionView
@@ -122,7 +123,7 @@ def _branches(branch: Branch, marked: str, style: Style, *, lead: str, tail: str
     name = style.bold(session.id) if session.id == marked else session.id
     at = f" after message {session.base_messages}" if session.parent_session_id else ""
     gone = ", cleaned up" if session.removed_at is not None else ""
-    said = f"{session.message_count} messages, {format_usd(session.cost_microusd)}{gone}"
+    said = f"{counted(session.message_count, 'message')}, {format_usd(session.cost_microusd)}{gone}"
     named = f' "{one_line(session.name, NAME_LIMIT)}"' if session.name else ""
     here = " <" if session.id == marked else ""
     yield f"{lead}{name}{at}: {style.status(session.status.value)}, {said}{named}{here}"
@@ -139,7 +140,7 @@ def comparison_text(comparison: Comparison, screen: Screen) -> str:
     if common == 0:
         first = "they have nothing in common"
     else:
-        first = f"both begin with the same {common} message{'' if common == 1 else 's'}"
+        first = f"both begin with the same {counted(common, 'message')}"
         place = comparison.place
         first += f" (to event {place.seq} of {place.job_id})" if place is not None else ""
     return "\n".join([first, *(line for side in comparison.sides for line in _side(side, style))])

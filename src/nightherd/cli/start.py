@@ -29,11 +29,12 @@ from nightherd.daemon.run import run_daemon
 from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
 from nightherd.engine.worker import WorkerReports
-from nightherd.errors import ConfigError, NightherdError, RefusedError, StateError
+from nightherd.errors import ConfigError, NightherdError, RefusedError, StateError, unwrapped
 from nightherd.model.agent import Fleet
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
+from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
 from nightherd.wiring import system_clock
@@ -87,22 +88,12 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         agents=agents,
     )
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
-    agents_text, schedules = _many(len(fleet.agents), "agent"), _many(count, "schedule")
+    agents_text, schedules = counted(len(fleet.agents), "agent"), counted(count, "schedule")
     screen.say(f"process {os.getpid()}: {agents_text}, {schedules}")
     try:
         anyio.run(run_daemon, post)
     except ExceptionGroup as group:
-        # One thing went wrong; the group is the task group's wrapping.
-        raise _first(group) from None
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+        raise unwrapped(group) from None
 
 
 def _check_free(state_dir: Path) -> None:

@@ -23,6 +23,7 @@ from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agent import Agent
 from nightherd.model.overlap import open_text
 from nightherd.model.problem import Problem, Severity
+from nightherd.model.text import counted
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.wiring import open_reader, system_clock
 
@@ -61,8 +62,7 @@ def status(invocation: Invocation) -> None:
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
     if view.lost:
         counts += f", {view.lost} without a worker"
-    workers = len(view.workers)
-    screen.show(f"jobs: {counts}; {workers} worker{'' if workers == 1 else 's'}")
+    screen.show(f"jobs: {counts}; {counted(len(view.workers), 'worker')}")
     for name, jobs in list(view.held.items())[:MOST_HELD]:
         held = f"{name} is held up: {'; '.join(open_text(job) for job in jobs[:NAMED])}"
         screen.show(neutralise(held))

@@ -19,6 +19,7 @@ from nightherd.daemon.control import get_daemon, send, wait_for_end, wait_until
 from nightherd.daemon.describe import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import ConfigError, NoDaemonError, NotYetError
+from nightherd.model.text import counted
 from nightherd.wiring import system_clock
 
 RELOAD_S = 60.0
@@ -85,9 +86,8 @@ def reload(invocation: Invocation) -> None:
         if not screen.is_json:
             for problem in record.problems:
                 screen.say(neutralise(problem_line(problem)))
-        count = len(record.problems)
         raise ConfigError(
-            f"{count} problem{'' if count == 1 else 's'} in the configuration; the old one stays",
+            f"{counted(len(record.problems), 'problem')} in the configuration; the old one stays",
             hint="nightherd config check",
         )
     if screen.is_json:

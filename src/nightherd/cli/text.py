@@ -60,11 +60,6 @@ def _largest_unit(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-def counted(number: int, word: str) -> str:
-    """So many of them: `1 turn`, `2 turns`."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
 def next_page(command: str, before: int, limit: int, **narrowed: str | None) -> str:
     """The command that lists what comes after a page, narrowed as that was."""
     given = {**narrowed, "limit": None if limit == PAGE else limit, "before": before}

@@ -20,9 +20,10 @@ from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.watching import Watch
 from nightherd.engine.worker import WorkerReports
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, unwrapped
 from nightherd.model.event import Event
 from nightherd.model.job import Job
+from nightherd.model.text import counted
 from nightherd.views.jobs import job_row
 from nightherd.wiring import system_clock
 
@@ -51,12 +52,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     try:
         anyio.run(_work, place, files)
     except ExceptionGroup as group:
-        # One thing went wrong; the group is the task groups' wrapping.
-        raise _first(group) from None
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+        raise unwrapped(group) from None
 
 
 async def _work(place: Place, files: FleetFiles) -> None:
@@ -81,8 +77,7 @@ async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> No
             except NightherdError as error:
                 problems = [error.message]
             else:
-                count = len(loading.fleet.agents)
-                tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+                tell(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
                 continue
         for problem in problems:
             tell(neutralise(problem))

@@ -21,6 +21,7 @@ from nightherd.engine.worker import Shift, WorkerReports
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError
 from nightherd.model.agent import Fleet
+from nightherd.model.text import counted
 from nightherd.wiring import make_shift, open_workshop, write_output_log
 
 
@@ -117,8 +118,7 @@ class Relay:
             self._last = at_work
             if self.is_draining:
                 shift.cancel() if self._is_cancelling else shift.drain()
-            count = len(fleet.agents)
-            place.tell(f"{workshop.worker} is at work for {count} agent{'' if count == 1 else 's'}")
+            place.tell(f"{workshop.worker} is at work for {counted(len(fleet.agents), 'agent')}")
             task_status.started(at_work)
             try:
                 await shift.work()

@@ -23,11 +23,12 @@ from nightherd.daemon.output import OUTPUT, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.stint import Post, Stint, groundwork
 from nightherd.daemon.watching import Watch
-from nightherd.errors import NightherdError, StateFileError
+from nightherd.errors import NightherdError, StateFileError, unwrapped
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.model.agent import Fleet
 from nightherd.model.secret import Secrets, secrets_of
+from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
 from nightherd.wiring import system_clock
 
@@ -113,7 +114,7 @@ class Daemon:
             if self._proven is None or self._proven is self._fleet:
                 raise
             self._fleet = self._proven
-            self._refuse([self._problem(_first(error))])
+            self._refuse([self._problem(unwrapped(error))])
             return await self._begin(stints)
         self._proven = stint.fleet
         self._stints.append(stint)
@@ -168,9 +169,9 @@ class Daemon:
             self._refuse([self._problem(error)])
             return
         self._note(problems=[], failed_at=None, loaded_at=self._clock.now())
-        count = len(loading.fleet.agents)
-        self._notifier.status(f"{count} agents")
-        self._log.tell(f"reloaded: {count} agent{'' if count == 1 else 's'}")
+        agents = counted(len(loading.fleet.agents), "agent")
+        self._notifier.status(agents)
+        self._log.tell(f"reloaded: {agents}")
 
     async def _bring_up_to_date(self, stint: Stint) -> None:
         """It works for the fleet as it is now; or makes room for one that can."""
@@ -219,8 +220,3 @@ def _check_mirror(post: Post) -> None:
     except StateFileError as error:
         aside = keep_aside(path, system_clock().now())
         post.tell(f"{error.message}; it is kept as {aside.name}")
-
-
-def _first(error: BaseException) -> BaseException:
-    """What went wrong, without the wrapping of task groups."""
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -15,6 +15,7 @@ from nightherd.model.change import Applied, ForkSession, Refused, Why
 from nightherd.model.event import AssistantEvent
 from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
 from nightherd.model.session import Session, SessionStatus
+from nightherd.model.text import counted
 from nightherd.model.usage import tokens_in
 from nightherd.ports import Clock, Journals, StateReader, StateWriter
 from nightherd.views.checkpoints import list_bookmarks
@@ -102,7 +103,7 @@ def _number(
         case AtMessage(number=number):
             if not 0 <= number <= total:
                 raise InvalidValueError(
-                    f"there is no message {number}: the session has {_messages(total)}",
+                    f"there is no message {number}: the session has {counted(total, 'message')}",
                     hint=f"give a number from 0 (its beginning) to {total}",
                 )
             return number
@@ -124,10 +125,6 @@ def _number(
             raise InvalidValueError(
                 f"job {part.job.id} has no checkpoint {number} in this session; it has {there}"
             )
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'' if count == 1 else 's'}"
 
 
 def _part(parts: Sequence[Segment], job_id: JobId | None) -> Segment:

@@ -12,6 +12,11 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def counted(number: int, word: str) -> str:
+    """So many of them: `1 turn`, `2 turns`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def whole_text(text: str) -> str:
     """The text with U+FFFD for every half of a character (a lone surrogate), which UTF-8 does not have."""
     try:

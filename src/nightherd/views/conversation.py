@@ -15,6 +15,7 @@ from nightherd.model.event import Event
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.session import Session
+from nightherd.model.text import counted
 from nightherd.ports import Journals, StateReader
 
 DEEPEST = 1_000
@@ -117,7 +118,7 @@ def place_of(journals: Journals, parts: Sequence[Segment], message: int) -> Plac
             if seq is not None:
                 return Place(job_id=part.job.id, seq=seq)
     raise InvalidValueError(
-        f"there is no message {message}: the session has {total} message{'' if total == 1 else 's'}"
+        f"there is no message {message}: the session has {counted(total, 'message')}"
     )
 
 
