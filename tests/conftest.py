@@ -1,4 +1,4 @@
-"""What every test shares: a neutral environment, and one rule for components that are not there."""
+"""What tests share: a neutral environment, the command, processes to kill, one rule for components that are not there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 
 from components import ABSENT, Components
+from nightherd.testing.fork_server import ForkServer
+from surfaces.drivers import Cli
 
 # A slow machine is no failure: no example has a deadline, whatever else a test sets.
 settings.register_profile("patient", deadline=None)
@@ -61,6 +63,19 @@ def neutral_environment() -> Iterator[None]:
 def components() -> Components:
     """The machine's components, by the rule of this run."""
     return Components(is_ci=bool(os.environ.get("CI")))
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command in this process."""
+    return Cli(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[ForkServer]:
+    """One server for all trials of a module."""
+    with ForkServer(patience_s=120) as server:
+        yield server
 
 
 @pytest.fixture

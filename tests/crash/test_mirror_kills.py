@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -77,12 +76,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
-        yield server
-
-
 def files_in(root: Path) -> dict[str, bytes]:
     """Every file, but locks, the mirror's own memory, the database's helpers, and temporary ones left behind."""
     return {
@@ -96,10 +89,10 @@ def files_in(root: Path) -> dict[str, bytes]:
 
 
 def test_killed_mirror_is_made_right_by_the_next(
-    filled: Path, server: ForkServer, tmp_path: Path
+    filled: Path, fork_server: ForkServer, tmp_path: Path
 ) -> None:
     whole = shutil.copytree(filled, tmp_path / "whole")
-    points = server.run(CATCH_UP, {"root": str(whole), "nth": 0})
+    points = fork_server.run(CATCH_UP, {"root": str(whole), "nth": 0})
     assert (points.status, points.error) == (0, "")
     expected, before = files_in(whole), files_in(filled)
     assert len(points.said) >= KILLS, len(points.said)
@@ -107,7 +100,7 @@ def test_killed_mirror_is_made_right_by_the_next(
 
     for nth in range(1, len(points.said) + 1):
         root = shutil.copytree(filled, tmp_path / str(nth))
-        ended = server.run(CATCH_UP, {"root": str(root), "nth": nth})
+        ended = fork_server.run(CATCH_UP, {"root": str(root), "nth": nth})
         assert ended.status == -signal.SIGKILL, (nth, ended)
         standing = follower_in(root).catch_up()
 

@@ -1,8 +1,8 @@
-"""The fork server, and pastures on it."""
+"""Pastures on the fork server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,18 +11,11 @@ from daemon.pasture import FLEET, Pasture
 from nightherd.testing.fork_server import ForkServer
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    """A process that forks daemons."""
-    with ForkServer(patience_s=120) as started:
-        yield started
-
-
 @pytest.fixture
-def make_pasture(tmp_path: Path, server: ForkServer) -> Callable[..., Pasture]:
+def make_pasture(tmp_path: Path, fork_server: ForkServer) -> Callable[..., Pasture]:
     """Makes a directory with a fleet in it."""
 
     def make(text: str = FLEET) -> Pasture:
-        return Pasture(tmp_path, server, text)
+        return Pasture(tmp_path, fork_server, text)
 
     return make

@@ -74,12 +74,6 @@ class Importer:
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """The command in this process."""
-    return Cli(monkeypatch, capsys)
-
-
-@pytest.fixture
 def importer(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Importer:
     """The importing command, in a directory without a fleet."""
     here = tmp_path / "here"

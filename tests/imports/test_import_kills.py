@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,13 +36,6 @@ COUNT = 5
 
 
 WORK = "imports.import_victims:work"
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    """One server for all trials of a module."""
-    with ForkServer() as server:
-        yield server
 
 
 class Victims:

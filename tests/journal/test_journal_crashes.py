@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,9 +35,8 @@ PLACES = [(point, time) for point in POINTS for time in TIMES[point]]
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    with ForkServer() as server:
-        yield Processes(server)
+def processes(fork_server: ForkServer) -> Processes:
+    return Processes(fork_server)
 
 
 def check_history(folder: Path, *epochs: int) -> list[Event]:

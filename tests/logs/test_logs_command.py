@@ -18,11 +18,6 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
-
-
 def test_jobs_of_every_agent_are_told_in_order(fleet: Path, cli: Cli) -> None:
     cli("run", "hello", "-q")
     cli("run", "failing", "-q")

@@ -149,11 +149,6 @@ def test_a_schedule_that_could_not_work_is_a_located_mistake(
     assert said in error
 
 
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
-
-
 def test_a_job_leaves_its_record_as_text_where_its_schedule_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:

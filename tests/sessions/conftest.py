@@ -11,12 +11,6 @@ from surfaces.drivers import Cli
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """The command in this process."""
-    return Cli(monkeypatch, capsys)
-
-
-@pytest.fixture
 def ranch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Ranch:
     """A directory with the fleet; the test stands in it."""
     (tmp_path / "nightherd.yaml").write_text(FLEET)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,13 +24,6 @@ STATE_POINTS = [
 JOURNAL_POINTS = ["finished.before_rename", "finished.after_rename"]
 WORK = "sessions.session_victims:command"
 UUID = "11111111-2222-4333-8444-555555555555"
-
-
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    """One server for all trials of a module."""
-    with ForkServer() as server:
-        yield server
 
 
 def kill(server: ForkServer, directory: Path, *words: str, point: str, nth: int = 1) -> Ended:

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from nightherd import wiring
-from surfaces.drivers import FLEET, Cli, Shell
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """The command in this process."""
-    return Cli(monkeypatch, capsys)
+from surfaces.drivers import FLEET, Shell
 
 
 @pytest.fixture

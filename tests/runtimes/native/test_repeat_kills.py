@@ -6,7 +6,6 @@ The command itself kills the worker the first time it runs; a file counts how of
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,12 +41,6 @@ agents:
 """
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    with ForkServer(patience_s=120) as server:
-        yield server
-
-
 def job_and_events(folder: Path) -> tuple[Job, list[Event]]:
     reader = open_reader(folder / ".nightherd")
     try:
@@ -60,7 +53,7 @@ def job_and_events(folder: Path) -> tuple[Job, list[Event]]:
 @pytest.mark.parametrize("runtime", ["native", "scripted"])
 @pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "undeclared"])
 def test_a_call_in_flight_is_made_again_only_when_it_is_declared_idempotent(
-    tmp_path: Path, server: ForkServer, runtime: str, is_declared: bool
+    tmp_path: Path, fork_server: ForkServer, runtime: str, is_declared: bool
 ) -> None:
     declared = "idempotent_tools: [Bash]" if is_declared else ""
     (tmp_path / "nightherd.yaml").write_text(FLEET.format(runtime=runtime, declared=declared))
@@ -70,8 +63,8 @@ def test_a_call_in_flight_is_made_again_only_when_it_is_declared_idempotent(
         "arguments": ["run", "caller", "-p", "go"],
     }
 
-    killed = server.run(COMMAND, order)
-    going_on = server.run(GO_ON, {"folder": str(tmp_path)})
+    killed = fork_server.run(COMMAND, order)
+    going_on = fork_server.run(GO_ON, {"folder": str(tmp_path)})
 
     assert killed.status == -signal.SIGKILL, killed
     assert going_on.status == 0, going_on
