@@ -29,6 +29,8 @@ from nightherd.model.tool_rule import BASH, FILE_TOOLS, ToolRule, parse_rule
 SEARCH_TOOLS = frozenset({"Glob", "Grep"})
 LONGEST_PATH = 4096
 """Characters of a path that anybody can open; a longer one is not looked up."""
+ZERO = "\0"
+"""What no path can hold: looking it up would fail."""
 CHANGES_DIRECTORY = frozenset({"cd", "pushd", "popd"})
 
 
@@ -161,6 +163,8 @@ class _Question:
             return Denied(f"{tool} is not one of the agent's tools ('tools')")
         if len(self._named) > LONGEST_PATH:
             return Denied(f"no path has {len(self._named):,} characters")
+        if ZERO in self._named:
+            return Denied("no path has a zero byte in it")
         refusal = self._denied()
         if refusal is not None:
             return refusal
@@ -247,7 +251,7 @@ class _Question:
         )
 
     def _may_be_changed(self, word: Word, *, by: str, is_target: bool) -> bool:
-        if len(word.text) > LONGEST_PATH:
+        if len(word.text) > LONGEST_PATH or ZERO in word.text:
             return False
         directory, _, name = word.text.rpartition("/")
         # A pattern may match a link: where its files go, or what lies below them, is not known.

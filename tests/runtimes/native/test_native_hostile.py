@@ -24,6 +24,7 @@ from runtimes.native.native_stage import (
     Record,
     Replies,
     bash,
+    calls,
     of_type,
     results,
     says,
@@ -92,3 +93,21 @@ def test_what_an_answer_cannot_have_used_is_not_counted(
     (answer,) = of_type(events, AssistantEvent)
     assert answer.usage == counted
     assert subtypes(events)[-1] == "complete"
+
+
+@pytest.mark.parametrize("mode", ["bypassPermissions", "acceptEdits", "default"])
+def test_path_that_nobody_can_look_up_is_answered_and_the_run_goes_on(
+    stage: NativeStage, mode: str
+) -> None:
+    asked = (
+        ("Write", {"file_path": "a\0b", "content": ""}),
+        ("Read", {"file_path": "\0"}),
+        ("Glob", {"pattern": "*", "path": "\0"}),
+        ("Bash", {"command": "mkdir 'a\0b'"}),
+    )
+    agent = {"permission_mode": mode, "idempotent_tools": ("Edit(docs/**)", "Bash(mkdir *)")}
+
+    events = stage.run(Replies(calls(*asked), says("oh")), stage.request(agent=agent))
+
+    assert [one.success for one in results(events)] == [False] * 4
+    assert subtypes(events)[-1] == SystemSubtype.COMPLETE
