@@ -1,7 +1,7 @@
 # The menu. Every target prepares its own environment first: Python 3.11 or newer is all it needs.
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test soak check bench format clean
+.PHONY: help environment demo test soak pythons check bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,9 @@ test: environment ## every check and every test, in parallel
 soak: environment ## the tests that kill and starve processes, with numbers that take an hour
 	@NIGHTHERD_SOAK=1 .venv/bin/python -m pytest -n auto --dist worksteal \
 	  $$(grep -rl --include='test_*.py' '^from soak import' tests)
+
+pythons: ## the demo on every Python that is installed here, each in a fresh clone
+	@scripts/pythons
 
 check: environment ## format, lint, types, rings and documents; seconds
 	@scripts/check
