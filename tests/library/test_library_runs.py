@@ -27,16 +27,19 @@ from nightherd.errors import (
     ConfigNotFoundError,
     JobTimeoutError,
     MalformedResponseError,
+    RefusedError,
     SDKStreamingError,
     SessionNotFoundError,
     UsageError,
 )
 from nightherd.model.advice import ADVICE
+from nightherd.model.change import RegisterWorker, StartExecution
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
 from nightherd.model.job import CHILD_WAITS, ExitReason, Job, JobStatus
 from nightherd.model.outcome import EXIT_OF_CODE
 from nightherd.model.system import End
+from nightherd.testing.fleet_values import worker
 from nightherd.testing.state_values import submit
 
 FLEET = """\
@@ -181,6 +184,24 @@ def test_resume_fork_queries_and_cancel(fleet_file: Path) -> None:
             assert ended.status is JobStatus.CANCELLED
             assert len(fleet.jobs(JobQuery(agent="teller"))) == 3
             assert len(fleet.sessions()) == 3
+
+    anyio.run(go)
+
+
+def test_a_job_whose_worker_is_gone_is_cancelled_at_once(fleet_file: Path) -> None:
+    gone = worker("worker-00000009")
+
+    async def go() -> None:
+        async with open_fleet(fleet_file, environ={}) as fleet:
+            job = await fleet.submit(Order(agent="sleeper"))
+            taken = StartExecution(job_id=job.id, worker=gone.id, at=gone.started_at)
+            await fleet._workshop.state.apply([RegisterWorker(worker=gone), taken])
+
+            ended = await fleet.cancel(job.id)
+
+            assert ended.status is JobStatus.CANCELLED
+            with pytest.raises(RefusedError):
+                await fleet.cancel(job.id)
 
     anyio.run(go)
 

@@ -13,7 +13,7 @@ import anyio
 from nightherd.cli.errand import find_agent
 from nightherd.cli.overriding import Override
 from nightherd.engine.again import retry_job
-from nightherd.engine.checkpoints import write_ended
+from nightherd.engine.cancelling import cancel_job
 from nightherd.engine.forking import ForkAt
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import rescue
@@ -22,17 +22,15 @@ from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.schedule_jobs import schedule_request
 from nightherd.engine.schedule_override import override_schedule
 from nightherd.engine.session_resume import resume_session
-from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.workshop import ThreadFiles, Workshop
 from nightherd.errors import (
     ConfigInvalidError,
     ConfigNotFoundError,
-    NotFoundError,
     RefusedError,
 )
 from nightherd.model.agent import Agent, Fleet
-from nightherd.model.change import Applied, CancelJob, Refused, ResetAgent
+from nightherd.model.change import Refused, ResetAgent
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.schedule_change import OverrideSchedule
@@ -219,28 +217,20 @@ class DirectGateway:
 
 
 async def _cancel(record: Record, job_id: JobId, state_dir: Path) -> Job:
-    (answer,) = await record.state.apply([CancelJob(job_id=job_id, at=record.clock.now())])
-    match answer:
-        case Applied():
-            # A worker that is gone stops nothing; its job ends here, as cancelled.
-            await rescue(record, rescue_terms(0), is_wanted=lambda job: job.id == job_id)
-            ended = get_job(record.reader, job_id)
-            if ended.is_terminal:
-                await cancel_below(job_id, record)
-                await _write_ended(record, job_id, state_dir)
-            return ended
-        case Refused(message=message):
-            raise RefusedError(message, hint=f"nightherd jobs show {job_id}")
-        case _:
-            raise NotFoundError(f"there is no job {job_id}")
+    terms = rescue_terms(0)
+    return await cancel_job(
+        job_id,
+        record,
+        _threads(state_dir),
+        rescue=lambda: rescue(record, terms, is_wanted=lambda job: job.id == job_id),
+    )
 
 
-async def _write_ended(record: Record, job_id: JobId, state_dir: Path) -> None:
-    """What ended while it waited says so in its document, where there are any."""
+def _threads(state_dir: Path) -> ThreadFiles | None:
+    """Where what ended while it waited says so, if jobs are written there."""
     if not (state_dir / "threads").is_dir():
-        return
+        return None
     try:
-        threads = open_threads(state_dir, load_persistence(state_dir))
+        return open_threads(state_dir, load_persistence(state_dir))
     except ConfigInvalidError:
-        return  # the job is cancelled all the same; `config check` tells what is wrong
-    await write_ended(job_id, record, threads)
+        return None  # the job is cancelled all the same; `config check` tells what is wrong

@@ -12,21 +12,18 @@ from typing import Any
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet
 from nightherd.engine.attend import attend
-from nightherd.engine.checkpoints import write_ended
+from nightherd.engine.cancelling import cancel_job
 from nightherd.engine.forking import AtMessage
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
-from nightherd.engine.spawning import cancel_below
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     ConfigNotFoundError,
-    RefusedError,
     UsageError,
 )
 from nightherd.library.result import RunnerResult, result_of
 from nightherd.model.agent import Agent, Fleet, get_agent
-from nightherd.model.change import Applied, CancelJob
 from nightherd.model.event import Event
 from nightherd.model.job import ExitReason, Job, JobQuery
 from nightherd.model.mcp import InjectedMcpServerDef
@@ -155,14 +152,9 @@ class OpenFleet:
     async def cancel(self, job: str) -> Job:
         """End a job, wherever it runs; `RefusedError` when it has ended."""
         job_id = find_job_id(self._workshop.reader, job)
-        change = CancelJob(job_id=job_id, at=self._workshop.clock.now())
-        (answer,) = await self._workshop.state.apply([change])
-        if not isinstance(answer, Applied) or answer.job is None:
-            raise RefusedError(f"job {job_id} has ended")
-        if answer.job.is_terminal:
-            await cancel_below(job_id, self._workshop)
-            await write_ended(job_id, self._workshop, self._workshop.threads)
-        return answer.job
+        workshop = self._workshop
+        rescue = rescuer(workshop, self.fleet)
+        return await cancel_job(job_id, workshop, workshop.threads, rescue=rescue)
 
     def job(self, reference: str) -> Job:
         """One job, by its id, a unique prefix, `@last` or `@last-failed`."""

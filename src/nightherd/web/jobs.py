@@ -9,16 +9,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from nightherd.engine.again import retry_job
-from nightherd.engine.checkpoints import write_ended
-from nightherd.engine.execution import job_of
+from nightherd.engine.cancelling import cancel_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
-from nightherd.engine.spawning import cancel_below
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
 from nightherd.model.agent import Agent
-from nightherd.model.change import CancelJob
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
@@ -154,16 +151,8 @@ async def show(site: OnSite, job: str) -> Response:
 async def cancel(site: OnSite, job: str) -> Response:
     """End a job. One that waits ends at once; one that runs is stopped by its worker."""
     job_id = await _find(site, job)
-    change = CancelJob(job_id=job_id, at=site.workshop.clock.now())
-    (answer,) = await site.workshop.state.apply([change])
-    found = job_of(answer)
-    if not found.is_terminal:
-        # A worker that is gone stops nothing: then the job ends here, as cancelled.
-        await site.rescue()
-        found = await _get(site, job_id)
-    if found.is_terminal:
-        await cancel_below(job_id, site.workshop)
-        await write_ended(job_id, site.workshop, site.workshop.threads)
+    workshop = site.workshop
+    found = await cancel_job(job_id, workshop, workshop.threads, rescue=site.rescue)
     return job_answer(found, site)
 
 
