@@ -141,12 +141,10 @@ class OpenFleet:
         cancel: Cancel | None = None,
     ) -> RunnerResult:
         """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
-        workshop = self._workshop
-        job_id = find_job_id(workshop.reader, job)
-        found = workshop.reader.find_job(job_id)
-        agent = get_agent(self.fleet.agents, found.agent if found is not None else "")
+        workshop, found = self._workshop, self.job(job)
+        agent = get_agent(self.fleet.agents, found.agent)
         rescue = rescuer(workshop, self.fleet)
-        going = await resume_job(job_id, agent, Wish(prompt=prompt), workshop, rescue=rescue)
+        going = await resume_job(found.id, agent, Wish(prompt=prompt), workshop, rescue=rescue)
         return await self._see_to(going, agent, (), on_message, cancel or Cancel())
 
     async def cancel(self, job: str) -> Job:
