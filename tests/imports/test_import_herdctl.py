@@ -452,6 +452,24 @@ def test_known_secrets_are_masked_everywhere(
     assert [path.name for path in written if b"hunter2" in path.read_bytes()] == []
 
 
+def test_what_the_fleet_tells_its_servers_is_masked_too(
+    importer: Importer, herdctl: HerdctlTree
+) -> None:
+    (importer.state.parent / "nightherd.yaml").write_text("""\
+agents:
+  - name: coder
+    runtime: scripted
+    script: [{say: hi}]
+    mcp_servers: {shop: {command: shop, env: {SHOP_TOKEN: hunter2-hunter2}}}
+""")
+    herdctl.job(1, {"type": "assistant", "content": "it is hunter2-hunter2"}, prompt="go")
+
+    importer.data("herdctl", str(herdctl.project))
+
+    written = [path for path in importer.state.rglob("*") if path.is_file()]
+    assert [path.name for path in written if b"hunter2" in path.read_bytes()] == []
+
+
 def test_agents_are_as_their_last_job_left_them(importer: Importer, herdctl: HerdctlTree) -> None:
     herdctl.job(1, status="failed", exit_reason="error")
     last = herdctl.job(2)

@@ -17,7 +17,7 @@ from nightherd.errors import ConfigError, RefusedError, SessionNotFoundError
 from nightherd.model.change import Change, Refused, RenameSession, UseSession, Why
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import SessionId
-from nightherd.model.secret import Secrets, find_secrets, secrets_of
+from nightherd.model.secret import Secrets, secrets_of
 from nightherd.model.session import Session
 from nightherd.model.text import counted
 from nightherd.views.sessions import get_session, session_row
@@ -57,8 +57,8 @@ def _secrets(invocation: Invocation) -> Secrets:
     try:
         fleet = load_fleet_told(invocation, is_quiet=True)
     except ConfigError:
-        return find_secrets(invocation.environ)
-    return secrets_of(fleet, {**fleet.environment, **invocation.environ})
+        fleet = None
+    return secrets_of(fleet, invocation.environ)
 
 
 def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:

@@ -170,8 +170,7 @@ class SocketGateway:
         return {"inputs": inputs, "priority": wish.priority, "limits": limits, **kept}
 
     def _masked(self, value: Any) -> Any:
-        fleet, environ = self._direct.fleet, self._direct.environ
-        return secrets_of(fleet, {**fleet.environment, **environ}).mask(value)
+        return secrets_of(self._direct.fleet, self._direct.environ).mask(value)
 
     def _ask(
         self, path: str, body: Mapping[str, Any] | None = None, key: str | None = None

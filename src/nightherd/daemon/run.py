@@ -27,7 +27,7 @@ from nightherd.errors import NightherdError, StateFileError, unwrapped
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.model.agent import Fleet
-from nightherd.model.secret import Secrets, secrets_of
+from nightherd.model.secret import secrets_of
 from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
 from nightherd.wiring import system_clock
@@ -46,15 +46,11 @@ async def run_daemon(post: Post) -> None:
     init_state_directory(post.state_dir)
     with (
         owning(post.state_dir),
-        telling(post.state_dir, _secrets(loading.fleet, post), post.tell) as log,
+        telling(post.state_dir, secrets_of(loading.fleet, post.environ), post.tell) as log,
     ):
         post = replace(post, tell=log.tell)
         _check_mirror(post)
         await Daemon(post, loading, loading.fleet, log).run()
-
-
-def _secrets(fleet: Fleet, post: Post) -> Secrets:
-    return secrets_of(fleet, {**fleet.environment, **post.environ})
 
 
 class Daemon:
@@ -161,7 +157,7 @@ class Daemon:
             self._refuse(loading.problems)
             return
         self._fleet = loading.fleet
-        self._log.know(_secrets(loading.fleet, self._post))
+        self._log.know(secrets_of(loading.fleet, self._post.environ))
         try:
             if self._stints:
                 await self._bring_up_to_date(self._stints[-1])

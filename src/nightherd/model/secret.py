@@ -77,9 +77,11 @@ def knowing(names: Mapping[str, str]) -> Secrets:
     return Secrets(names, re.compile("|".join(re.escape(value) for value in longest_first)))
 
 
-def secrets_of(fleet: Fleet, environment: Mapping[str, str]) -> Secrets:
-    """The secrets of an environment, and those that the fleet's MCP servers are told."""
-    return secrets_of_agents(fleet.agents.values(), environment)
+def secrets_of(fleet: Fleet | None, environment: Mapping[str, str]) -> Secrets:
+    """The secrets of an environment, of what the fleet adds to it, and those that its MCP servers are told."""
+    if fleet is None:
+        return find_secrets(environment)
+    return secrets_of_agents(fleet.agents.values(), {**fleet.environment, **environment})
 
 
 def secrets_of_agents(agents: Iterable[Agent], environment: Mapping[str, str]) -> Secrets:

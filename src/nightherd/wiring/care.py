@@ -13,6 +13,7 @@ from nightherd.wiring.memories import (
     open_journals,
     open_reader,
     open_record,
+    open_store,
     open_threads,
     system_clock,
 )
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from nightherd.engine.record import Record
     from nightherd.engine.retelling import Retelling
     from nightherd.model.agent import Fleet
-    from nightherd.ports import StateWriter
 
 
 @asynccontextmanager
@@ -35,19 +35,14 @@ async def open_desk(
     state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str], *, is_dry: bool
 ) -> AsyncIterator[Desk]:
     """Everything taking over foreign records needs, on `state_dir`. In a dry run nothing is made there."""
-    environment = {**fleet.environment, **environ} if fleet is not None else environ
     async with AsyncExitStack() as opened:
         pens: Pens | None = None
         if not is_dry:
             load("nightherd.state.directory:init_state_directory")(state_dir)
-            no_probe = load("nightherd.ports:no_probe")
-            state: StateWriter = load("nightherd.state.store:SqliteStore")(
-                state_dir, clock=system_clock(), probe=no_probe
-            )
+            state = open_store(state_dir, system_clock())
             opened.push_async_callback(state.close)
-            journals = load("nightherd.journal.finished:FinishedJournalFiles")
             pens = load("nightherd.engine.adopt:Pens")(
-                state=state, journals=journals(state_dir / "jobs", state_dir / "blobs")
+                state=state, journals=finished_journals(state_dir)
             )
             if fleet is None or fleet.mirror:
                 mirror = open_mirror(state_dir, fleet)
@@ -63,7 +58,7 @@ async def open_desk(
             reader=reader,
             journals=open_journals(state_dir),
             shelf=shelf,
-            secrets=load("nightherd.model.secret:find_secrets")(environment),
+            secrets=load("nightherd.model.secret:secrets_of")(fleet, environ),
             version=__version__,
             pens=pens,
         )
@@ -75,8 +70,6 @@ async def open_retelling(
 ) -> AsyncIterator[Retelling]:
     """Everything that recording what was said outside the fleet needs, on `state_dir`."""
     environment = {**fleet.environment, **environ} if fleet is not None else environ
-    find_secrets = "secrets_of" if fleet is not None else "find_secrets"
-    known = (fleet, environment) if fleet is not None else (environment,)
     async with open_record(state_dir) as record:
         yield load("nightherd.engine.retelling:Retelling")(
             state=record.state,
@@ -84,7 +77,7 @@ async def open_retelling(
             journals=record.journals,
             finished=finished_journals(state_dir),
             transcripts=transcripts_of(state_dir, environment),
-            secrets=load(f"nightherd.model.secret:{find_secrets}")(*known),
+            secrets=load("nightherd.model.secret:secrets_of")(fleet, environ),
             version=__version__,
         )
 

@@ -41,6 +41,19 @@ def open_job_list(state_dir: Path) -> JobList:
     return cast("JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir))
 
 
+def open_store(state_dir: Path, clock: Clock, durability: str = "checkpoint") -> StateWriter:
+    """The state in `state_dir`, to be changed. Makes nothing before the first change."""
+    return cast(
+        "StateWriter",
+        load("nightherd.state.store:SqliteStore")(
+            state_dir,
+            clock=clock,
+            probe=load("nightherd.ports:no_probe"),
+            durability=load("nightherd.model.agent:Durability")(durability),
+        ),
+    )
+
+
 def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
     """The journals in `state_dir`."""
     return cast(
@@ -97,9 +110,7 @@ def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
 async def open_record(state_dir: Path) -> AsyncIterator[Record]:
     """Both memories of `state_dir`, for bringing them to agree. Makes nothing before the first change."""
     clock = system_clock()
-    state: StateWriter = load("nightherd.state.store:SqliteStore")(
-        state_dir, clock=clock, probe=load("nightherd.ports:no_probe")
-    )
+    state = open_store(state_dir, clock)
     reader = open_reader(state_dir)
     try:
         yield load("nightherd.engine.record:Record")(

@@ -14,6 +14,7 @@ from nightherd.wiring.memories import (
     open_journals,
     open_log,
     open_reader,
+    open_store,
     open_threads,
     random_text,
     system_clock,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from nightherd.engine.workshop import AfterJob, Workshop
     from nightherd.model.agent import Fleet
     from nightherd.model.persistence import Persistence
-    from nightherd.ports import Clock, StateWriter
+    from nightherd.ports import Clock
     from nightherd.runtimes.keeper.keepers import Keepers
 
 
@@ -61,7 +62,8 @@ async def open_workshop(
     environment = {**fleet.environment, **environ}
     persistence = load_persistence(state_dir)
     clock = system_clock()
-    state = _open_store(state_dir, fleet, clock)
+    load("nightherd.state.directory:init_state_directory")(state_dir)
+    state = open_store(state_dir, clock, fleet.durability)
     reader = open_reader(state_dir)
     mirror = open_mirror(state_dir, fleet, started_at) if fleet.mirror else None
     async with AsyncExitStack() as opened:
@@ -107,19 +109,6 @@ async def open_workshop(
             **({} if mirror is None else {"declare": mirror.declare}),
         )
         yield workshop
-
-
-def _open_store(state_dir: Path, fleet: Fleet, clock: Clock) -> StateWriter:
-    load("nightherd.state.directory:init_state_directory")(state_dir)
-    return cast(
-        "StateWriter",
-        load("nightherd.state.store:SqliteStore")(
-            state_dir,
-            clock=clock,
-            probe=load("nightherd.ports:no_probe"),
-            durability=fleet.durability,
-        ),
-    )
 
 
 def _run_by(keepers: Keepers, state_dir: Path, fleet: Fleet) -> dict[str, Any]:
