@@ -150,7 +150,8 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
 
     assert result.document["schema"] == "nightherd/v1/job"
     added = {"prompt", "inputs", "executions", "limits", "session_note"}
-    assert set(result.data) == ROW_KEYS | added
+    times = {"worked_seconds", "waited_seconds"}
+    assert set(result.data) == ROW_KEYS | added | times
     assert result.data["prompt"] == "the first"
     (execution,) = result.data["executions"]
     assert (execution["success"], execution["skill"], execution["trigger_type"]) == (

@@ -246,6 +246,19 @@ def test_a_job_whose_archive_cannot_be_made_holds_up_no_other(cli: Cli, dug: str
     assert [one["job_id"] for one in cli("retention", "--json").data] == [dug]
 
 
+def test_a_job_that_has_not_begun_says_what_it_will_be_held_to(cli: Cli, dug: str) -> None:
+    asked = cli("run", "digger", "-d", "--limit", "spend=1", "--json")
+    job = asked.data["id"]
+
+    shown = cli("jobs", "show", job, "--json")
+    card = cli("jobs", "show", job)
+
+    rows = {one["limit"]: (one["used"], one["maximum"]) for one in shown.data["limits"]}
+    assert rows == {"spend": (0.0, 1.0), "turns": (0, 2)}
+    assert "limit     turns: 0 of 2, 2 left" in card.out
+    assert asked.data["job_id"] == job
+
+
 RUNNING = """\
 agents:
   - name: digger

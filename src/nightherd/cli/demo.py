@@ -54,6 +54,7 @@ from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.limits import LimitName
 from nightherd.model.money import format_usd, to_usd
 from nightherd.model.text import shorten
+from nightherd.views.jobs import worked
 from nightherd.views.results import result_document
 from nightherd.wiring import can_run, open_journals, open_reader, system_clock
 
@@ -123,7 +124,7 @@ class Demo:
             self._head(f"nightherd run {agent}")
             finished = self._run(fleet, agent, environ)
             played.append(finished)
-            self._tell(result_line(finished.job, self.screen.out, system_clock().now()))
+            self._tell(result_line(finished.job, finished.took, self.screen.out))
             if finished.job.status is not JobStatus.COMPLETED:
                 raise_or_leave(finished)
                 return exit_code_of(finished.job)
@@ -164,11 +165,14 @@ class Demo:
         workers = Workers(self.place, environ)
         self._kill(workers, KILLED_AT[0], "nightherd worker")
         self._go_on(workers)
-        waiting = self._find(job_id).job
-        if (waiting.status, waiting.error_code) != (JobStatus.SUSPENDED, LimitName.SPEND.code):
+        waiting = self._find(job_id)
+        if (waiting.job.status, waiting.job.error_code) != (
+            JobStatus.SUSPENDED,
+            LimitName.SPEND.code,
+        ):
             raise NightherdError(f"the demo's job {job_id} does not wait at its limit")
-        self._tell(result_line(waiting, self.screen.out, system_clock().now()))
-        self._tell(f"  {waiting.error}")
+        self._tell(result_line(waiting.job, waiting.took, self.screen.out))
+        self._tell(f"  {waiting.job.error}")
         command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
         self._kill(workers, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
         self._go_on(workers)
@@ -180,7 +184,7 @@ class Demo:
         finished = self._find(job_id)
         if finished.job.status is not JobStatus.COMPLETED:
             raise NightherdError(f"the demo's job {job_id} did not go on")
-        self._tell(result_line(finished.job, self.screen.out, system_clock().now()))
+        self._tell(result_line(finished.job, finished.took, self.screen.out))
         return finished
 
     def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
@@ -195,9 +199,10 @@ class Demo:
     def _find(self, job_id: JobId) -> Finished:
         with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
             job, texts = reader.find_job(job_id), reader.find_texts(job_id)
-        if job is None:
-            raise NightherdError(f"the demo's job {job_id} is gone")
-        return Finished(job=job, texts=texts)
+            if job is None:
+                raise NightherdError(f"the demo's job {job_id} is gone")
+            took = worked(job, reader, system_clock().now())
+        return Finished(job=job, texts=texts, took=took)
 
     def _show_record(self, finished: Finished) -> None:
         """The journal: where it is, how it ends, and that it saw the tests fail and pass."""
@@ -228,6 +233,7 @@ class Demo:
         now = system_clock().now()
         with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
             jobs = reader.list_jobs(JobQuery(limit=len(played)))
+            took = [worked(job, reader, now) for job in jobs]
         cost = sum(job.cost_microusd for job in jobs)
         if self.screen.is_json:
             results = [result_document(one.job, one.texts, now) for one in played]
@@ -241,7 +247,7 @@ class Demo:
             self.screen.document("demo", data, now)
             return
         self._head("nightherd jobs")
-        self._tell(job_table(jobs, self.screen, now))
+        self._tell(job_table(jobs, took, self.screen, now))
         self._tell(
             f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: nobody is charged)"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from nightherd.model.money import format_usd
 from nightherd.model.retry import KEEPS_A_CLOCK
 from nightherd.model.system import Denied
 from nightherd.model.text import counted
+from nightherd.views.jobs import job_row, worked
 from nightherd.views.results import denials_of, result_document
 from nightherd.wiring import (
     check_runtime,
@@ -71,6 +72,8 @@ class Finished:
 
     job: Job
     texts: JobTexts | None
+    took: timedelta | None = None
+    """How long somebody worked at it."""
     denials: tuple[Denied, ...] = ()
     """The calls it was not allowed to make; looked for only where they are shown."""
 
@@ -139,9 +142,10 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
             )
             texts = workshop.reader.find_texts(job_id)
             denials = denials_of(job, workshop.journals) if screen.is_json else ()
+            took = worked(job, workshop.reader, workshop.clock.now())
             tell_notices(workshop, screen)
             tasks.cancel_scope.cancel()
-    return Finished(job=job, texts=texts, denials=denials)
+    return Finished(job=job, texts=texts, took=took, denials=denials)
 
 
 async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
@@ -164,7 +168,7 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
     """The one record of a job that is durable and waits."""
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
-        screen.document("launch", result_document(job, None, now), now)
+        screen.document("launch", {**job_row(job, now), **result_document(job, None, now)}, now)
         return
     screen.show(job.id)
     screen.flush()
@@ -202,7 +206,7 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
         screen.flush()
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
-    screen.say(f"{result_line(job, screen.err, now)}, nightherd jobs show {job.id}")
+    screen.say(f"{result_line(job, finished.took, screen.err)}, nightherd jobs show {job.id}")
     if job.error and is_quiet:
         screen.say(f"  {one_line(job.error)}")
     if job.resumes_at is not None:
@@ -213,13 +217,13 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
         screen.say(f"  try: {screen.err.bold(advice)}")
 
 
-def result_line(job: Job, style: Style, now: datetime) -> str:
+def result_line(job: Job, took: timedelta | None, style: Style) -> str:
     """How the job ended, or why it waits, and what it took, on one line."""
     why = job.exit_reason or job.suspend_reason
     reason = f" ({why.value})" if why else ""
     turns = counted(job.turns, "turn")
-    took, cost = length(job.duration(now)), format_usd(job.cost_microusd)
-    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {took}"
+    cost = format_usd(job.cost_microusd)
+    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {length(took)}"
 
 
 def exit_code_of(job: Job) -> int:

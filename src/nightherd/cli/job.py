@@ -8,8 +8,10 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_card
+from nightherd.cli.lazy import load
 from nightherd.cli.limit_text import limit_text
 from nightherd.cli.options import job_argument, json_option
+from nightherd.model.limits import Limits
 from nightherd.views.checkpoints import latest_known
 from nightherd.views.jobs import find_job_id, job_document, show_job
 from nightherd.views.limits import limit_row, limits_of_job
@@ -25,11 +27,14 @@ def show(invocation: Invocation, job: str) -> None:
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
-        view = show_job(reader, find_job_id(reader, job))
+        view = show_job(reader, find_job_id(reader, job), now)
         last = latest_known(reader, open_journals(state), view.job.id)
         below = reader.used_below(view.job.id)
     given = view.texts.overrides.get("limits") if view.texts is not None else None
-    limits = limits_of_job(view.job, last, below, given=given, now=now)
+    declared: Limits | None = None
+    if last is None and not view.job.is_terminal:  # the fleet file is read for nothing else
+        declared = load("nightherd.cli.declared_limits:declared_limits")(invocation, view)
+    limits = limits_of_job(view.job, last, below, given=given, declared=declared, now=now)
     if screen.is_json:
         rows = [limit_row(one) for one in limits]
         screen.document("job", {**job_document(view, now), "limits": rows}, now)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.errand import tell_waits
+from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
@@ -46,14 +46,7 @@ def retry(invocation: Invocation, job: str) -> None:
     state = invocation.state_directory()
     job_id = _find(state, job)
     fleet = load_fleet_told(invocation)
-    again = open_gateway(invocation, fleet).retry(job_id)
-    screen, now = invocation.screen, system_clock().now()
-    if screen.is_json:
-        screen.document("job", job_row(again, now), now)
-        return
-    screen.show(again.id)
-    screen.flush()
-    tell_waits(again, invocation)
+    tell_launch(open_gateway(invocation, fleet).retry(job_id), invocation)
 
 
 def _find(state: Path, reference: str) -> JobId:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightherd.cli.render import Screen, status_cell, table
@@ -12,7 +14,8 @@ from nightherd.model.advice import advice_on
 from nightherd.model.job import Job
 from nightherd.model.money import format_usd
 from nightherd.model.text import counted
-from nightherd.views.jobs import JobView
+from nightherd.views.jobs import JobView, waited, worked
+from nightherd.wiring import open_job_list
 
 if TYPE_CHECKING:  # only a name: a list of jobs must not load what else there is
     from nightherd.model.execution import Execution
@@ -20,32 +23,38 @@ if TYPE_CHECKING:  # only a name: a list of jobs must not load what else there i
 HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")
 SPARE = ("TURNS", "TOOK", "CREATED")
 SUMMARY_LIMIT = 100
+TOLD = timedelta(seconds=1)
+"""A wait that is shorter is the machine's own."""
 
 
-def job_table(jobs: Sequence[Job], screen: Screen, now: datetime) -> str:
-    """One line per job."""
+def job_table(
+    jobs: Sequence[Job], took: Sequence[timedelta | None], screen: Screen, now: datetime
+) -> str:
+    """One line per job, with how long somebody has worked at it."""
     rows = [
         (
             job.id,
             job.agent,
             status_cell(job.status.value),
             screen.when(job.created_at, now),
-            length(job.duration(now)),
+            length(span),
             str(job.turns),
             format_usd(job.cost_microusd),
             one_line(job.error or job.summary or "", SUMMARY_LIMIT),
         )
-        for job in jobs
+        for job, span in zip(jobs, took, strict=True)
     ]
     return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
 
 
-def happening(word: str, job: Job, now: datetime) -> str:
+def happening(word: str, job: Job, now: datetime, state: Path) -> str:
     """What a worker says of a job; once it is done with it, also how the job stands and what it took."""
     said = f"{word} {job.id} {job.agent}"
     if word != "ended":
         return said
-    cost, took = format_usd(job.cost_microusd), length(job.duration(now))
+    with closing(open_job_list(state)) as reader:
+        took = length(worked(job, reader, now))
+    cost = format_usd(job.cost_microusd)
     return f"{said}, {job.status.value}{'' if job.is_terminal else _why(job)}, {cost}, {took}"
 
 
@@ -61,7 +70,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         ("created", screen.when(job.created_at, now)),
         ("started", screen.when(job.started_at, now)),
         ("finished", screen.when(job.finished_at, now)),
-        ("took", length(job.duration(now))),
+        ("took", length(view.worked) + _waited(view, now)),
         ("turns", f"{counted(job.turns, 'turn')}, {counted(job.messages, 'message')}"),
         ("tokens", f"{job.input_tokens} in, {job.output_tokens} out"),
         ("cost", format_usd(job.cost_microusd)),
@@ -81,6 +90,12 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     pairs += [("input", f"{one_line(name)}={one_line(value)}") for name, value in inputs.items()]
     lines = [f"{label:<10}{value}" for label, value in pairs]
     return "\n".join(lines + _texts(view, screen))
+
+
+def _waited(view: JobView, now: datetime) -> str:
+    """Time in which nobody worked at it, where that is worth telling."""
+    span = waited(view, now)
+    return f", and waited {length(span)}" if span is not None and span >= TOLD else ""
 
 
 def _came_to(execution: Execution) -> str:

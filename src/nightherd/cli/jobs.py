@@ -13,7 +13,7 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.text import PAGE, neutralise, next_page
 from nightherd.model.job import JobQuery, JobStatus
-from nightherd.views.jobs import job_row, list_page
+from nightherd.views.jobs import job_row, list_page, worked
 from nightherd.wiring import open_job_list, system_clock
 
 MOST = 1_000
@@ -59,6 +59,7 @@ def list_jobs(
     )
     with closing(open_job_list(invocation.state_directory())) as reader:
         page = list_page(reader, query)
+        took = [] if screen.is_json else [worked(job, reader, now) for job in page.jobs]
     if screen.is_json:
         rows = [job_row(job, now) for job in page.jobs]
         screen.document("jobs", rows, now, next_before=page.next_before)
@@ -68,7 +69,7 @@ def list_jobs(
         screen.say("no such jobs" if is_filtered else "no jobs yet")
         screen.say("  try: " + ("nightherd jobs" if is_filtered else "nightherd run AGENT -p TEXT"))
         return
-    screen.show(job_table(page.jobs, screen, now))
+    screen.show(job_table(page.jobs, took, screen, now))
     if page.next_before is not None:
         screen.flush()
         command = next_page(

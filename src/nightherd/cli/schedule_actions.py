@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nightherd.cli.errand import tell_waits
+from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
@@ -16,8 +16,7 @@ from nightherd.cli.overriding import Override
 from nightherd.cli.schedule_text import schedule_argument, tell_schedule
 from nightherd.model.due import parse_rule
 from nightherd.model.scheduled import find_schedule
-from nightherd.views.jobs import job_row
-from nightherd.wiring import check_runtime, system_clock
+from nightherd.wiring import check_runtime
 
 
 @click.command("run", epilog="Example: nightherd schedule run hello/nightly")
@@ -29,14 +28,7 @@ def run(invocation: Invocation, schedule: str) -> None:
     fleet = load_fleet_told(invocation)
     agent, chosen = find_schedule(fleet.agents, schedule)
     check_runtime(agent.runtime)
-    job = open_gateway(invocation, fleet).run_schedule(agent, chosen)
-    screen, now = invocation.screen, system_clock().now()
-    if screen.is_json:
-        screen.document("job", job_row(job, now), now)
-        return
-    screen.show(job.id)
-    screen.flush()
-    tell_waits(job, invocation)
+    tell_launch(open_gateway(invocation, fleet).run_schedule(agent, chosen), invocation)
 
 
 @click.command("enable", epilog="Example: nightherd schedule enable hello/nightly")

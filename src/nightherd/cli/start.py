@@ -82,7 +82,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         ),
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
-        worker=_worker_reports(screen),
+        worker=_worker_reports(screen, invocation.new_state_directory()),
         schedules=_scheduling_reports(screen),
         tell=partial(_say, screen),
         agents=agents,
@@ -167,13 +167,13 @@ def tell_started(screen: Screen, record: DaemonRecord) -> None:
     screen.say("watch: nightherd status")
 
 
-def _worker_reports(screen: Screen) -> WorkerReports:
+def _worker_reports(screen: Screen, state: Path) -> WorkerReports:
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
             _document(screen, {"what": word, "job": job_row(job, now)})
             return
-        _line(screen, happening(word, job, now))
+        _line(screen, happening(word, job, now, state))
 
     def nothing(job: Job, event: Event) -> None:
         """Events are in the journal; `jobs tail` shows them."""

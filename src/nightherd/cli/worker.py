@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import click
@@ -43,7 +44,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
         leaves_when_idle=until_idle,
-        reports=_reports(invocation.screen),
+        reports=_reports(invocation.screen, invocation.new_state_directory()),
         tell=invocation.screen.say,
     )
     files = FleetFiles(
@@ -101,13 +102,13 @@ async def _obey_signals(
                 relay.drain()
 
 
-def _reports(screen: Screen) -> WorkerReports:
+def _reports(screen: Screen, state: Path) -> WorkerReports:
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
             screen.document("worker", {"what": word, "job": job_row(job, now)}, now)
             return
-        screen.show(happening(word, job, now))
+        screen.show(happening(word, job, now, state))
         screen.flush()
 
     def nothing(job: Job, event: Event) -> None:

@@ -37,7 +37,9 @@ from nightherd.model.limits import (
     suspension_of,
 )
 from nightherd.model.outcome import Outcome, Tally
+from nightherd.model.overrides import overridden
 from nightherd.model.raising import KEPT
+from nightherd.model.scheduled import for_schedule
 from nightherd.model.suspension import Suspension
 
 Stop = Suspension | Outcome
@@ -62,6 +64,11 @@ def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
         return own
     mine = limits_of_document(given, own.outcomes)
     return replace(mine.over(own), per_day=own.per_day)
+
+
+def limits_for(job: Job, overrides: Mapping[str, Any], agent: Agent) -> Limits:
+    """What a job of the agent may use that begins now; `overrides` are what it has other than its agent."""
+    return job_limits(overridden(for_schedule(agent, job.schedule), overrides), overrides)
 
 
 def used_by(tally: Tally, running_ms: int) -> Used:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nightherd.engine.limits import job_limits
+from nightherd.engine.limits import limits_for
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError
 from nightherd.model.agent import Agent
 from nightherd.model.change import Answer
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import COUNTED, LimitName, Used, shown
-from nightherd.model.overrides import overridden
 from nightherd.model.raising import KEPT, AmendJob
-from nightherd.model.scheduled import for_schedule
 from nightherd.model.spending import used_of
 from nightherd.ports import StateReader
 
@@ -55,8 +53,7 @@ def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: Sta
     texts = reader.find_texts(job.id)
     if texts is None:
         raise JobNotFoundError(f"there is no job {job.id}")
-    agent = overridden(for_schedule(agent, job.schedule), texts.overrides)
-    limits = job_limits(agent, texts.overrides)
+    limits = limits_for(job, texts.overrides, agent)
     for text, maximum in given.items():
         name = LimitName(text)
         now = limits.maximum(name)

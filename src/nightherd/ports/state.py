@@ -33,6 +33,9 @@ class JobList(Protocol):
     def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
         """Ids that begin with `prefix`, newest first, at most `limit`."""
 
+    def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
+        """When a job's executions began and ended, first to last."""
+
     def close(self) -> None: ...
 
 

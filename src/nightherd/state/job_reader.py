@@ -7,6 +7,7 @@ nothing of writing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_reading
@@ -70,6 +71,17 @@ class SqliteJobReader:
         # Ids are ASCII, so everything with the prefix stands before the prefix and one beyond ASCII.
         values = (prefix, prefix + "\x7f", limit)
         return [JobId(str(id)) for (id,) in self._database.execute(self._queries[name], values)]
+
+    def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
+        rows = self._rows()
+        found = rows.values("spans_of_job", job_id) if rows else ()
+        return [
+            (
+                datetime.fromisoformat(str(begun)),
+                None if ended is None else datetime.fromisoformat(str(ended)),
+            )
+            for begun, ended in found
+        ]
 
     def close(self) -> None:
         for database in (self._database, self._older):

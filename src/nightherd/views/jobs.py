@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nightherd.errors import AmbiguousIdError, JobNotFoundError
@@ -42,6 +42,8 @@ class JobView:
     texts: JobTexts | None
     executions: Sequence[Execution]
     session: Session | None
+    worked: timedelta | None = None
+    """How long somebody has worked at it."""
 
 
 def find_job_id(reader: JobList, reference: str) -> JobId:
@@ -105,7 +107,7 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
     return Page(jobs=jobs, next_before=jobs[-1].number if more and jobs else None)
 
 
-def show_job(reader: StateReader, job_id: JobId) -> JobView:
+def show_job(reader: StateReader, job_id: JobId, now: datetime) -> JobView:
     """The job and everything around it."""
     job = get_job(reader, job_id)
     return JobView(
@@ -113,7 +115,23 @@ def show_job(reader: StateReader, job_id: JobId) -> JobView:
         texts=reader.find_texts(job_id),
         executions=reader.list_executions(job_id),
         session=reader.find_session(job.session_id) if job.session_id is not None else None,
+        worked=worked(job, reader, now),
     )
+
+
+def worked(job: Job, reader: JobList, now: datetime) -> timedelta | None:
+    """How long somebody has worked at it, up to `now` while it runs; None before it started.
+
+    Time in which it only waited is not in it, for a worker or for somebody to let it go on.
+    """
+    whole = job.duration(now)
+    is_one = job.epoch <= 1 and job.status is not JobStatus.SUSPENDED
+    if whole is None or (is_one and job.status is not JobStatus.PENDING):
+        return whole
+    spans = reader.spans_of_job(job.id)
+    end = now if job.status is JobStatus.RUNNING else None
+    known = [(begun, ended or end) for begun, ended in spans]
+    return sum((ended - begun for begun, ended in known if ended), timedelta()) if spans else whole
 
 
 def timestamp(at: datetime | None) -> str | None:
@@ -144,7 +162,7 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
         "created_at": timestamp(job.created_at),
         "started_at": timestamp(job.started_at),
         "finished_at": timestamp(job.finished_at),
-        "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
+        "duration_seconds": _seconds(duration),
         "turns": job.turns,
         "messages": job.messages,
         "usage": usage_of(job),
@@ -163,8 +181,22 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     document["inputs"] = dict(texts.inputs) if texts else {}
     document["summary"] = (texts.summary if texts else None) or view.job.summary
     document["session_note"] = texts.session_note if texts else None
+    document["worked_seconds"] = _seconds(view.worked)
+    document["waited_seconds"] = _seconds(waited(view, now))
     document["executions"] = [_execution_row(execution) for execution in view.executions]
     return document
+
+
+def waited(view: JobView, now: datetime) -> timedelta | None:
+    """How long it has only waited since it first started: for somebody, or for its next execution."""
+    whole = view.job.duration(now)
+    if whole is None or view.worked is None:
+        return None
+    return max(whole - view.worked, timedelta())
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else round(span.total_seconds(), 3)
 
 
 def usage_of(job: Job) -> dict[str, int]:

@@ -11,7 +11,16 @@ from nightherd.model.agent import Agent, Fleet
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
-from nightherd.model.limits import BOUNDLESS, COUNTED, LimitName, Limits, Scope, Used, number
+from nightherd.model.limits import (
+    BOUNDLESS,
+    COUNTED,
+    LimitName,
+    Limits,
+    Scope,
+    Used,
+    limits_document,
+    number,
+)
 from nightherd.model.spending import day_of, used_of
 from nightherd.ports import StateReader
 
@@ -40,10 +49,12 @@ def limits_of_job(
     below: Used,
     *,
     given: Mapping[str, Any] | None = None,
+    declared: Limits | None = None,
     now: datetime,
 ) -> list[LimitView]:
     """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made.
 
+    One that has none yet will have those that are `declared` for it, when it begins with what is declared now.
     What it was `given` itself counts before a checkpoint says so; what it has used is on its row at the end of
     an execution at the latest, and in its checkpoints before.
     """
@@ -53,10 +64,20 @@ def limits_of_job(
         ran = last.duration_ms if job.duration(now) is not None else 0
         used = _most(used_of(job), _used_at(last)) + below + Used(duration=ran)
         header = last.header
+    elif declared is not None and not job.is_terminal:
+        header = _header_of(declared)
     limits = {**(header.get("limits") or {}), **(given or {})}
     bounding = {name: most for name, most in limits.items() if int(most) < BOUNDLESS}
     kept = {**header, "limits": bounding}
     return _kept_limits(kept, job.id, used, unknown=frozenset({LimitName.DEPTH}))
+
+
+def _header_of(limits: Limits) -> dict[str, Any]:
+    kept = limits_document(limits)
+    return {
+        "limits": kept,
+        "on_reached": {name: limits.outcome(LimitName(name)).value for name in kept},
+    }
 
 
 def _most(one: Used, other: Used) -> Used:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from nightherd.engine.again import retry_job
 from nightherd.engine.cancelling import cancel_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.limits import limits_for
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
@@ -21,8 +22,11 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.limits import kept_limits
 from nightherd.model.overrides import Overrides
+from nightherd.ports import StateReader
+from nightherd.views.checkpoints import latest_known
 from nightherd.views.events import event_document
 from nightherd.views.jobs import find_job_id, get_job, job_document, job_row, list_page, show_job
+from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.views.sessions import find_session
 from nightherd.web.bodies import NewJob, Resumption
 from nightherd.web.documents import (
@@ -141,10 +145,25 @@ async def _go_on(
 
 @router.get("/{job}", responses=answers("job", JOB, 404, 409))
 async def show(site: OnSite, job: str) -> Response:
-    """One job with its prompt, result and executions. An id, a unique prefix of one, or `@last`."""
-    view = await site.ask(lambda reader: show_job(reader, find_job_id(reader, job)))
-    now = site.workshop.clock.now()
-    return document("job", job_document(view, now), now)
+    """One job with its prompt, result, executions and limits. An id, a unique prefix of one, or `@last`."""
+    shop, now = site.workshop, site.workshop.clock.now()
+
+    def look(reader: StateReader) -> dict[str, Any]:
+        view = show_job(reader, find_job_id(reader, job), now)
+        last = latest_known(reader, shop.journals, view.job.id)
+        given = view.texts.overrides if view.texts is not None else {}
+        agent = shop.agents.get(view.job.agent)
+        limits = limits_of_job(
+            view.job,
+            last,
+            reader.used_below(view.job.id),
+            given=given.get("limits"),
+            declared=limits_for(view.job, given, agent) if agent is not None else None,
+            now=now,
+        )
+        return {**job_document(view, now), "limits": [limit_row(one) for one in limits]}
+
+    return document("job", await site.ask(look), now)
 
 
 @router.post("/{job}/cancel", responses=answers("job", JOB, 404, 409))
