@@ -13,10 +13,10 @@ from nightherd.model.job import SuspendReason
 from nightherd.model.suspension import Suspension
 from nightherd.model.usage import Totals
 from nightherd.ports import StateReader
-from nightherd.state.memory import MemoryStore
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 from nightherd.views.jobs import job_document, show_job
 
