@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from runtimes.heard import error_of
 from runtimes.native.native_stage import NativeStage, Replies, of_type, results
 
 MODEL = "anthropic:claude-sonnet-5-5"
+AT = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
 
 def ask(stage: NativeStage, *answers: Answer, **more: Any) -> tuple[list[Event], MessagesApi]:
@@ -126,6 +127,33 @@ def test_a_provider_that_names_a_time_is_quoted(stage: NativeStage) -> None:
     events, _ = ask(stage, Refuse(status=429, retry_after_s=17))
 
     assert error_of(events).extra == {"recoverable": True, "status": 429, "retry_after_s": 17.0}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"anthropic-ratelimit-requests-reset": "2026-01-02T04:00:00Z"}, 3600),
+        ({"anthropic-ratelimit-requests-reset": "2026-01-02T02:00:00Z"}, 0),
+        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "120ms"}, 360),
+        ({"x-ratelimit-reset-tokens": "9h", "x-ratelimit-remaining-tokens": "5"}, None),
+        ({"x-ratelimit-reset-tokens": "9h", "x-ratelimit-remaining-tokens": "0"}, 32_400),
+        ({"x-ratelimit-reset": "1767326400000", "x-ratelimit-remaining": "0"}, 3600),
+        ({"x-ratelimit-reset": "1767326400"}, 3600),
+        ({"ratelimit-reset": "90"}, 90),
+        ({"ratelimit-reset": "soon", "x-reset": "90"}, None),
+        (None, None),
+    ],
+)
+def test_a_provider_may_say_when_its_counters_begin_anew(
+    headers: dict[str, str] | None, seconds: float | None
+) -> None:
+    error = pa.ModelHTTPError.for_category(
+        pa.ModelRateLimitError, status_code=429, model_name="m", headers=headers
+    )
+
+    said = error_event(error, turn=1, at=AT).extra or {}
+
+    assert said.get("retry_after_s") == (seconds or None)
 
 
 def test_what_an_answer_that_was_cut_off_has_cost_is_counted(stage: NativeStage) -> None:
@@ -245,7 +273,7 @@ def test_every_code_is_known_to_programs_and_described_to_people() -> None:
 
 
 def test_a_long_text_of_a_provider_is_shortened() -> None:
-    event = error_event(pa.UnexpectedModelBehavior("x" * 10_000), turn=1)
+    event = error_event(pa.UnexpectedModelBehavior("x" * 10_000), turn=1, at=AT)
 
     assert len(event.message) < 3_000
 

@@ -6,6 +6,7 @@ pydantic-ai sorts what providers say into classes of its own; a row names one of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -13,7 +14,9 @@ from pydantic_ai import exceptions as pa
 
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.event import ErrorEvent
+from nightherd.model.retry import KEEPS_A_CLOCK
 from nightherd.model.usage import Usage
+from nightherd.runtimes.native.reset import seconds_until_reset
 from nightherd.runtimes.native.script_model import ScriptedFailure
 
 TEXT_SHOWN = 2_000
@@ -96,10 +99,12 @@ def failure_of(error: BaseException) -> Failure:
     return next((row for row in FAILURES if row.fits(error)), OTHERWISE)
 
 
-def error_event(error: BaseException, *, turn: int, used: Usage | None = None) -> ErrorEvent:
+def error_event(
+    error: BaseException, *, turn: int, at: datetime, used: Usage | None = None
+) -> ErrorEvent:
     """The event that ends a run with `error`; `used` is what the whole run had used by then."""
     if isinstance(error, BaseExceptionGroup):  # every model of a fallback failed; the last says why
-        return error_event(error.exceptions[-1], turn=turn, used=used)
+        return error_event(error.exceptions[-1], turn=turn, at=at, used=used)
     match error:
         case ScriptedFailure(code=code):
             facts: dict[str, Any] = {}
@@ -110,7 +115,7 @@ def error_event(error: BaseException, *, turn: int, used: Usage | None = None) -
             code, facts = row.code, {"recoverable": row.recoverable}
     facts |= {
         "status": getattr(error, "status_code", None),
-        "retry_after_s": getattr(error, "retry_after", None),
+        "retry_after_s": _wait_after(error, code, at),
         "usage": msgspec.to_builtins(used) if used is not None else None,
     }
     return ErrorEvent(
@@ -119,6 +124,14 @@ def error_event(error: BaseException, *, turn: int, used: Usage | None = None) -
         turn=turn,
         extra={name: fact for name, fact in facts.items() if fact} or None,
     )
+
+
+def _wait_after(error: BaseException, code: str, at: datetime) -> float | None:
+    """How long the provider wants to be left alone: as it says outright, else until its counters begin anew."""
+    told: float | None = getattr(error, "retry_after", None)
+    if told is not None or code not in KEEPS_A_CLOCK:
+        return told
+    return seconds_until_reset(getattr(error, "headers", None), at)
 
 
 def _text_of(error: BaseException) -> str:

@@ -98,7 +98,7 @@ class Run:
                 async for event in turns:
                     yield event
         except MODEL_ERRORS as error:
-            yield error_event(error, turn=self._turn, used=self.used)
+            yield error_event(error, turn=self._turn, at=self.clock.now(), used=self.used)
 
     async def _recall(self, secrets: Secrets) -> Conversation:
         """What the record comes to. In a thread: a long one takes a while to read."""
