@@ -5,8 +5,13 @@ from __future__ import annotations
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.problems import notice_text
 from nightherd.config.load import load_fleet
-from nightherd.model.agent import Fleet
+from nightherd.errors import RefusedError
+from nightherd.model.agent import Fleet, RuntimeName
 from nightherd.model.problem import Problem
+from nightherd.wiring import check_runtime
+
+NAMED = 5
+"""How many agents are named of those that cannot be run."""
 
 
 def load_fleet_told(
@@ -27,6 +32,29 @@ def load_fleet_told(
         if concerns(notice, agent):
             invocation.screen.say(notice_text(notice, invocation.cwd))
     return loaded.fleet
+
+
+def why_not_here(runtime: RuntimeName) -> RefusedError | None:
+    """Why nothing here runs agents of this runtime; None when something does."""
+    try:
+        check_runtime(runtime)
+    except RefusedError as error:
+        return error
+    return None
+
+
+def tell_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
+    """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all."""
+    chosen = [fleet.agents[name] for name in agents or fleet.agents if name in fleet.agents]
+    for runtime in dict.fromkeys(agent.runtime for agent in chosen):
+        error = why_not_here(runtime)
+        if error is None:
+            continue
+        names = [agent.name for agent in chosen if agent.runtime is runtime]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        invocation.screen.say(
+            f"the jobs of {', '.join(names[:NAMED])}{more} wait: {error.message}\n  try: {error.hint}"
+        )
 
 
 def concerns(notice: Problem, agent: str | None) -> bool:

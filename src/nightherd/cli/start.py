@@ -14,7 +14,7 @@ import click
 
 from nightherd.cli.complete import complete_agents
 from nightherd.cli.edge import abandon_output
-from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening
 from nightherd.cli.options import json_option
@@ -67,6 +67,7 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
     fleet = load_fleet_told(invocation)
     if detach:
         record = launch(invocation, agents)
+        tell_missing(invocation, fleet, agents)
         tell_started(invocation.screen, record)
         return
     run_in_front(invocation, agents, fleet)
@@ -90,6 +91,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
     agents_text, schedules = counted(len(fleet.agents), "agent"), counted(count, "schedule")
     screen.say(f"process {os.getpid()}: {agents_text}, {schedules}")
+    tell_missing(invocation, fleet, agents)
     try:
         anyio.run(run_daemon, post)
     except ExceptionGroup as group:

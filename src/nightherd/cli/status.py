@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from nightherd.cli.fleet import why_not_here
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.problems import problems_data
@@ -133,6 +134,9 @@ def _agent_cells(
         about = f"{view.lost_job} lost its worker"
     elif view.declared is None and is_known:
         about = "not in the fleet file"
+    elif view.declared is not None and not about:
+        error = why_not_here(view.declared.runtime)
+        about = "" if error is None else error.message
     return (
         state.name,
         status_cell(state.status.value),

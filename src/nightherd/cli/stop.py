@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
@@ -55,13 +55,15 @@ def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
 @click.pass_obj
 def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
     """Stop the running fleet and start it again, detached. Nothing is stopped for a file with mistakes."""
-    load_fleet_told(invocation)
+    fleet = load_fleet_told(invocation)
     state_dir = invocation.new_state_directory()
     record = find_daemon(state_dir)
     if record is not None:
         _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
     agents = tuple(record.agents or ()) if record is not None else ()
-    tell_started(invocation.screen, launch(invocation, agents))
+    started = launch(invocation, agents)
+    tell_missing(invocation, fleet, agents)
+    tell_started(invocation.screen, started)
 
 
 @click.command("reload", epilog="Example: nightherd reload")

@@ -10,7 +10,7 @@ import anyio
 import click
 from anyio.abc import TaskStatus
 
-from nightherd.cli.fleet import load_fleet_told
+from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening
 from nightherd.cli.options import json_option
@@ -39,7 +39,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. Every change of the fleet's
     files reloads the configuration. With --json one document per job that started, ended or was rescued.
     """
-    load_fleet_told(invocation)
+    tell_missing(invocation, load_fleet_told(invocation))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
