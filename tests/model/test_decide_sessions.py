@@ -8,21 +8,17 @@ from datetime import timedelta
 import pytest
 
 from model.checked_rows import CheckedRows
-from nightherd.model.change import (
-    Answer,
-    Applied,
-    ExpireSession,
-    ForkSession,
-    Refused,
-    RemoveSession,
-    RenameSession,
-    SubmitJob,
-    UseSession,
-    Why,
-)
+from nightherd.model.change import Answer, Applied, Refused, SubmitJob, Why
 from nightherd.model.ids import SessionId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.session import Session, SessionMode, SessionStatus, expires_at, is_expired
+from nightherd.model.session_change import (
+    ExpireSession,
+    ForkSession,
+    RemoveSession,
+    RenameSession,
+    UseSession,
+)
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
 DAY_S = 86_400.0

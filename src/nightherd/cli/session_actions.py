@@ -14,11 +14,12 @@ from nightherd.cli.options import json_option
 from nightherd.cli.session_options import named_session, session_argument
 from nightherd.engine.session_care import Cleanup, clean_up
 from nightherd.errors import ConfigError, RefusedError, SessionNotFoundError
-from nightherd.model.change import Change, Refused, RenameSession, UseSession, Why
+from nightherd.model.change import Change, Refused, Why
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import SessionId
 from nightherd.model.secret import Secrets, secrets_of
 from nightherd.model.session import Session
+from nightherd.model.session_change import RenameSession, UseSession
 from nightherd.model.text import counted
 from nightherd.views.sessions import get_session, session_row
 from nightherd.wiring import open_record, refresh_mirror, system_clock

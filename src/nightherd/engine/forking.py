@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nightherd.errors import InvalidValueError, NightherdError, RefusedError
-from nightherd.model.change import Applied, ForkSession, Refused, Why
+from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.event import AssistantEvent
 from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
 from nightherd.model.session import Session, SessionStatus
+from nightherd.model.session_change import ForkSession
 from nightherd.model.text import counted
 from nightherd.model.usage import tokens_in
 from nightherd.ports import Clock, Journals, StateReader, StateWriter

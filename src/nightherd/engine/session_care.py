@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from nightherd.model.change import Applied, Change, ExpireSession, RemoveSession
+from nightherd.model.change import Applied, Change
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionQuery, is_expired
+from nightherd.model.session_change import ExpireSession, RemoveSession
 from nightherd.ports import Clock, StateReader, StateWriter
 from nightherd.views.sessions import every_session
 

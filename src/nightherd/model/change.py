@@ -25,6 +25,13 @@ from nightherd.model.raising import AmendJob
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import Session
+from nightherd.model.session_change import (
+    ExpireSession,
+    ForkSession,
+    RemoveSession,
+    RenameSession,
+    UseSession,
+)
 from nightherd.model.spending import CountUsage, Reservation, Spending
 from nightherd.model.suspension import FailSuspended, Suspension
 from nightherd.model.usage import Totals
@@ -135,47 +142,6 @@ class ResumeJob:
     prompt: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     only_due: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkSession:
-    """A new session that begins with what another had said up to a place. Nothing is copied.
-
-    `session` names its parent and the place; it is numbered by the store and never joined unasked.
-    """
-
-    session: Session
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseSession:
-    """Make a session the current one of its key."""
-
-    session_id: SessionId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameSession:
-    """Give a session a name; None takes it away."""
-
-    session_id: SessionId
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireSession:
-    """A session that waits is over, because it is too old or has gone unused for too long."""
-
-    session_id: SessionId
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveSession:
-    """Clean up a session in which nothing is going on. Its row and its journals stay."""
-
-    session_id: SessionId
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model import change as changes
-from nightherd.model import schedule_change
+from nightherd.model import schedule_change, session_change
 from nightherd.model.adopted import AdoptTurns, RefreshAdopted
 from nightherd.model.change import Answer, Change
 from nightherd.model.checkpoint import RemoveCheckpoints
@@ -41,11 +41,11 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.ResumeJob: suspending.resume,
     FailSuspended: suspending.fail,
     AmendJob: suspending.amend,
-    changes.ForkSession: sessions.fork,
-    changes.UseSession: sessions.use,
-    changes.RenameSession: sessions.rename,
-    changes.ExpireSession: sessions.expire,
-    changes.RemoveSession: sessions.remove,
+    session_change.ForkSession: sessions.fork,
+    session_change.UseSession: sessions.use,
+    session_change.RenameSession: sessions.rename,
+    session_change.ExpireSession: sessions.expire,
+    session_change.RemoveSession: sessions.remove,
     changes.LoseExecution: jobs.lose,
     changes.ClaimJob: claims.claim,
     changes.CancelJob: jobs.cancel,

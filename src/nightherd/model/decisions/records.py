@@ -5,21 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nightherd.model.adopted import AdoptTurns, RefreshAdopted
-from nightherd.model.change import (
-    AdoptRows,
-    Answer,
-    Applied,
-    CorrectJob,
-    ForkSession,
-    Refused,
-    Row,
-    Why,
-)
+from nightherd.model.change import AdoptRows, Answer, Applied, CorrectJob, Refused, Row, Why
 from nightherd.model.decisions.around import missing
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.sessions import fork
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
+from nightherd.model.session_change import ForkSession
 
 
 def correct(change: CorrectJob, rows: Rows) -> Answer:

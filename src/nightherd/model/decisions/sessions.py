@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nightherd.model.change import (
-    Answer,
-    Applied,
-    ExpireSession,
-    ForkSession,
-    Refused,
-    RemoveSession,
-    RenameSession,
-    UseSession,
-    Why,
-)
+from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import SessionId
 from nightherd.model.session import (
@@ -23,6 +13,13 @@ from nightherd.model.session import (
     SessionMode,
     SessionStatus,
     is_expired,
+)
+from nightherd.model.session_change import (
+    ExpireSession,
+    ForkSession,
+    RemoveSession,
+    RenameSession,
+    UseSession,
 )
 
 
