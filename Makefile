@@ -11,6 +11,7 @@ environment: ## make or refresh .venv from uv.lock (every other target does this
 
 demo: environment ## watch scripted agents do real work: no key, no network, nothing left behind
 	@.venv/bin/nightherd demo
+	@command -v nightherd >/dev/null || echo "  (in this checkout: .venv/bin/nightherd)"
 
 test: environment ## every check and every test, in parallel
 	@scripts/test-packages
