@@ -93,46 +93,46 @@ def _compare(record: Record, job: Job) -> Finding | None:
         return _unreadable("record", job.id, error)
     last_seq, epoch = (last[0].seq, last[0].epoch) if last else (0, 0)
     if _is_garbage(record, job):
-        return _garbage(job)
+        return _found(
+            job,
+            f"job {job.id}: nothing in its journal can be read",
+            "it is kept aside, and counts as lost; a backup of the file is better",
+            path=job.output_file,
+        )
     if _is_lost(job) and not last:
         return _missing_journal(job)
     if job.last_seq > last_seq:
-        return Finding(
-            check="record",
-            level=Level.PROBLEM,
-            message=f"job {job.id} names event {job.last_seq}, its journal ends at {last_seq}",
-            job_id=job.id,
-            remedy="the row is set to where the journal ends"
-            + ("" if job.is_terminal else "; what it lacks is done again when the job goes on"),
-            is_fixable=True,
+        again = "" if job.is_terminal else "; what it lacks is done again when the job goes on"
+        return _found(
+            job,
+            f"job {job.id} names event {job.last_seq}, its journal ends at {last_seq}",
+            f"the row is set to where the journal ends{again}",
         )
     if job.status is JobStatus.PENDING and epoch > job.epoch:
-        return Finding(
-            check="record",
-            level=Level.PROBLEM,
-            message=f"job {job.id} is at epoch {job.epoch}, its journal at {epoch}",
-            job_id=job.id,
-            remedy="the row catches up with the journal",
-            is_fixable=True,
+        return _found(
+            job,
+            f"job {job.id} is at epoch {job.epoch}, its journal at {epoch}",
+            "the row catches up with the journal",
         )
     return None
+
+
+def _found(job: Job, message: str, remedy: str, *, path: str | None = None) -> Finding:
+    """Something about a row that can be mended."""
+    return Finding(
+        check="record",
+        level=Level.PROBLEM,
+        message=message,
+        path=path,
+        job_id=job.id,
+        remedy=remedy,
+        is_fixable=True,
+    )
 
 
 def _is_garbage(record: Record, job: Job) -> bool:
     """Whether something stands in the journal's place in which nothing can be read."""
     return not record.journals.last(job.id, 1) and record.journals.examine(job.id).is_garbage
-
-
-def _garbage(job: Job) -> Finding:
-    return Finding(
-        check="record",
-        level=Level.PROBLEM,
-        message=f"job {job.id}: nothing in its journal can be read",
-        job_id=job.id,
-        path=job.output_file,
-        remedy="it is kept aside, and counts as lost; a backup of the file is better",
-        is_fixable=True,
-    )
 
 
 def _put_aside(record: Record, job: Job) -> None:
@@ -158,14 +158,11 @@ def _missing_journal(job: Job) -> Finding:
             path=job.output_file,
             remedy="check free space and permissions; its row says how it ended",
         )
-    return Finding(
-        check="record",
-        level=Level.PROBLEM,
-        message=f"job {job.id} ran and its journal is missing",
-        job_id=job.id,
+    return _found(
+        job,
+        f"job {job.id} ran and its journal is missing",
+        "one is written that says so, with what the row knows; a backup of the file is better",
         path=job.output_file,
-        remedy="one is written that says so, with what the row knows; a backup of the file is better",
-        is_fixable=True,
     )
 
 
