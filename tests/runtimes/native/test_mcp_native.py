@@ -54,6 +54,24 @@ def test_a_server_that_is_not_there_is_a_warning(stage: NativeStage) -> None:
     assert [type(event).__name__ for event in events[-2:]] == ["AssistantEvent", "SystemEvent"]
 
 
+def test_servers_are_started_beside_each_other(stage: NativeStage) -> None:
+    def desk(name: str, before: str) -> McpServer:
+        line = f'{before}; exec "$0" "$@"'
+        plain = stdio_desk(name)
+        return replace(plain, command="sh", args=("-c", line, plain.command or "", *plain.args))
+
+    first = desk("first", "until [ -e begun ]; do sleep 0.05; done")
+    second = desk("second", "touch begun")
+
+    events = stage.run(
+        Replies(says("Done.")), stage.request(agent={"mcp_servers": (first, second)})
+    )
+
+    tools = [name for name in payloads(events, Init)[0].tools if name.endswith("__look")]
+    assert tools == ["mcp__first__look", "mcp__second__look"]
+    assert not failed_servers(events)
+
+
 def test_a_server_that_falls_over_in_a_call_is_a_failed_call_and_a_warning(
     stage: NativeStage,
 ) -> None:

@@ -90,16 +90,36 @@ class McpClient:
             for server in self._injected.values()
             for tool in server.tools
         ]
-        for name, connection in self._declared.items():
-            if name in self._injected:
-                continue
+        declared = [name for name in self._declared if name not in self._injected]
+        offered: dict[str, list[FoundTool] | Exception] = {}
+
+        async def look(name: str) -> None:
             try:
-                found += [found_tool(name, tool) for tool in await connection.list_tools()]
-            except LinkError as error:
-                self._warn(name, str(error))
-            except TimeoutError:
-                self._warn(name, "it did not say in time what it offers")
+                tools = await self._declared[name].list_tools()
+                offered[name] = [found_tool(name, tool) for tool in tools]
+            except Exception as error:  # noqa: BLE001 (handed over: it is told below, in the order of the servers)
+                offered[name] = error
+
+        # Beside each other: each may take a while to start, and one that hangs is waited for long.
+        async with anyio.create_task_group() as tasks:
+            for name in declared:
+                tasks.start_soon(look, name)
+        for name in declared:
+            found += self._taken(name, offered[name])
         return found
+
+    def _taken(self, name: str, offered: list[FoundTool] | Exception) -> list[FoundTool]:
+        """What the server offers; nothing, and a warning, when it could not be asked."""
+        match offered:
+            case LinkError():
+                self._warn(name, str(offered))
+            case TimeoutError():
+                self._warn(name, "it did not say in time what it offers")
+            case Exception():
+                raise offered
+            case _:
+                return offered
+        return []
 
     async def call(self, name: str, input: Mapping[str, Any]) -> ToolOutcome:
         """What the tool answers; a server that cannot be reached is a failed call."""
