@@ -20,7 +20,14 @@ from nightherd.state.reader import SqliteReader
 from nightherd.wiring import doctor_checks, open_record
 from surfaces.drivers import execute_pending, submit_pending
 
-TIMES = {"started_at", "finished_at", "duration_seconds", "duration_ms"}
+TIMES = {
+    "started_at",
+    "finished_at",
+    "duration_seconds",
+    "duration_ms",
+    "worked_seconds",
+    "waited_seconds",
+}
 
 
 def without_times(shown: dict[str, Any]) -> dict[str, Any]:
