@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
@@ -21,16 +23,22 @@ from nightherd.errors import RefusedError
 from nightherd.model.finding import Finding, Level
 from nightherd.wiring import (
     doctor_checks,
+    noted_damage,
     open_record,
     rebuild_database,
     refresh_mirror,
     system_clock,
 )
 
+if TYPE_CHECKING:
+    from nightherd.state.noted_damage import NotedDamage
+
 MARKS = {Level.OK: "✔", Level.WARNING: "!", Level.PROBLEM: "✗"}
 SHOWN = 10
 WRITTEN_FIRST = ["schema"]
 """All that `nightherd init` makes in a state directory."""
+LASTING = "journals"
+"""The check of what no doctor mends: lines that are no events stay where they are."""
 COUNTING = frozenset(("ledger", "agreement", "orphans"))
 """Checks whose mending may begin the ledger anew."""
 
@@ -40,9 +48,12 @@ COUNTING = frozenset(("ledger", "agreement", "orphans"))
 @click.option("--verify", is_flag=True, help="Read everything there is: slow, and sure.")
 @click.option("--rebuild", is_flag=True, help="Make the database again from ledger and journals.")
 @click.option("--salvage", is_flag=True, help="Rebuild without what a damaged ledger lost.")
+@click.option("--acknowledge", is_flag=True, help="Verify, and note what nothing can mend.")
 @json_option
 @click.pass_context
-def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: bool) -> None:
+def doctor(
+    ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: bool, acknowledge: bool
+) -> None:
     """Examine the state directory. Exit code 1 when a problem is left."""
     invocation = invocation_of(ctx)
     screen, state = invocation.screen, invocation.new_state_directory()
@@ -56,7 +67,8 @@ def doctor(ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: 
         if rebuild:
             told = partial(on_step, "rebuilding: changes")
             kept = rebuild_database(state, told, lost.append if salvage else None)
-        examined = anyio.run(_examine, state, fix or rebuild, verify, on_step)
+        is_deep = verify or acknowledge
+        examined = anyio.run(_examine, state, fix or rebuild, is_deep, acknowledge, on_step)
         mirror = _refresh_mirror(state, examined, is_new=rebuild) if fix or rebuild else None
     for what in lost:
         screen.say(f"lost: {neutralise(what)}")
@@ -75,10 +87,23 @@ def _is_begun(state: Path) -> bool:
     return [one.name for one in state.iterdir()] != WRITTEN_FIRST
 
 
-async def _examine(state: Path, is_fixing: bool, is_deep: bool, on_step: OnStep) -> list[Examined]:
+async def _examine(
+    state: Path, is_fixing: bool, is_deep: bool, is_noting: bool, on_step: OnStep
+) -> list[Examined]:
     async with open_record(state) as record:
         checks = doctor_checks(state, record, on_step)
-        return await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_step=on_step)
+        found = await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_step=on_step)
+        if not is_noting:
+            return found
+        notes, at = noted_damage(state), record.clock.now()
+        return [_noted(one, notes, at) if one.check.name == LASTING else one for one in found]
+
+
+def _noted(examined: Examined, notes: NotedDamage, at: datetime) -> Examined:
+    """The damage of journals once it is noted: still told, and no problem any more."""
+    new = [one for one in examined.findings if one.level is Level.PROBLEM]
+    notes.add([(one.job_id, one.message) for one in new], at)
+    return replace(examined, findings=list(examined.check.examine()))
 
 
 def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> str | None:

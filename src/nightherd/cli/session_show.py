@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -18,8 +19,9 @@ from nightherd.cli.session_options import (
 from nightherd.cli.session_text import message_text, session_card
 from nightherd.model.message import open_calls
 from nightherd.model.session import SessionStatus
+from nightherd.model.text import counted
 from nightherd.views.conversation import count_messages
-from nightherd.views.history import HistoryPage, history_page
+from nightherd.views.history import HistoryPage, Unreadable, history_page, unreadable
 from nightherd.views.sessions import (
     SessionView,
     get_session,
@@ -30,6 +32,7 @@ from nightherd.views.sessions import (
 from nightherd.wiring import open_journals, system_clock
 
 MOST = 10_000
+MOST_PLACES = 5
 
 
 @click.command("show", epilog="Example: nightherd session show @last --history --limit 5")
@@ -52,7 +55,8 @@ def show(
         page = history_page(
             journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json
         )
-        _show_history(view, page, screen, now)
+        damage = unreadable(journals, view.parts, page.messages)
+        _show_history(view, page, damage, screen, now)
     elif screen.is_json:
         screen.document("session", session_document(view), now)
     else:
@@ -61,10 +65,20 @@ def show(
         screen.say(f"messages: nightherd session show {view.session.id} --history")
 
 
-def _show_history(view: SessionView, page: HistoryPage, screen: Screen, now: datetime) -> None:
+def _show_history(
+    view: SessionView,
+    page: HistoryPage,
+    damage: Sequence[Unreadable],
+    screen: Screen,
+    now: datetime,
+) -> None:
     if screen.is_json:
         document = session_document(view)
         document["history"] = [message_document(one) for one in page.messages]
+        document["unreadable"] = [
+            {"job_id": one.job_id, "bytes": list(one.offsets), "missing": one.missing}
+            for one in damage
+        ]
         screen.document("session", document, now, next_before=page.next_before)
         return
     screen.show(session_card(view, screen, now))
@@ -80,7 +94,21 @@ def _show_history(view: SessionView, page: HistoryPage, screen: Screen, now: dat
     for one in shown:
         screen.show()
         screen.show(message_text(one, screen.out, unknown=unknown))
+    screen.flush()
+    for lost in damage:
+        screen.say(_told(lost))
     if page.next_before is not None:
-        screen.flush()
         again = f"nightherd session show {session.id} --history --before {page.next_before}"
         screen.say(f"earlier: {again}")
+
+
+def _told(lost: Unreadable) -> str:
+    """What of a job's record is not shown, and where it stands."""
+    where = ", ".join(str(offset) for offset in lost.offsets[:MOST_PLACES])
+    more = ", ..." if len(lost.offsets) > MOST_PLACES else ""
+    lines = f"{counted(len(lost.offsets), 'line')} cannot be read (at byte {where}{more})"
+    events = f"{counted(lost.missing, 'event')} missing"
+    told = [lines] if lost.offsets else []
+    told += [events] if lost.missing else []
+    what = " and ".join(told)
+    return f"not shown: in the record of {lost.job_id} {what}: nightherd doctor --verify says more"

@@ -6,7 +6,13 @@ from functools import partial
 
 from nightherd.engine.doctor import Check, OnStep
 from nightherd.engine.orphans import adopt_orphans, orphans
-from nightherd.engine.reconcile import correct, damaged_journals, disagreements
+from nightherd.engine.reconcile import (
+    Known,
+    correct,
+    damaged_journals,
+    disagreements,
+    no_one_knows,
+)
 from nightherd.engine.record import KillMarked, Record
 from nightherd.engine.stuck import give_up_workers, gone_workers, release, stuck_jobs
 
@@ -15,7 +21,7 @@ ORPHANS = "journals without rows"
 
 
 def record_checks(
-    record: Record, kill_marked: KillMarked, on_step: OnStep
+    record: Record, kill_marked: KillMarked, on_step: OnStep, known: Known = no_one_knows
 ) -> tuple[list[Check], list[Check]]:
     """The quick checks, and those that read every line."""
     quick = [
@@ -41,5 +47,5 @@ def record_checks(
             mend_all=partial(adopt_orphans, record, on_job=partial(on_step, ORPHANS)),
         ),
     ]
-    damaged = partial(damaged_journals, record, partial(on_step, LINES))
+    damaged = partial(damaged_journals, record, partial(on_step, LINES), known)
     return quick, [Check("journals", LINES, damaged, is_deep=True)]

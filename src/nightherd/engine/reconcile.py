@@ -5,7 +5,7 @@ Rows that are behind or ahead of their journal are corrected; what cannot be is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from nightherd.engine.lost_journal import stand_in
@@ -23,6 +23,16 @@ from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.views.jobs import get_job
+
+Known = Callable[[], Mapping[str, str]]
+"""Damage that somebody has noted: what was found, and when it was noted."""
+NOTE = "If there is none, note it: nightherd doctor --acknowledge"
+
+
+def no_one_knows() -> Mapping[str, str]:
+    """Nothing has been noted."""
+    return {}
+
 
 MAX_RESTARTS = 5
 """How often a job whose record goes on without its row may be taken up again."""
@@ -59,8 +69,24 @@ async def correct(record: Record, finding: Finding) -> None:
         await apply_changes(record, [change])
 
 
-def damaged_journals(record: Record, on_journal: Callable[[int], None]) -> Iterator[Finding]:
-    """Journals with lines that cannot be read, or with numbers missing. Reads every line there is."""
+def damaged_journals(
+    record: Record, on_journal: Callable[[int], None], known: Known = no_one_knows
+) -> Iterator[Finding]:
+    """Journals with lines that cannot be read, or with numbers missing. Reads every line there is.
+
+    Nothing mends them; damage that somebody has noted is no problem any more, and is told all the same.
+    """
+    noted = known()
+    for finding in _damaged(record, on_journal):
+        at = noted.get(finding.message)
+        if at is None:
+            yield finding
+        else:
+            message = f"{finding.message}; noted on {at}"
+            yield replace(finding, level=Level.WARNING, message=message, remedy=None)
+
+
+def _damaged(record: Record, on_journal: Callable[[int], None]) -> Iterator[Finding]:
     for count, job_id in enumerate(record.journals.job_ids(), 1):
         on_journal(count)
         try:
@@ -74,7 +100,7 @@ def damaged_journals(record: Record, on_journal: Callable[[int], None]) -> Itera
                 level=Level.PROBLEM,
                 message=f"job {job_id}: the line at byte {bad.offset} is no event: {bad.reason}",
                 job_id=job_id,
-                remedy="the line stays where it is; readers leave it out and say so",
+                remedy=f"restore the file from a backup; the line stays where it is, and readers say so. {NOTE}",
             )
         if found.missing:
             yield Finding(
@@ -82,7 +108,7 @@ def damaged_journals(record: Record, on_journal: Callable[[int], None]) -> Itera
                 level=Level.PROBLEM,
                 message=f"job {job_id}: {found.missing} events are missing",
                 job_id=job_id,
-                remedy="restore the file from a backup",
+                remedy=f"restore the file from a backup. {NOTE}",
             )
 
 

@@ -33,6 +33,33 @@ class HistoryPage:
     next_before: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """What is left out of a conversation because a job's record is damaged."""
+
+    job_id: JobId
+    offsets: tuple[int, ...]
+    """Where the lines stand in its journal that are no events, in bytes."""
+    missing: int
+    """Events that no readable line has."""
+
+
+def unreadable(
+    journals: Journals, parts: Sequence[Segment], shown: Sequence[Spoken]
+) -> list[Unreadable]:
+    """The damage in the records that `shown` is from, all of them when nothing is. Reads them whole."""
+    first, last = (shown[0].number, shown[-1].number) if shown else (0, count_messages(parts))
+    found = []
+    for part in parts:
+        if part.first > last or part.last < first:
+            continue
+        record = journals.examine(part.job.id)
+        if record.bad_lines or record.missing:
+            offsets = tuple(bad.offset for bad in record.bad_lines)
+            found.append(Unreadable(job_id=part.job.id, offsets=offsets, missing=record.missing))
+    return found
+
+
 def history_page(
     journals: Journals,
     parts: Sequence[Segment],

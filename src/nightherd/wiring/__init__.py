@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nightherd.wiring.care import (
         doctor_checks,
+        noted_damage,
         open_desk,
         open_retelling,
         rebuild_database,
@@ -64,6 +65,7 @@ __all__ = [
     "load",
     "load_persistence",
     "make_shift",
+    "noted_damage",
     "open_desk",
     "open_feed",
     "open_job_list",
@@ -98,6 +100,7 @@ _HOMES = {
     "load": "nightherd.wiring.loading",
     "load_persistence": "nightherd.wiring.memories",
     "make_shift": "nightherd.wiring.workshops",
+    "noted_damage": "nightherd.wiring.care",
     "open_desk": "nightherd.wiring.care",
     "open_feed": "nightherd.wiring.memories",
     "open_job_list": "nightherd.wiring.memories",

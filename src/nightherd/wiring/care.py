@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nightherd.engine.record import Record
     from nightherd.engine.retelling import Retelling
     from nightherd.model.agent import Fleet
+    from nightherd.state.noted_damage import NotedDamage
 
 
 @asynccontextmanager
@@ -87,7 +88,9 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     clock, now = record.clock, record.clock.now()
     quick, deep = load("nightherd.state.checks:state_checks")(state_dir, clock, now, on_step)
     kill_marked = load("nightherd.runtimes.marked:kill_marked")
-    agreeing, reading = load("nightherd.engine.checks:record_checks")(record, kill_marked, on_step)
+    agreeing, reading = load("nightherd.engine.checks:record_checks")(
+        record, kill_marked, on_step, noted_damage(state_dir).read
+    )
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
     mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir), open_feed(state_dir))
     threads = load("nightherd.mirror.thread_checkup:thread_check")(
@@ -98,6 +101,11 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
         now,
     )
     return [*quick, *agreeing, mirror, *deep, *reading, each_file, threads]
+
+
+def noted_damage(state_dir: Path) -> NotedDamage:
+    """What somebody has taken note of that nothing can mend."""
+    return cast("NotedDamage", load("nightherd.state.noted_damage:NotedDamage")(state_dir))
 
 
 def rebuild_database(
