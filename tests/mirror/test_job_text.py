@@ -101,3 +101,7 @@ def test_every_job_reads_as_the_general_writer_has_it(
     job: JobImage, texts: TextsImage | None
 ) -> None:
     assert job_text(job, texts) == dump_yaml(document(job, texts))
+
+
+def test_a_clock_that_was_set_back_gives_no_time_back() -> None:
+    assert seconds_between("2026-01-01T00:00:05.000000Z", "2026-01-01T00:00:02.500000Z") == 0

@@ -67,4 +67,4 @@ def seconds_between(started_at: str | None, finished_at: str | None) -> float | 
     if started_at is None or finished_at is None:
         return None
     took = datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)
-    return round(took.total_seconds(), 3)
+    return max(round(took.total_seconds(), 3), 0.0)  # the clock may have been set back meanwhile

@@ -147,7 +147,7 @@ class Job:
         """How long it has run: to its end, or to `now` while it runs; None before it started."""
         if self.started_at is None:
             return None
-        return (self.finished_at or now) - self.started_at
+        return max((self.finished_at or now) - self.started_at, timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
