@@ -202,7 +202,7 @@ def free_port() -> Iterator[int]:
         ({}, "no_model", "set `model: provider:name`"),
         ({"model": "gpt"}, "model_not_found", "gpt"),
         ({"model": "nobody:gpt"}, "no_model", "nobody"),
-        ({"model": "openai:gpt-5"}, "missing_api_key", "OPENAI_API_KEY"),
+        ({"model": "openai:gpt-5"}, "missing_api_key", "no key: OPENAI_API_KEY is not set"),
     ],
 )
 def test_a_model_that_cannot_be_had_is_said_so_before_anything_is_asked(

@@ -5,6 +5,7 @@ pydantic-ai sorts what providers say into classes of its own; a row names one of
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,9 @@ from nightherd.runtimes.native.script_model import ScriptedFailure
 
 TEXT_SHOWN = 2_000
 """Characters of what a provider says that an error's text holds."""
+
+KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_API_KEY\b")
+"""The variable that a provider's key is looked for in."""
 
 
 class RunFailure(Exception):
@@ -136,6 +140,9 @@ def _wait_after(error: BaseException, code: str, at: datetime) -> float | None:
 
 def _text_of(error: BaseException) -> str:
     text = str(error) or type(error).__name__
+    key = KEY.search(text) if isinstance(error, pa.UserError) else None
+    if key is not None:  # what else it says is for those who program with pydantic-ai
+        return f"no key: {key[0]} is not set, in the environment or in .env beside the fleet file"
     hint = getattr(error, "hint", None)
     if isinstance(error, UsageError) and hint:
         text = f"{text}; {hint}"
