@@ -118,13 +118,13 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "list_deliveries": ("hook", 5),
         "has_waiting_job": (("grazer",),),
         "count_open_jobs": (),
-        "running_jobs": (worker,),
         "jobs_to_cancel": (worker,),
         "live_workers": (),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),
         "job_ids": ("job", 5),
+        "spans_of_job": (job,),
     }
     try:
         assert {name for name in dir(reader) if not name.startswith("_")} == {*questions, "close"}

@@ -99,9 +99,6 @@ class FleetReader(Protocol):
     def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
         """How many jobs have not ended, by agent and status; what has ended costs nothing."""
 
-    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
-        """The worker's running jobs, first submitted first."""
-
     def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
         """Suspended jobs whose time has come, the longest waiting first."""
 

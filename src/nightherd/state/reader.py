@@ -145,10 +145,6 @@ class SqliteReader(SqliteJobReader):
             (str(agent), JobStatus(str(status))): int(str(count)) for agent, status, count in found
         }
 
-    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
-        rows = self._rows()
-        return rows.list(Job, "running_jobs_of_worker", (worker,)) if rows else ()
-
     def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
         rows = self._rows()
         found = rows.values("jobs_to_cancel", worker) if rows else ()

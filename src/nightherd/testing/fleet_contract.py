@@ -28,7 +28,7 @@ from nightherd.model.change import (
 from nightherd.model.checkpoint import HEADER_LIMIT
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.job import ExitReason, JobStatus
+from nightherd.model.job import ExitReason, JobQuery, JobStatus
 from nightherd.model.outcome import Outcome
 from nightherd.model.schedule import (
     ScheduleStatus,
@@ -132,9 +132,9 @@ async def check_jobs_are_claimed_by_importance_then_age_within_their_limits(
 
     assert taken == [job_id(4), job_id(1), job_id(3), None]
     assert last == job_id(2)
-    worker_id = WorkerId("worker-00000009")
-    running = [job.id for job in state.reader.running_jobs(worker_id)]
-    assert running == [job_id(1), job_id(2), job_id(3)]
+    running = state.reader.list_jobs(JobQuery(status=JobStatus.RUNNING))
+    assert {job.worker for job in running} == {"worker-00000009"}
+    assert [job.id for job in running] == [job_id(3), job_id(2), job_id(1)]
     assert await _claim(state, now, {AGENT: 9, "drover": 9}) is None
 
 

@@ -330,13 +330,10 @@ class MemoryReader:
         waiting = [job for job in self._rows.all(Job) if not job.is_terminal]
         return Counter((job.agent, job.status) for job in waiting)
 
-    def running_jobs(self, worker: WorkerId) -> Sequence[Job]:
-        running = [job for job in self._rows.all(Job) if job.status is JobStatus.RUNNING]
-        return sorted((job for job in running if job.worker == worker), key=lambda job: job.number)
-
     def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
-        running = self.running_jobs(worker)
-        return [job.id for job in running if job.cancel_requested_at is not None]
+        running = [job for job in self._rows.all(Job) if job.status is JobStatus.RUNNING]
+        wanted = [job for job in running if job.cancel_requested_at is not None]
+        return [job.id for job in wanted if job.worker == worker]
 
     def live_workers(self) -> Sequence[Worker]:
         alive = [row for row in self._rows.all(Worker) if row.status is WorkerStatus.ALIVE]
