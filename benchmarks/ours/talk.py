@@ -10,12 +10,13 @@ import json
 import os
 import statistics
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import anyio
+import msgspec
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -31,15 +32,17 @@ from nightherd import wiring
 from nightherd.engine.execution import execute
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
-from nightherd.model.event import AssistantEvent, Event, describe
+from nightherd.model.event import AssistantEvent, Event, MessageEvent, describe
 from nightherd.model.ids import JobId
 from nightherd.model.job import JobStatus
 from nightherd.model.limits import Limits
+from nightherd.model.money import MicroUsd
 from nightherd.model.secret import find_secrets
 from nightherd.model.system import Complete, Init, SystemSubtype
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.constants import HASH_DIGITS
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.encode import encode
 
@@ -47,8 +50,8 @@ LOADS = 15
 LAST, BLOCK = 500, 100
 TEXT = "x" * 1_000
 USAGE = RequestUsage(input_tokens=1_000, output_tokens=250)
-ASKED = AssistantEvent(partial=True, usage=Usage(input_tokens=100_000), uuid="x" * 48)
-"""What a run says before it asks a model, in as many bytes."""
+USED = Usage(input_tokens=1_000, output_tokens=250, cost_microusd=MicroUsd(5_250))
+SENT = Usage(input_tokens=100_000, cost_microusd=MicroUsd(300_000))
 MIRROR = ("projects", "sessions", "threads", "state.yaml", "mirror.json", "logs")
 """What is derived, for people and other tools, and can be deleted; and each job's `.yaml`."""
 Moment = tuple[float, float]
@@ -78,18 +81,29 @@ class Talk:
             turn = (number + 1) // 2 if self._has_tools else number
             is_answer = not self._has_tools or number % 2 == 1
             message = self._answer(turn) if is_answer else self._result(turn)
-            lines = encode(message, turn=turn).lines
+            lines = self._lines(message, turn) if is_answer else encode(message, turn=turn).lines
             self.times.append(moment())
             if is_answer:
                 await request.at(TriggerPoint.PRE_TURN)
                 await request.may_spend(0, 0)
-                yield ASKED
+                yield self._asked(turn)
             for line in lines:
                 yield line
             await request.at(TriggerPoint.POST_LLM if is_answer else TriggerPoint.POST_TOOLS)
             self.said.append(message)
         self.times.append(moment())
         yield describe(Complete(stop_reason="end_turn"))
+
+    def _asked(self, turn: int) -> AssistantEvent:
+        """What a native run says before it asks a model."""
+        estimated = {"cost_source": "estimate"}
+        return AssistantEvent(partial=True, usage=SENT, turn=turn, extra=estimated)
+
+    def _lines(self, message: ModelMessage, turn: int) -> Sequence[MessageEvent]:
+        """An answer as it writes it: with what it used, what it was asked with and whose price that is."""
+        first, *rest = encode(message, turn=turn, usage=USED).lines
+        extra = {**(first.extra or {}), "setup": "0" * HASH_DIGITS, "cost_source": "list"}
+        return [msgspec.structs.replace(first, extra=extra), *rest]
 
     def _answer(self, turn: int) -> ModelResponse:
         call = ToolCallPart("Read", {"file_path": "a.txt"}, f"call-{turn}")

@@ -91,6 +91,15 @@ def test_plain_messages_are_made_directly(message: m.ModelMessage) -> None:
     assert built_again(message) == message
 
 
+def test_what_lines_say_for_others_does_not_count() -> None:
+    line = AssistantEvent(content="hay", timestamp=AT, extra={"setup": "x", "cost_source": "list"})
+    call = ToolUseEvent(tool_name="Eat", tool_use_id="c1", input={}, extra={"idempotent": True})
+
+    assert built([line, call], {}) == m.ModelResponse(
+        [m.TextPart("hay"), m.ToolCallPart("Eat", {}, "c1")], timestamp=AT
+    )
+
+
 def test_lines_of_other_runtimes_are_made_directly() -> None:
     prompt = SystemEvent(subtype=SystemSubtype.USER_INPUT, content="go", timestamp=AT, end=True)
     result = ToolResultEvent(tool_use_id="c1", result="out", error="bad", success=False, end=True)
@@ -137,6 +146,7 @@ def test_lines_of_other_runtimes_are_made_directly() -> None:
         ),
         ToolResultEvent(tool_use_id="c1", result="eaten", extra={"part": {}}),
         SystemEvent(subtype=SystemSubtype.USER_INPUT, extra={"before": []}),
+        SystemEvent(subtype=SystemSubtype.USER_INPUT, content="go", extra={"after": [{}]}),
         SystemEvent(subtype=SystemSubtype.USER_INPUT, extra={"request": {"run_id": "r"}}),
         SystemEvent(
             subtype=SystemSubtype.USER_INPUT, extra={"request": {"instructions": {"context": "x"}}}

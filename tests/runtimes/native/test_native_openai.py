@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from nightherd.model.event import AssistantEvent, SystemEvent, payload_of
+import msgspec
+from pydantic_ai.messages import ModelRequest, ModelResponse
+
+from nightherd.model.event import AssistantEvent, Event, SystemEvent, payload_of
 from nightherd.model.money import MicroUsd
 from nightherd.model.system import Complete
+from nightherd.runtimes.native.decode import Reader
 from runtimes.native.chat_api import call, chat_api, text
 from runtimes.native.native_stage import NativeStage, of_type, results
 
@@ -26,3 +30,13 @@ def test_a_server_that_is_compatible_with_openai_is_a_model_like_any_other(
     roles = [message["role"] for message in asked[1]["messages"]]
     assert roles == ["system", "user", "assistant", "tool"]
     assert {tool["function"]["name"] for tool in asked[0]["tools"]} >= {"Bash", "Glob"}
+
+
+def test_what_it_answers_needs_no_validation_to_be_read_again(stage: NativeStage) -> None:
+    """Most of a long record is this: validation takes several times as long."""
+    with chat_api(call("Bash", '{"command": "echo hi"}'), text("It ", "said hi.")) as (url, _):
+        events = stage.run(None, stage.chat_request(url))
+
+    reader = Reader()
+    reader.take(msgspec.json.decode(msgspec.json.encode(one), type=Event) for one in events)
+    assert [type(one) for one in reader.made()] == [ModelResponse, ModelRequest, ModelResponse]

@@ -63,6 +63,7 @@ class Answer(Plain, frozen=True):
     model_name: str | None = None
     provider_name: str | None = None
     provider_url: str | None = None
+    canonical_system: str | None = None
     provider_details: Details | None = None
     provider_response_id: str | None = None
     finish_reason: Literal["stop", "length", "content_filter", "tool_call", "error"] | None = None
@@ -100,19 +101,19 @@ class Prompt(Plain, frozen=True):
     timestamp: Instant
 
 
-class Result(Plain, frozen=True):
+class Result(Prompt, frozen=True):
     """What is said of a result beside itself."""
 
-    timestamp: Instant
     tool_name: str | None = None
     outcome: Literal["success", "failed", "denied"] | None = None
 
 
-class LineOfText(Plain, frozen=True):
-    """`extra` of a line with a text."""
+class LineOfText(msgspec.Struct, frozen=True):
+    """`extra` of a line with a text. What is said for others than readers of messages is nobody's concern here."""
 
     response: Answer | None = None
     part: Piece | None = None
+    whole: None = None
 
 
 class LineOfThought(LineOfText, frozen=True):
@@ -121,24 +122,24 @@ class LineOfThought(LineOfText, frozen=True):
     part: Thought | None = None
 
 
-class LineOfCall(Plain, frozen=True):
+class LineOfCall(msgspec.Struct, frozen=True):
     """`extra` of a line with a call."""
 
     args: str | None = None
     part: Piece | None = None
 
 
-class LineOfPrompt(Plain, frozen=True):
+class LineOfPrompt(msgspec.Struct, frozen=True):
     """`extra` of a line with a prompt."""
 
-    request: Any = None
     part: Prompt | None = None
+    before: None = None
+    after: None = None
 
 
-class LineOfResult(Plain, frozen=True):
+class LineOfResult(LineOfPrompt, frozen=True):
     """`extra` of a line with a result."""
 
-    request: Any = None
     part: Result | None = None
 
 
@@ -176,6 +177,7 @@ def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:
         model_name=head.model_name,
         provider_name=head.provider_name,
         provider_url=head.provider_url,
+        canonical_system=head.canonical_system,
         provider_details=head.provider_details,
         provider_response_id=head.provider_response_id,
         finish_reason=head.finish_reason,
@@ -236,5 +238,5 @@ def _result(line: ToolResultEvent, names: Mapping[str, str]) -> ToolReturnPart:
     )
 
 
-def _told_at(line: RequestLine, told: Prompt | Result | None) -> datetime:
+def _told_at(line: RequestLine, told: Prompt | None) -> datetime:
     return told.timestamp if told is not None else line.timestamp or NEVER
