@@ -18,7 +18,7 @@ from nightherd.model.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
 from nightherd.model.job import Job
-from nightherd.model.schedule import schedule_id
+from nightherd.model.schedule import may_fire, schedule_id
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import session_terms
 from nightherd.model.trigger import TriggerType
@@ -81,7 +81,7 @@ def _why_not(message: Message, endpoint: Endpoint, agent: Agent, workshop: Works
     schedule = _schedule(endpoint, agent)
     key = schedule_id(agent.name, schedule.name)
     said = next((one for one in workshop.reader.list_overrides() if one.id == key), None)
-    is_enabled = schedule.enabled if said is None or said.enabled is None else said.enabled
+    is_enabled = may_fire(schedule.enabled, said)
     states = workshop.reader.list_schedules(agent.name)
     is_paused = any(one.id == key and one.is_paused for one in states)
     return None if is_enabled and not is_paused else f"schedule {key} is disabled"

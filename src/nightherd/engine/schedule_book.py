@@ -13,6 +13,7 @@ from nightherd.model.schedule import (
     ScheduleOverride,
     ScheduleState,
     ScheduleStatus,
+    may_fire,
     schedule_id,
 )
 from nightherd.model.schedule_change import PlanSchedule
@@ -68,21 +69,19 @@ def make_entry(
     on_trouble: Callable[[str], None] = lambda text: None,
 ) -> Entry:
     """The schedule as it is declared, with what somebody set about it."""
-    key, rule, is_enabled = schedule_id(agent.name, schedule.name), schedule.rule, schedule.enabled
-    if override is not None:
-        is_enabled = schedule.enabled if override.enabled is None else override.enabled
-        if override.schedule is not None:
-            try:
-                rule = parse_rule(override.schedule, schedule.timezone)
-            except InvalidValueError as error:
-                on_trouble(f"the override of {key} is not used: {error.message}")
+    key, rule = schedule_id(agent.name, schedule.name), schedule.rule
+    if override is not None and override.schedule is not None:
+        try:
+            rule = parse_rule(override.schedule, schedule.timezone)
+        except InvalidValueError as error:
+            on_trouble(f"the override of {key} is not used: {error.message}")
     return Entry(
         id=key,
         agent=agent,
         schedule=schedule,
         rule=rule,
         override=override,
-        is_enabled=is_enabled,
+        is_enabled=may_fire(schedule.enabled, override),
     )
 
 

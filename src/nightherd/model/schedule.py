@@ -131,3 +131,9 @@ class ScheduleOverride:
     def is_set(self) -> bool:
         """Whether it says anything."""
         return self.enabled is not None or self.schedule is not None
+
+
+def may_fire(is_declared: bool, override: ScheduleOverride | None) -> bool:
+    """Whether a schedule is enabled: as it is declared, unless somebody has set otherwise."""
+    said = override.enabled if override is not None else None
+    return is_declared if said is None else said

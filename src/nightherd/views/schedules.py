@@ -16,6 +16,7 @@ from nightherd.model.schedule import (
     ScheduleState,
     ScheduleStatus,
     Slot,
+    may_fire,
     schedule_id,
 )
 from nightherd.model.schedule_rule import CatchUp, Rule, Schedule, rule_text
@@ -82,11 +83,9 @@ def make_view(
     """The schedule with what is on record about it."""
     key = schedule_id(agent.name, schedule.name)
     override = overrides.get(key)
-    rule, is_enabled = schedule.rule, schedule.enabled
+    rule, is_enabled = schedule.rule, may_fire(schedule.enabled, override)
     if override is not None and override.schedule is not None:
         rule = parse_rule(override.schedule, schedule.timezone)
-    if override is not None and override.enabled is not None:
-        is_enabled = override.enabled
     known = states.get(key) or ScheduleState(id=key, agent=agent.name, name=schedule.name)
     state = replace(known, pause_after=schedule.pause_after)
     state = replace(state, status=_status(state, is_enabled=is_enabled))

@@ -26,6 +26,7 @@ from nightherd.model.schedule import (
     ScheduleStatus,
     Slot,
     SlotOutcome,
+    may_fire,
     schedule_id,
     switched_off,
 )
@@ -87,7 +88,7 @@ def plan(change: PlanSchedule, rows: Rows) -> Answer:
     if _rule_set(key, rows) != change.override or state.next_due_at != change.replaces:
         return Refused(why=Why.STALE, message=f"schedule {key} has moved on")
     said = rows.get(ScheduleOverride, key)
-    is_enabled = change.enabled if said is None or said.enabled is None else said.enabled
+    is_enabled = may_fire(change.enabled, said)
     planned = replace(
         state,
         rule=change.rule,
@@ -118,7 +119,7 @@ def override(change: OverrideSchedule, rows: Rows) -> Answer:
     state = _state(change.agent, change.schedule, rows)
     if change.enabled is True or change.reset:
         state = replace(state, consecutive_failures=0)
-    is_enabled = change.is_declared_enabled if said.enabled is None else said.enabled
+    is_enabled = may_fire(change.is_declared_enabled, said)
     if not is_enabled or state.is_paused:
         return Applied(rows=(said, switched_off(state)))
     is_other = change.rule is not None or change.reset
