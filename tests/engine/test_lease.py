@@ -126,6 +126,19 @@ def test_disk_that_stays_full_until_the_deadline_loses_the_lease() -> None:
     anyio.run(work)
 
 
+def test_short_lease_is_kept_however_seldom_heartbeats_were_asked_for() -> None:
+    """Who says `lease: 5s` and leaves the heartbeat at ten seconds has workers all the same."""
+    disk, clock = Disk(), FakeClock(step=timedelta(microseconds=1))
+    terms = LeaseTerms(length_s=0.3, heartbeat_s=10 * PATIENCE_S)
+
+    async def work() -> bool:
+        async with leased(WORKER, PROCESS, terms, disk, clock) as lease:
+            await until_beaten(disk, 3)
+            return lease.holds(clock.monotonic())
+
+    assert anyio.run(work)
+
+
 def test_worker_that_cannot_sign_off_leaves_all_the_same() -> None:
     disk, clock = Disk(), FakeClock()
 

@@ -21,6 +21,8 @@ from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import Clock, Process, StateWriter
 
 JOIN_S = 10.0
+BEATS_IN_A_LEASE = 3
+"""At least so many, whatever was asked for: a lease that is shorter than its heartbeat would always be lost."""
 SHORTEST_WAIT_S = 0.02
 """Between two tries to extend a lease that is about to run out."""
 
@@ -31,6 +33,11 @@ class LeaseTerms:
 
     length_s: float = 30.0
     heartbeat_s: float = 10.0
+
+    @property
+    def every_s(self) -> float:
+        """Between two heartbeats: as it was asked for, but so that one may be missed and the lease is kept."""
+        return min(self.heartbeat_s, self.length_s / BEATS_IN_A_LEASE)
 
 
 class Lease:
@@ -123,7 +130,7 @@ async def _beat(
     worker_id: WorkerId, lease: Lease, terms: LeaseTerms, state: StateWriter, clock: Clock
 ) -> None:
     """Extend the lease until the worker leaves; a lease that cannot be extended in time is lost."""
-    wait_s = terms.heartbeat_s
+    wait_s = terms.every_s
     while not lease.wait_for_end(wait_s):
         deadline = clock.monotonic() + terms.length_s
         change = ExtendLease(worker_id=worker_id, deadline=deadline, at=clock.now())
@@ -134,11 +141,11 @@ async def _beat(
             left_s = lease.deadline - clock.monotonic()
             if not lease.holds(clock.monotonic()):
                 return
-            wait_s = min(terms.heartbeat_s, max(left_s / 4, SHORTEST_WAIT_S))
+            wait_s = min(terms.every_s, max(left_s / 4, SHORTEST_WAIT_S))
             continue
         if not isinstance(answer, Applied):
             lease.lose()
         if not lease.holds(clock.monotonic()):
             return
         lease.extend(deadline)
-        wait_s = terms.heartbeat_s
+        wait_s = terms.every_s

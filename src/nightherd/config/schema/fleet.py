@@ -57,7 +57,8 @@ class FleetSettings(Model):
         timedelta(seconds=30), description="How long a silent worker keeps its jobs."
     )
     heartbeat: Span = Field(
-        timedelta(seconds=10), description="How often a worker says that it lives."
+        timedelta(seconds=10),
+        description="How often a worker says that it lives; three times in a lease at least.",
     )
     cancel_grace: Span = Field(
         timedelta(seconds=10),
