@@ -23,7 +23,7 @@ from nightherd.config.resolve_limits import (
     within_schedule,
 )
 from nightherd.config.resolve_schedules import resolve_schedules
-from nightherd.config.resolve_session import resolve_session, shortest
+from nightherd.config.resolve_session import resolve_session
 from nightherd.config.resolve_web import resolve_web, resolve_webhooks
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
@@ -54,6 +54,7 @@ from nightherd.config.schema.script import (
     WriteStep,
 )
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.duration import shortest
 from nightherd.model.hook import Hook
 from nightherd.model.limits import Limits
 from nightherd.model.mcp import McpServer, McpTransport

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from nightherd.config.schema.session import Session
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import DEFAULT_CONTEXT_WINDOW, SessionTerms
@@ -23,8 +21,3 @@ def resolve_session(session: Session) -> SessionTerms:
         max_turns=session.max_turns,
         model=session.model,
     )
-
-
-def shortest(*spans: timedelta | None) -> timedelta | None:
-    """The one that ends first; None when there is none."""
-    return min((span for span in spans if span is not None), default=None)

@@ -39,6 +39,11 @@ def elapsed_ms(begun_at: datetime, ended_at: datetime) -> int:
     return max((ended_at - begun_at) // ONE_MS, 0)
 
 
+def shortest(*spans: timedelta | None) -> timedelta | None:
+    """The one that ends first; None when there is none."""
+    return min((span for span in spans if span is not None), default=None)
+
+
 def rough_duration(duration: timedelta) -> str:
     """How long something takes, for people: two units at most, never more than it is. `parse_duration` reads it.
 

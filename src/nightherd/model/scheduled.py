@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.agent import Agent
+from nightherd.model.duration import shortest
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
@@ -30,14 +30,12 @@ def for_schedule(agent: Agent, name: str | None) -> Agent:
     if schedule is None:
         return agent
     terms = session_terms(agent, schedule) or agent.session
-    bounds = (agent.job_timeout, schedule.job_timeout, terms.job_timeout)
-    timeouts: list[timedelta] = [bound for bound in bounds if bound is not None]
     own = schedule.session
     turns = agent.max_turns if schedule.limits.turns is None else None
     return replace(
         agent,
         session=terms,
-        job_timeout=min(timeouts, default=None),
+        job_timeout=shortest(agent.job_timeout, schedule.job_timeout, terms.job_timeout),
         model=(own.model if own is not None else None) or agent.model,
         max_turns=(own.max_turns if own is not None else None) or turns,
         limits=replace(schedule.limits.over(agent.limits), per_day=agent.limits.per_day),
