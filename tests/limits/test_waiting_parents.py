@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from engine.bench import Bench, no_one
+from limits.resuming import resume
 from limits.test_spawning import ask, bench_of, children
 from limits.turns import used
 from nightherd.engine.execution import execute
@@ -16,7 +17,7 @@ from nightherd.model.advice import advice_on
 from nightherd.model.change import Applied, CancelJob, ResumeJob, StartExecution, SuspendExecution
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
-from nightherd.model.limits import Limits
+from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.script import Say, Spend, Step
 from nightherd.model.suspension import Suspension
 from nightherd.model.usage import Totals
@@ -24,9 +25,9 @@ from nightherd.model.usage import Totals
 TWO_TURNS: list[Step] = [Say("one"), Spend(used(1)), Say("two"), Spend(used(1))]
 
 
-def waiting_family(tmp_path: Path) -> tuple[Bench, Job, Job]:
+def waiting_family(tmp_path: Path, limits: Limits = NO_LIMITS) -> tuple[Bench, Job, Job]:
     """A job that waits because its child has taken its one turn, and the child."""
-    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], TWO_TURNS)
+    bench = bench_of(tmp_path, [*ask("helper"), Say("done")], TWO_TURNS, limits)
     agents = dict(bench.workshop.agents)
     agents["helper"] = replace(agents["helper"], limits=Limits(turns=1))
     bench.workshop = replace(bench.workshop, agents=agents)
@@ -68,6 +69,20 @@ def test_a_job_goes_on_by_itself_once_the_child_it_waits_for_is_done(tmp_path: P
     assert bench.execute(job.id).status is JobStatus.COMPLETED
     (answer,) = [one for one in bench.journal(job.id) if isinstance(one, ToolResultEvent)]
     assert (answer.success, answer.result) == (True, "two")
+
+
+def test_a_job_whose_child_waits_for_it_now_waits_at_its_own_limit(tmp_path: Path) -> None:
+    """The child was given more than the job above it has left."""
+    bench, job, child = waiting_family(tmp_path, Limits(turns=1))
+
+    again = resume_helper(bench, child)
+
+    assert (again.status, again.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.BUDGET)
+    assert bench.job(job.id).status is JobStatus.PENDING, "what it waits for is something else now"
+    waiting = bench.execute(job.id)
+    assert (waiting.status, waiting.error_code) == (JobStatus.SUSPENDED, "turns_exceeded")
+    assert "--raise turns=" in (advice_on(waiting) or "")
+    assert resume(bench, waiting, turns=9).status is JobStatus.COMPLETED
 
 
 def test_a_job_goes_on_by_itself_once_the_child_it_waits_for_is_cancelled(tmp_path: Path) -> None:

@@ -226,6 +226,12 @@ def test_nothing_at_all_names_no_session(cli: Cli, fleet: Path) -> None:
     assert cli("run", "echo", "-p", "more", "--resume", "").code == 3
 
 
+def test_job_is_named_by_how_its_id_ends(cli: Cli, three: list[str]) -> None:
+    """All that differs between the jobs of a day."""
+    assert cli("jobs", "show", three[1][-6:], "--json").data["id"] == three[1]
+    assert cli("jobs", "show", "x" + three[1][-6:]).code == 3
+
+
 def test_prefix_of_several_jobs_is_refused_and_names_them(cli: Cli, three: list[str]) -> None:
     result = cli("jobs", "show", "job-2")
 

@@ -65,6 +65,7 @@ def test_a_raised_job_says_what_it_has_used_and_has_left(cli: Cli, dug: str) -> 
     shown = cli("jobs", "show", dug, "--json")
 
     assert raised.code == 6
+    assert "spent: $0.30 today (UTC), $0.30 in all" in cli("status").out
     rows = {
         one["limit"]: (one["used"], one["maximum"], one["left"]) for one in shown.data["limits"]
     }

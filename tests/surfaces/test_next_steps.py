@@ -82,7 +82,9 @@ def test_a_job_that_waits_shows_its_limits_beside_it_and_is_found_from_status(
 
     assert suspended.code == 6
     assert "limit     turns: 1 of 1, 0 left\n" in card.split("\nprompt\n")[0] + "\n"
-    assert "see them: nightherd jobs list --status suspended\n" in cli("status").err
+    status = cli("status")
+    assert "see them: nightherd jobs list --status suspended\n" in status.err
+    assert "1 job suspended" in status.out
 
 
 def test_a_job_that_has_not_begun_is_not_branched_from(herd: Path, cli: Cli) -> None:

@@ -35,7 +35,7 @@ MOST = 1_000
     epilog="Example: nightherd jobs --status failed",
 )
 def jobs() -> None:
-    """List, show and follow jobs. A JOB is an id, a unique prefix of one, @last or @last-failed."""
+    """List, show and follow jobs. A JOB is an id, a unique prefix or end of one, @last or @last-failed."""
 
 
 @click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")

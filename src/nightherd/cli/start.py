@@ -47,7 +47,7 @@ ENDS = (RefusedError, ConfigError, StateError)
 
 
 @click.command("start", epilog="Example: nightherd start --detach")
-@click.option("--detach", is_flag=True, help="Leave it running by itself, and return.")
+@click.option("-d", "--detach", is_flag=True, help="Leave it running by itself, and return.")
 @click.option(
     "--agent",
     "agents",

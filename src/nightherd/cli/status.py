@@ -22,6 +22,7 @@ from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.daemon.workers import is_at_work
 from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agent import Agent
+from nightherd.model.money import format_usd
 from nightherd.model.overlap import open_text
 from nightherd.model.problem import Problem, Severity
 from nightherd.model.text import counted
@@ -64,6 +65,9 @@ def status(invocation: Invocation) -> None:
     if view.lost:
         counts += f", {view.lost} without a worker"
     screen.show(f"jobs: {counts}; {counted(len(view.workers), 'worker')}")
+    if view.spent_ever:
+        today, ever = format_usd(view.spent_today), format_usd(view.spent_ever)
+        screen.show(f"spent: {today} today (UTC), {ever} in all")
     for name, jobs in list(view.held.items())[:MOST_HELD]:
         held = f"{name} is held up: {'; '.join(open_text(job) for job in jobs[:NAMED])}"
         screen.show(neutralise(held))
@@ -97,7 +101,8 @@ def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem
 def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
     """The fleet on record."""
     with closing(open_reader(state_dir)) as reader:
-        return show_fleet(reader, declared, is_at_work(system_clock().monotonic()))
+        clock = system_clock()
+        return show_fleet(reader, declared, is_at_work(clock.monotonic()), clock.now())
 
 
 def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:
@@ -132,6 +137,8 @@ def _agent_cells(
     about = state.error_message or ""
     if view.lost_job is not None:
         about = f"{view.lost_job} lost its worker"
+    elif view.suspended and not about:
+        about = f"{counted(view.suspended, 'job')} suspended"
     elif view.declared is None and is_known:
         about = "not in the fleet file"
     elif view.declared is not None and not about:

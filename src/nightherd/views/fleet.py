@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from nightherd.model.agent_state import AgentState, with_status
 from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.money import MicroUsd, to_usd
 from nightherd.model.schedule import ScheduleState, ScheduleStatus
+from nightherd.model.spending import day_of
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, timestamp
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from nightherd.model.agent import Agent
     from nightherd.model.ids import JobId, WorkerId
     from nightherd.model.worker import Worker
@@ -51,10 +55,16 @@ class FleetView:
     lost: int
     held: Held
     """The schedules that stand still because their jobs are suspended."""
+    spent_today: MicroUsd
+    """By all jobs since midnight, UTC."""
+    spent_ever: MicroUsd
 
 
 def show_fleet(
-    reader: StateReader, declared: Mapping[str, Agent], is_there: Callable[[Worker], bool]
+    reader: StateReader,
+    declared: Mapping[str, Agent],
+    is_there: Callable[[Worker], bool],
+    now: datetime,
 ) -> FleetView:
     """Every agent that is declared or ever worked, the declared ones first."""
     states = {state.name: state for state in reader.list_agents()}
@@ -89,6 +99,8 @@ def show_fleet(
         suspended=sum(agent.suspended for agent in agents),
         lost=sum(agent.lost for agent in agents),
         held=held_schedules(reader, declared.values()),
+        spent_today=MicroUsd(reader.spent(day_of(now), None, None).spend),
+        spent_ever=MicroUsd(reader.spent(None, None, None).spend),
     )
 
 
@@ -158,6 +170,10 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
             "running": view.running,
             "suspended": view.suspended,
             "lost": view.lost,
+        },
+        "spent": {
+            "today_usd": to_usd(view.spent_today),
+            "ever_usd": to_usd(view.spent_ever),
         },
         "held_schedules": [
             {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()

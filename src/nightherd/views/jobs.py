@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,10 @@ LAST_FAILED = "@last-failed"
 WORD = "job-"
 """What every id begins with."""
 SHOWN_CANDIDATES = 5
+ENDING = re.compile("[a-z0-9]{4,6}")
+"""What can be the end of an id: all that differs between the jobs of a day."""
+NEWEST = 1_000
+"""So many are looked at for one that ends so: no index finds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,8 @@ class JobView:
 def find_job_id(reader: JobList, reference: str) -> JobId:
     """The one job that `reference` means: an id, a unique prefix of one, `@last` or `@last-failed`.
 
-    A prefix may leave out `job-`. Nothing at all means no job, also when there is only one.
+    A prefix may leave out `job-`. The last characters do as well, of one of the newest. Nothing at all means no
+    job, also when there is only one.
     """
     if reference in (LAST, LAST_FAILED):
         status = JobStatus.FAILED if reference == LAST_FAILED else None
@@ -61,6 +67,8 @@ def find_job_id(reader: JobList, reference: str) -> JobId:
     if JOB_ID.fullmatch(reference):
         return get_job(reader, JobId(reference)).id
     found = _candidates(reader, reference) if reference else []
+    if not found and ENDING.fullmatch(reference):
+        found = [one for one in reader.job_ids(WORD, NEWEST) if one.endswith(reference)]
     if len(found) == 1:
         return found[0]
     if reference.startswith("@"):

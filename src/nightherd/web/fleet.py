@@ -162,12 +162,13 @@ async def _agent(site: Site, name: str) -> Response:
 async def look(site: Site) -> FleetView:
     """The fleet as it is right now."""
     monotonic, boot = site.workshop.clock.monotonic(), boot_id()
+    now = site.workshop.clock.now()
 
     def is_there(worker: Worker) -> bool:
         alive = is_alive(process_of(worker))
         return not is_lease_over(worker, boot_id=boot, monotonic=monotonic, is_process_alive=alive)
 
-    return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_there))
+    return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_there, now))
 
 
 def _find(site: Site, agent: str, name: str) -> tuple[Agent, Schedule]:

@@ -92,6 +92,15 @@ def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
         yield resumed(above)
 
 
+def looking_again(job: Job, rows: Rows) -> tuple[Row, ...]:
+    """The job that waits because `job` did: it goes on and finds what `job` waits for now, maybe for itself."""
+    above = rows.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
+    is_waiting = above is not None and above.status is JobStatus.SUSPENDED
+    if above is None or not is_waiting or above.error_code != CHILD_WAITS:
+        return ()
+    return (resumed(above),)
+
+
 def _waits_below(job: Job) -> bool:
     """Whether a suspended job with a child that is open waits because of that one.
 

@@ -20,6 +20,7 @@ from nightherd.model.decisions.around import (
     end_without_run,
     ended_execution,
     execution_of,
+    looking_again,
     missing,
     owned,
     rested,
@@ -43,7 +44,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     """The running job waits; its session does too. A wish to cancel is fulfilled instead.
 
     One that was to wait for a child which has ended meanwhile, or at a limit that was raised meanwhile, waits
-    only for its next execution.
+    only for its next execution. One that waits because this one did looks again for what.
     """
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
@@ -82,6 +83,8 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     is_over = why.ends_with_children and not rows.open_children(job.id)
     if is_over or (texts is not None and is_raised(why, texts.overrides)):
         waiting = resumed(waiting)
+    else:
+        written += looking_again(waiting, rows)
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
 
 
