@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 from runtimes.commanded import Commanded
+from runtimes.stage import until
 
 FLEET = """\
 defaults: {{runtime: {runtime}}}
@@ -367,9 +367,3 @@ def test_job_goes_on_from_our_record_when_no_transcript_of_it_is_left(stage: Cla
     (told,) = [text for text in api.asked[2].texts if "make it" in text]
     assert "I begin" in told
     assert "echo once >> times" in told
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 another process cannot set an event here
-            await anyio.sleep(0.05)
