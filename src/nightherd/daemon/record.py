@@ -55,6 +55,8 @@ class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Where it serves the API; None where that is not installed."""
     ports: list[int] = []
     is_draining: bool = False
+    directory: str | None = None
+    """Which directory it was written into, by device and inode: in a copy of it, it is nobody's."""
 
     @property
     def process(self) -> Process:
@@ -84,6 +86,7 @@ def make_record(
 
 def write_record(state_dir: Path, record: DaemonRecord) -> None:
     """Say who runs the directory."""
+    record = msgspec.structs.replace(record, directory=_identity(state_dir))
     atomic_write_json(state_dir / RECORD, msgspec.to_builtins(record))
 
 
@@ -93,13 +96,19 @@ def remove_record(state_dir: Path) -> None:
 
 
 def find_daemon(state_dir: Path) -> DaemonRecord | None:
-    """Who runs the directory now; None when nobody does, also when somebody was killed."""
+    """Who runs the directory now; None when nobody does, also when somebody was killed, or runs what it is a copy of."""
     try:
         data = (state_dir / RECORD).read_bytes()
         record = msgspec.json.decode(data, type=DaemonRecord)
+        is_copied = record.directory not in (None, _identity(state_dir))
     except (OSError, msgspec.MsgspecError):
         return None
-    return record if is_alive(record.process) else None
+    return record if not is_copied and is_alive(record.process) else None
+
+
+def _identity(state_dir: Path) -> str:
+    found = state_dir.stat()
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 @contextmanager
