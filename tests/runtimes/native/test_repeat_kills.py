@@ -90,7 +90,7 @@ agents:
 
 
 def test_calls_behind_the_one_that_was_in_flight_are_made_once_by_whoever_goes_on(
-    tmp_path: Path, server: ForkServer
+    tmp_path: Path, fork_server: ForkServer
 ) -> None:
     def bash(command: str) -> Call:
         return Call("Bash", {"command": command})
@@ -102,8 +102,8 @@ def test_calls_behind_the_one_that_was_in_flight_are_made_once_by_whoever_goes_o
     with MessagesApi(Say(text="on it", calls=wanted), Say(text="done")) as api:
         variables = f"ANTHROPIC_API_KEY=sk-loopback\nANTHROPIC_BASE_URL={api.url}\n"
         (tmp_path / ".env").write_text(variables)
-        killed = server.run(COMMAND, {**order, "arguments": ["run", "caller", "-p", "go"]})
-        going_on = server.run(GO_ON, {"folder": str(tmp_path)})
+        killed = fork_server.run(COMMAND, {**order, "arguments": ["run", "caller", "-p", "go"]})
+        going_on = fork_server.run(GO_ON, {"folder": str(tmp_path)})
         told = api.asked[-1].texts
 
     assert (killed.status, going_on.status) == (-signal.SIGKILL, 0), (killed, going_on)
