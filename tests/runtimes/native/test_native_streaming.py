@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from datetime import timedelta
 
 import anyio
 import pytest
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
@@ -14,6 +16,7 @@ from nightherd.model.event import AssistantEvent, ErrorEvent, Event, ToolUseEven
 from nightherd.model.secret import find_secrets
 from nightherd.runtimes.native import answer
 from nightherd.runtimes.native.conversation import recall
+from nightherd.runtimes.native.runtime import NativeRuntime
 from runtimes.native.native_stage import NativeStage, Record, Replies, of_type, says
 
 Delta = str | dict[int, DeltaToolCall] | dict[int, DeltaThinkingPart]
@@ -88,6 +91,51 @@ def test_what_had_arrived_when_the_model_fell_silent_is_told_to_the_next_turn(
     assert isinstance(events[-1], ErrorEvent)
     assert events[-1].code == "stalled"
     assert said.encode() in model.asked[0]
+
+
+def test_what_had_arrived_when_the_connection_broke_is_told_however_soon_that_was(
+    stage: NativeStage,
+) -> None:
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "The answer "
+        yield "is forty"
+        raise ModelAPIError("function", "the connection is lost")
+
+    record = Record()
+    events = stage.run(FunctionModel(stream_function=stream), stage.request(record))
+    record.add(*events)
+    model = Replies(says("Forty-two."))
+    stage.run(model, stage.request(record, is_continued=True))
+
+    assert isinstance(events[-1], ErrorEvent)
+    assert pieces(events) == ["The answer is forty"]
+    assert b"The answer is forty" in model.asked[0]
+
+
+def test_what_had_arrived_when_the_run_was_stopped_is_told_late(stage: NativeStage) -> None:
+    heard, told = anyio.Event(), list[Event]()
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "The answer "
+        yield "is forty"
+        heard.set()
+        await anyio.sleep_forever()
+
+    async def run_to_the_end() -> None:
+        runtime = NativeRuntime(model=FunctionModel(stream_function=stream))
+        async with aclosing(runtime.execute(stage.request(late=told.append))) as events:
+            async for _ in events:
+                pass
+
+    async def stop_once_heard() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_to_the_end)
+            await heard.wait()
+            tasks.cancel_scope.cancel()
+
+    anyio.run(stop_once_heard)
+
+    assert pieces(told) == ["The answer is forty"]
 
 
 def test_a_whole_answer_leaves_nothing_to_tell(

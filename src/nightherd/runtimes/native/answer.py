@@ -63,6 +63,8 @@ class Question:
     """Whether the provider has taken the request: nothing is paid for one that it refused."""
     heard: int = 0
     """Bytes of what has arrived: text, thoughts, arguments of calls."""
+    unsaid: str = ""
+    """Text that has arrived and that no piece has told; what is left of an answer that broke off."""
 
     async def pieces(self) -> AsyncGenerator[str, None]:
         """Texts of a long answer as they arrive, every now and then; a short one has none."""
@@ -77,15 +79,20 @@ class Question:
             )
             self.has_begun = True
             events = aiter(stream)
-            buffer, due = "", anyio.current_time() + PIECE_S
+            due = anyio.current_time() + PIECE_S
             while (event := await self._next(events, stream)) is not None:
                 said = _text_in(event)
                 self.heard += len((said or _unseen_in(event)).encode(errors="replace"))
-                buffer += said
-                if buffer and anyio.current_time() >= due:
-                    yield buffer
-                    buffer, due = "", anyio.current_time() + PIECE_S
+                self.unsaid += said
+                if self.unsaid and anyio.current_time() >= due:
+                    yield self.take_unsaid()
+                    due = anyio.current_time() + PIECE_S
             self.answer = stream.get()
+
+    def take_unsaid(self) -> str:
+        """That text, which counts as told from here on."""
+        taken, self.unsaid = self.unsaid, ""
+        return taken
 
     async def _next(
         self, events: AsyncIterator[ModelResponseStreamEvent], stream: StreamedResponse

@@ -236,11 +236,15 @@ class Run:
                 async for piece in pieces:
                     yield self._piece(question, turn, piece)
         except MODEL_ERRORS:
+            if question.unsaid:
+                yield self._piece(question, turn, question.take_unsaid())
             if question.has_begun:
                 self.used += self._so_far(question)
             raise
         except BaseException:  # it was stopped: nobody will see the answer, and it is paid for
             if not isinstance(self.model, ScriptModel):
+                if question.unsaid:
+                    self.request.late(self._piece(question, turn, question.take_unsaid()))
                 used = self._so_far(question) if question.is_sent else NOTHING_USED
                 self.request.late(AssistantEvent(usage=used, turn=turn, extra=ESTIMATED))
             raise
