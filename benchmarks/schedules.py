@@ -141,8 +141,8 @@ async def fill(folder: Path, count: int) -> None:
 
 def ask(folder: Path, fleet: Fleet) -> Callable[[], object]:
     """What `status` asks of the state."""
-    reader = open_reader(folder)
-    return lambda: show_fleet(reader, fleet.agents, is_at_work(time.monotonic()))
+    reader, clock = open_reader(folder), system_clock()
+    return lambda: show_fleet(reader, fleet.agents, is_at_work(clock.monotonic()), clock.now())
 
 
 def best(questions: Mapping[int, Callable[[], object]]) -> dict[int, float]:
