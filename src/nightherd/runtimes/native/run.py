@@ -284,18 +284,10 @@ class Run:
     ) -> Sequence[MessageEvent]:
         conversation = self._conversation
         own = conversation.with_own_ids(answer, turn)
-        whole = map(self._marked, encode(own, turn=turn, usage=usage).lines)
-        first, *rest = map(conversation.mask, whole)
+        whole = encode(own, turn=turn, usage=usage).lines
+        first, *rest = (conversation.mask(_marked(line, self.toolset)) for line in whole)
         extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
         return [msgspec.structs.replace(first, extra=extra), *rest]
-
-    def _marked(self, line: MessageEvent) -> MessageEvent:
-        """A call says on record whether it may be made again: by then nobody else may know."""
-        if not isinstance(line, ToolUseEvent):
-            return line
-        if not self.toolset.is_repeatable(line.tool_name, line.input):
-            return line
-        return msgspec.structs.replace(line, extra={**(line.extra or {}), IDEMPOTENT: True})
 
     def _piece(self, question: Question, turn: int, text: str | None = None) -> AssistantEvent:
         """What has arrived since the last, none before the request, and what it is taken to have used in all.
@@ -371,3 +363,12 @@ def _retold(count: int) -> str:
     return (
         f"the record holds {what} that cannot be read whole: the model is told what the lines say"
     )
+
+
+def _marked(line: MessageEvent, toolset: Toolset) -> MessageEvent:
+    """A call says on record whether it may be made again: by then nobody else may know."""
+    if not isinstance(line, ToolUseEvent):
+        return line
+    if not toolset.is_repeatable(line.tool_name, line.input):
+        return line
+    return msgspec.structs.replace(line, extra={**(line.extra or {}), IDEMPOTENT: True})
