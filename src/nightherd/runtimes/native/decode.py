@@ -124,7 +124,8 @@ class Reader:
 
     def made(self) -> list[ModelMessage | Dump]:
         """The messages of all that was taken: plain ones as they are, others as dumps that are to be checked."""
-        self._end_request()
+        if self._request:
+            self._end_request()
         return self._made
 
     def _take_system(self, event: SystemEvent) -> None:
@@ -140,19 +141,25 @@ class Reader:
                 pass
 
     def _take_answer_line(self, event: AnswerLine) -> None:
-        if event.index:
-            self._unended.append(event)
-        else:
-            self._unended = [event]
-        if event.end:
-            self._end_answer(self._unended)
-            self._forget_cut_off()
+        if not event.index:
+            self._unended = []
+        self._unended.append(event)
+        if not event.end:
+            return
+        lines = self._unended
+        self._forget_cut_off()
+        if self._request:
+            self._end_request()
+        for line in lines:
+            if isinstance(line, ToolUseEvent):
+                self._names[line.tool_use_id or ""] = line.tool_name
+        self._made.append(build_answer(lines) or _answer_dump(lines))
 
     def _take_request_line(self, event: RequestLine) -> None:
         extra = event.extra or {}
         if TOLD_CUT_OFF in extra:
             self._forget_cut_off()
-        if "request" in extra:
+        if "request" in extra and self._request:
             self._end_request()
         self._request.append(event)
         self.call_ids.update(extra.get(COVERED_CALLS, ()))
@@ -160,19 +167,10 @@ class Reader:
     def _forget_cut_off(self) -> None:
         self._unended, self._streamed = [], []
 
-    def _end_answer(self, lines: Sequence[AnswerLine]) -> None:
-        self._end_request()
-        for line in lines:
-            if isinstance(line, ToolUseEvent):
-                self._names[line.tool_use_id or ""] = line.tool_name
-        self._made.append(build_answer(lines) or _answer_dump(lines))
-
     def _end_request(self) -> None:
-        lines = self._request
-        if lines:
-            plain = build_request(lines, self._names, self.constants)
-            self._made.append(plain or self._request_dump(lines))
-            self._request = []
+        lines, self._request = self._request, []
+        plain = build_request(lines, self._names, self.constants)
+        self._made.append(plain or self._request_dump(lines))
 
     def _request_dump(self, lines: Sequence[RequestLine]) -> Dump:
         head = self._head(unpack((lines[0].extra or {}).get("request", {})))
