@@ -19,6 +19,7 @@ from nightherd.db.failure import unusable
 from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.calls import write_all
 from nightherd.files.regular import open_regular
+from nightherd.model.known import known
 from nightherd.ports import Probe
 
 VERSION = 1
@@ -78,6 +79,9 @@ class RawLine(_Number, frozen=True, kw_only=True):
     at: str
     kind: str
     rows: tuple[RawImage, ...]
+
+
+KNOWN = known(LedgerLine, RawLine)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

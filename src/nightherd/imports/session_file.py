@@ -13,6 +13,7 @@ from nightherd.errors import InvalidValueError, NotFoundError, StateFileError
 from nightherd.imports.lines import shown
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId, SessionId, parse_job_id, parse_session_id
+from nightherd.model.known import known
 from nightherd.model.money import MicroUsd, parse_usd
 from nightherd.model.session import Session, SessionMode, SessionStatus
 
@@ -71,6 +72,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str
     data: Data
+
+
+KNOWN = known(Document)
 
 
 def read_session_file(path: Path) -> SessionFile:

@@ -22,6 +22,7 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
+from nightherd.model.known import known
 from nightherd.model.text import whole_value
 
 BODY_LIMIT = 64 * 1024
@@ -51,6 +52,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The value that `extra` had under the reserved key."""
     is_empty: bool = False
     """`extra` was an empty object, not absent."""
+
+
+KNOWN = known(Note)
 
 
 class Sealed(msgspec.Struct, frozen=True):

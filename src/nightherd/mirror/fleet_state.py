@@ -9,6 +9,7 @@ import msgspec
 
 from nightherd.errors import StateFileError
 from nightherd.files.reading import ReadFailed, safe_read_yaml
+from nightherd.model.known import known
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,9 @@ class FleetState(msgspec.Struct, frozen=True, kw_only=True):
 
     fleet: FleetInfo = FleetInfo()
     agents: dict[str, AgentState] = {}
+
+
+KNOWN = known(FleetState)
 
 
 def read_fleet_state(path: Path) -> FleetState:

@@ -24,6 +24,7 @@ from nightherd.mirror.images import (
     read_image,
 )
 from nightherd.model.job import JobStatus
+from nightherd.model.known import known
 from nightherd.model.session import SessionMode, SessionStatus
 from nightherd.ports import LedgerEntry
 
@@ -93,6 +94,9 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     def has_running_jobs(self) -> bool:
         """Whether journals may be growing."""
         return any(job.is_running for job in self.jobs.values())
+
+
+KNOWN = known(Memory)
 
 
 @dataclass(slots=True, kw_only=True)

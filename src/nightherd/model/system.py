@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from nightherd.model.known import known
 from nightherd.model.usage import Usage
 
 
@@ -291,3 +292,5 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     )
 }  # fmt: skip
 """The schema of each subtype."""
+
+KNOWN = known(Header, Complete)

@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.model.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.known import known
 from nightherd.runtimes.native.dump import Dump, spell_arguments
 
 AnswerLine = AssistantEvent | ToolUseEvent
@@ -143,6 +144,7 @@ class LineOfResult(LineOfPrompt, frozen=True):
     part: Result | None = None
 
 
+KNOWN = known(LineOfText, LineOfThought, LineOfCall, LineOfPrompt, LineOfResult, Request)
 NO_HEAD = Answer()
 
 
