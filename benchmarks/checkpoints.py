@@ -22,6 +22,7 @@ from benchmarks.peers.asked import ask, environment
 
 FEW, MANY = 10, 3_000
 ROUNDS = 3
+LOAD_ROUNDS = 5
 SHORT = (300, 600)
 """Steps at which whole lists are measured without `--full`."""
 LANGGRAPH = ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2")
@@ -146,7 +147,7 @@ def report_langgraph(
 def report_loads(python: Path, quick: Left, delta: float) -> None:
     """How long the conversation takes to be back; by turns with the default saver's, which has it in one piece."""
     ours, whole = list[float](), list[float]()
-    for _ in range(ROUNDS):
+    for _ in range(LOAD_ROUNDS):
         ours.append(load_seconds(quick))
         whole.append(*ask(python, "langgraph_load.py", MANY))
     for name, peer in (("delta", delta), ("full", min(whole) / 1e3)):

@@ -145,12 +145,11 @@ class LineOfResult(LineOfPrompt, frozen=True):
 
 
 KNOWN = known(LineOfText, LineOfThought, LineOfCall, LineOfPrompt, LineOfResult, Request)
-NO_HEAD = Answer()
 
 
 def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:
     """The answer of these lines, or None when validation has to say what it is."""
-    head, counts = NO_HEAD, NOTHING
+    given, at = NOTHING, lines[0].timestamp or NEVER
     parts: list[TextPart | ThinkingPart | ToolCallPart] = []
     try:
         for line in lines:
@@ -161,7 +160,7 @@ def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:
             if extra is not None:
                 beside = msgspec.convert(extra, LineOfText if thought is None else LineOfThought)
                 if beside.response is not None:
-                    head, counts = beside.response, extra["response"].get("usage", NOTHING)
+                    given, at = extra["response"], beside.response.timestamp or at
                 if beside.part is not None:
                     rest = extra["part"]
             if text is not None and thought is None:
@@ -172,18 +171,8 @@ def build_answer(lines: Sequence[AnswerLine]) -> ModelResponse | None:
                 return None
     except ValueError:
         return None
-    return ModelResponse(
-        parts,
-        usage=RequestUsage(**counts),
-        timestamp=head.timestamp or lines[0].timestamp or NEVER,
-        model_name=head.model_name,
-        provider_name=head.provider_name,
-        provider_url=head.provider_url,
-        canonical_system=head.canonical_system,
-        provider_details=head.provider_details,
-        provider_response_id=head.provider_response_id,
-        finish_reason=head.finish_reason,
-    )
+    usage = RequestUsage(**(given.get("usage") or NOTHING))
+    return ModelResponse(parts, **{**given, "usage": usage, "timestamp": at})
 
 
 def build_request(
