@@ -13,6 +13,7 @@ from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import BOUNDLESS, LimitName, Used
 from nightherd.model.money import MicroUsd
 from nightherd.model.trigger import TriggerType
+from nightherd.views.checkpoints import come_to
 from nightherd.views.limits import LimitView, limits_of_job
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -53,6 +54,24 @@ def test_a_running_job_has_used_what_its_last_checkpoint_says() -> None:
         LimitName.TURNS: (9, 2),
         LimitName.DURATION: (60_000, 1_500),
     }
+
+
+def test_a_running_job_has_come_to_what_its_last_checkpoint_says() -> None:
+    last = replace(LAST, input_tokens=70, output_tokens=30)
+    behind = replace(JOB, turns=1, input_tokens=99, cost_microusd=MicroUsd(1))
+
+    found = come_to(behind, last)
+
+    assert (found.turns, found.cost_microusd) == (2, MicroUsd(400_000))
+    assert (found.input_tokens, found.output_tokens) == (99, 30)
+
+
+@pytest.mark.parametrize("status", [JobStatus.SUSPENDED, JobStatus.COMPLETED, JobStatus.FAILED])
+def test_the_row_of_a_job_that_nobody_runs_is_right(status: JobStatus) -> None:
+    job = replace(JOB, status=status)
+
+    assert come_to(job, LAST) == job
+    assert come_to(JOB, None) == JOB
 
 
 def test_what_is_on_its_row_counts_where_that_is_more() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import click
 
@@ -12,7 +13,7 @@ from nightherd.cli.lazy import load
 from nightherd.cli.limit_text import limit_text
 from nightherd.cli.options import job_argument, json_option
 from nightherd.model.limits import Limits
-from nightherd.views.checkpoints import latest_known
+from nightherd.views.checkpoints import come_to, latest_known
 from nightherd.views.jobs import find_job_id, job_document, show_job
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.wiring import open_journals, open_reader, system_clock
@@ -30,6 +31,7 @@ def show(invocation: Invocation, job: str) -> None:
         view = show_job(reader, find_job_id(reader, job), now)
         last = latest_known(reader, open_journals(state), view.job.id)
         below = reader.used_below(view.job.id)
+    view = replace(view, job=come_to(view.job, last))
     given = view.texts.overrides.get("limits") if view.texts is not None else None
     declared: Limits | None = None
     if last is None and not view.job.is_terminal:  # the fleet file is read for nothing else

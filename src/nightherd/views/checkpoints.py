@@ -76,6 +76,19 @@ def latest_known(reader: StateReader, journals: Journals, job_id: JobId) -> Chec
     return gone[-1] if gone else None
 
 
+def come_to(job: Job, last: Checkpoint | None) -> Job:
+    """The job with what its last checkpoint says that it has come to: its row is behind while it runs."""
+    if last is None or job.status not in UNSETTLED:
+        return job
+    return replace(
+        job,
+        turns=max(job.turns, last.turn),
+        input_tokens=max(job.input_tokens, last.input_tokens),
+        output_tokens=max(job.output_tokens, last.output_tokens),
+        cost_microusd=max(job.cost_microusd, last.cost_microusd),
+    )
+
+
 def find_checkpoint(
     reader: StateReader, journals: Journals, job_id: JobId, number: int | None
 ) -> Checkpoint:

@@ -23,7 +23,7 @@ from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.limits import kept_limits
 from nightherd.model.overrides import Overrides
 from nightherd.ports import StateReader
-from nightherd.views.checkpoints import latest_known
+from nightherd.views.checkpoints import come_to, latest_known
 from nightherd.views.events import event_document
 from nightherd.views.jobs import find_job_id, get_job, job_document, job_row, list_page, show_job
 from nightherd.views.limits import limit_row, limits_of_job
@@ -151,6 +151,7 @@ async def show(site: OnSite, job: str) -> Response:
     def look(reader: StateReader) -> dict[str, Any]:
         view = show_job(reader, find_job_id(reader, job), now)
         last = latest_known(reader, shop.journals, view.job.id)
+        view = replace(view, job=come_to(view.job, last))
         given = view.texts.overrides if view.texts is not None else {}
         agent = shop.agents.get(view.job.agent)
         limits = limits_of_job(
