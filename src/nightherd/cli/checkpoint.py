@@ -12,7 +12,7 @@ import click
 from nightherd.cli.complete import complete_jobs
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.limit_text import limit_text, suspension_text
+from nightherd.cli.limit_text import limit_text, suspension_text, tokens_text
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.render import Screen, table
 from nightherd.cli.text import length
@@ -188,7 +188,7 @@ def card(one: Checkpoint, persistence: Persistence) -> str:
         ("status", one.status + (f" ({one.suspend_reason})" if one.suspend_reason else "")),
         *([("waits", waited)] if waited is not None else []),
         ("turns", str(one.turn)),
-        ("tokens", f"{one.input_tokens} in, {one.output_tokens} out"),
+        ("tokens", tokens_text(one)),
         ("cost", format_usd(one.cost_microusd)),
         ("ran", length(timedelta(milliseconds=one.duration_ms))),
         *(("limit", limit_text(limit)) for limit in limits_at(one)),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightherd.cli.limit_text import tokens_text
 from nightherd.cli.render import Screen, status_cell, table
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.model.advice import advice_on
@@ -72,7 +73,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         ("finished", screen.when(job.finished_at, now)),
         ("took", length(view.worked) + _waited(view, now)),
         ("turns", f"{counted(job.turns, 'turn')}, {counted(job.messages, 'message')}"),
-        ("tokens", f"{job.input_tokens} in, {job.output_tokens} out"),
+        ("tokens", tokens_text(job)),
         ("cost", format_usd(job.cost_microusd)),
     ]
     if job.resumes_at is not None:

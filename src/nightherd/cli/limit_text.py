@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.job import Job
 from nightherd.model.limits import LimitName, OnLimit, amount_of, shown
 from nightherd.views.limits import LimitView
 
@@ -30,3 +32,13 @@ def suspension_text(kept: Mapping[str, Any]) -> str | None:
         said = f"{code}: {shown(name, amount_of(name, value))}, maximum {shown(name, amount_of(name, maximum))}"
     parts = [said, f"until {until}" if until else ""]
     return ", ".join(part for part in parts if part) or None
+
+
+def tokens_text(used: Job | Checkpoint) -> str:
+    """The tokens of a job by kind; those of the cache only when there are some."""
+    text = f"{used.input_tokens} in, {used.output_tokens} out"
+    if used.cache_creation_input_tokens:
+        text += f", {used.cache_creation_input_tokens} cache write"
+    if used.cache_read_input_tokens:
+        text += f", {used.cache_read_input_tokens} cache read"
+    return text

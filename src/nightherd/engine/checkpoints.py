@@ -161,6 +161,8 @@ class Bookmarks:
             turn=tally.turns,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
+            cache_creation_input_tokens=usage.cache_creation_input_tokens,
+            cache_read_input_tokens=usage.cache_read_input_tokens,
             cost_microusd=usage.cost_microusd,
             duration_ms=running_ms,
         )
@@ -179,6 +181,8 @@ class Bookmarks:
             turn=mark.turn,
             input_tokens=mark.input_tokens,
             output_tokens=mark.output_tokens,
+            cache_creation_input_tokens=mark.cache_creation_input_tokens,
+            cache_read_input_tokens=mark.cache_read_input_tokens,
             cost_microusd=MicroUsd(mark.cost_microusd),
             duration_ms=mark.duration_ms,
             header=self._header,

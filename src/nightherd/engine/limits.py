@@ -41,6 +41,7 @@ from nightherd.model.overrides import overridden
 from nightherd.model.raising import KEPT
 from nightherd.model.scheduled import for_schedule
 from nightherd.model.suspension import Suspension
+from nightherd.model.usage import tokens_in
 
 Stop = Suspension | Outcome
 ASKING = frozenset({RuntimeName.NATIVE, RuntimeName.SCRIPTED})
@@ -77,7 +78,7 @@ def used_by(tally: Tally, running_ms: int) -> Used:
     return Used(
         spend=usage.cost_microusd,
         turns=tally.turns,
-        tokens=usage.input_tokens + usage.output_tokens,
+        tokens=tokens_in(usage),
         duration=running_ms,
     )
 

@@ -97,6 +97,8 @@ def _of_line(event: Event, said: CheckpointSaved, row: Checkpoint) -> Checkpoint
         turn=said.turn,
         input_tokens=said.input_tokens,
         output_tokens=said.output_tokens,
+        cache_creation_input_tokens=said.cache_creation_input_tokens,
+        cache_read_input_tokens=said.cache_read_input_tokens,
         cost_microusd=MicroUsd(said.cost_microusd),
         duration_ms=said.duration_ms,
         header=_without_removed(row.header),

@@ -36,12 +36,24 @@ class Checkpoint:
     suspend_reason: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
     cost_microusd: MicroUsd = FREE
     duration_ms: int = 0
     header: Mapping[str, Any] = field(default_factory=dict)
     """What else the resumed execution needs, bounded: limits, suspension, hooks."""
     removed_at: datetime | None = None
     """When it was taken away; lists leave it out."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of every kind used by then."""
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_creation_input_tokens
+            + self.cache_read_input_tokens
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

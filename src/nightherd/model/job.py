@@ -139,6 +139,16 @@ class Job:
         return self.status in JOB_LIFECYCLE.terminal
 
     @property
+    def tokens(self) -> int:
+        """Tokens of every kind that it has used."""
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_creation_input_tokens
+            + self.cache_read_input_tokens
+        )
+
+    @property
     def resumes_at(self) -> datetime | None:
         """When a job that waits goes on by itself; None when it does not wait, or for somebody."""
         return self.not_before if self.status is JobStatus.SUSPENDED else None

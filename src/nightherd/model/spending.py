@@ -91,6 +91,4 @@ def spending_id(day: str, agent: str, schedule: str) -> str:
 
 def used_of(job: Job) -> Used:
     """What a job's row says that it has used."""
-    return Used(
-        spend=job.cost_microusd, turns=job.turns, tokens=job.input_tokens + job.output_tokens
-    )
+    return Used(spend=job.cost_microusd, turns=job.turns, tokens=job.tokens)

@@ -184,6 +184,8 @@ class CheckpointSaved(Payload, frozen=True, kw_only=True, omit_defaults=True):
     turn: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
     cost_microusd: int = 0
     duration_ms: int = 0
 

@@ -68,6 +68,8 @@ def state_document(
             "tokens": {
                 "input_tokens": checkpoint.input_tokens,
                 "output_tokens": checkpoint.output_tokens,
+                "cache_creation_input_tokens": checkpoint.cache_creation_input_tokens,
+                "cache_read_input_tokens": checkpoint.cache_read_input_tokens,
             },
             "spend": to_usd(checkpoint.cost_microusd),
             "duration_seconds": checkpoint.duration_ms / 1_000,

@@ -38,7 +38,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def tokens_in(usage: Usage) -> int:
-    """What was sent and what came back: how large the conversation was then."""
+    """Tokens of every kind. Of one answer that is also how large the conversation was then."""
     return (
         usage.input_tokens
         + usage.output_tokens

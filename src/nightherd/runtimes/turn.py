@@ -10,7 +10,7 @@ from typing import Any
 from nightherd.model.event import AssistantEvent, ErrorEvent, ToolUseEvent
 from nightherd.model.script import Fail, Say, Sleep, Spend, Think, Turn, UseTool
 from nightherd.model.template import render
-from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.model.usage import NOTHING_USED, Usage, tokens_in
 
 SCRIPT_FINISHED = "script_finished"
 """Stop reason when the session had come to the end of the script before this job began."""
@@ -41,8 +41,8 @@ class PlannedTurn:
 
     @property
     def tokens(self) -> int:
-        """The tokens it takes, input and output together."""
-        return self._usage.input_tokens + self._usage.output_tokens
+        """The tokens it takes, of every kind."""
+        return tokens_in(self._usage)
 
     @property
     def _usage(self) -> Usage:

@@ -85,6 +85,10 @@ def come_to(job: Job, last: Checkpoint | None) -> Job:
         turns=max(job.turns, last.turn),
         input_tokens=max(job.input_tokens, last.input_tokens),
         output_tokens=max(job.output_tokens, last.output_tokens),
+        cache_creation_input_tokens=max(
+            job.cache_creation_input_tokens, last.cache_creation_input_tokens
+        ),
+        cache_read_input_tokens=max(job.cache_read_input_tokens, last.cache_read_input_tokens),
         cost_microusd=max(job.cost_microusd, last.cost_microusd),
     )
 
@@ -138,6 +142,8 @@ def caught_up(place: Checkpoint, events: Iterable[Event]) -> Checkpoint:
         turn=tally.turns,
         input_tokens=tally.usage.input_tokens,
         output_tokens=tally.usage.output_tokens,
+        cache_creation_input_tokens=tally.usage.cache_creation_input_tokens,
+        cache_read_input_tokens=tally.usage.cache_read_input_tokens,
         cost_microusd=tally.usage.cost_microusd,
         duration_ms=duration_ms,
     )
@@ -181,6 +187,8 @@ def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
         suspend_reason=job.suspend_reason.value if is_waiting and job.suspend_reason else None,
         input_tokens=job.input_tokens,
         output_tokens=job.output_tokens,
+        cache_creation_input_tokens=job.cache_creation_input_tokens,
+        cache_read_input_tokens=job.cache_read_input_tokens,
         cost_microusd=job.cost_microusd,
         duration_ms=sum(one.duration_ms or 0 for one in executions),
         header=header,
@@ -205,6 +213,8 @@ def checkpoint_row(one: Checkpoint) -> dict[str, Any]:
         "turn": one.turn,
         "input_tokens": one.input_tokens,
         "output_tokens": one.output_tokens,
+        "cache_creation_input_tokens": one.cache_creation_input_tokens,
+        "cache_read_input_tokens": one.cache_read_input_tokens,
         "cost_usd": to_usd(one.cost_microusd),
         "duration_seconds": one.duration_ms / 1_000,
     }

@@ -99,7 +99,7 @@ def _used_at(checkpoint: Checkpoint) -> Used:
     return Used(
         spend=checkpoint.cost_microusd,
         turns=checkpoint.turn,
-        tokens=checkpoint.input_tokens + checkpoint.output_tokens,
+        tokens=checkpoint.tokens,
         duration=checkpoint.duration_ms,
     )
 

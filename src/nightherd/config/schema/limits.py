@@ -68,7 +68,9 @@ class Limits(Model):
 
     spend: Money | None = Field(None, description="Dollars.")
     turns: Count | None = Field(None, description="Turns.")
-    tokens: Count | None = Field(None, description="Tokens, input and output together.")
+    tokens: Count | None = Field(
+        None, description="Tokens of every kind: input, output, written to the cache, read from it."
+    )
     spawns: Whole | None = Field(None, description="Child jobs.")
     depth: Whole | None = Field(None, description="Levels of child jobs below this one.")
     duration: Span | None = Field(None, description="Time of running.")

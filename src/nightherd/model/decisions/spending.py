@@ -20,7 +20,7 @@ from nightherd.model.spending import (
     spending_id,
     used_of,
 )
-from nightherd.model.usage import Totals
+from nightherd.model.usage import Totals, tokens_in
 
 
 def count_usage(change: CountUsage, rows: Rows) -> Answer:
@@ -62,7 +62,7 @@ def spent(job: Job, total: Totals, at: datetime, rows: Rows) -> tuple[Row, ...]:
     """
     usage = total.usage
     cost = usage.cost_microusd - job.cost_microusd
-    tokens = usage.input_tokens + usage.output_tokens - job.input_tokens - job.output_tokens
+    tokens = tokens_in(usage) - job.tokens
     turns = total.turns - job.turns
     if not (cost or tokens or turns):
         return ()

@@ -17,7 +17,7 @@ from pydantic_ai.usage import RequestUsage
 from nightherd.errors import InvalidValueError
 from nightherd.model.money import FREE, MicroUsd, parse_usd
 from nightherd.model.usage import BYTES_PER_TOKEN as USUAL_BYTES_PER_TOKEN
-from nightherd.model.usage import Usage
+from nightherd.model.usage import Usage, tokens_in
 from nightherd.runtimes.native.provider import members
 from nightherd.runtimes.native.script_model import NAME as SCRIPTED
 from nightherd.runtimes.native.script_model import ScriptModel
@@ -139,8 +139,7 @@ def worst_case(
     """
     if isinstance(model, ScriptModel):
         used = model.next_usage
-        tokens = used.input_tokens + used.output_tokens
-        return WorstCase(cost=used.cost_microusd, tokens=tokens)
+        return WorstCase(cost=used.cost_microusd, tokens=tokens_in(used))
     known, since = _counted(messages)
     size = len(ModelMessagesTypeAdapter.dump_json(since)) + (0 if known else constants_bytes)
     asked = known + size // BYTES_PER_TOKEN + FRAME_TOKENS

@@ -7,7 +7,10 @@ WITH RECURSIVE below (id) AS (
 SELECT
   coalesce(sum(jobs.cost_microusd + coalesce(reservations.cost_microusd, 0)), 0),
   coalesce(sum(jobs.turns), 0),
-  coalesce(sum(jobs.input_tokens + jobs.output_tokens + coalesce(reservations.tokens, 0)), 0),
+  coalesce(sum(
+    jobs.input_tokens + jobs.output_tokens + jobs.cache_creation_input_tokens
+    + jobs.cache_read_input_tokens + coalesce(reservations.tokens, 0)
+  ), 0),
   count(*)
 FROM below
 JOIN jobs ON jobs.id = below.id
