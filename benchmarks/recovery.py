@@ -12,6 +12,7 @@ import anyio
 from nightherd.config.load import load_fleet
 from nightherd.engine.rescue import rescue
 from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.files.identity import directory_identity
 from nightherd.model.agent import Fleet
 from nightherd.model.change import StartExecution
 from nightherd.model.ids import WorkerId
@@ -63,7 +64,7 @@ async def lose_many(folder: Path, fleet: Fleet) -> None:
 async def rescue_seconds(folder: Path) -> float:
     async with open_record(folder / ".nightherd") as record:
         begun = time.perf_counter()
-        rescued = await rescue(record, rescue_terms(5))
+        rescued = await rescue(record, rescue_terms(directory_identity(folder / ".nightherd"), 5))
         elapsed = time.perf_counter() - begun
         waiting = record.reader.list_jobs(JobQuery(status=JobStatus.PENDING, limit=2 * LOST))
     if len(rescued) != LOST or {(job.restart_count, job.epoch) for job in waiting} != {(1, 1)}:

@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from doctor.ward import Ward, killed, lines, running
+from nightherd.files.identity import directory_identity
 from nightherd.host.process import boot_id
 from nightherd.model.event import describe
 from nightherd.model.outcome import SILENT_END
@@ -127,20 +128,30 @@ def test_what_a_killed_job_left_running_is_ended_with_it_and_nothing_else_is(
 ) -> None:
     killed(shell, "slow", small_fleet / "started")
     (job,) = ward.jobs()
-    marks = (f"{job['id']}.1", f"{job['id']}.2")
-    left, other = (
+    execution, here = f"{job['id']}.1", directory_identity(ward.root)
+    of_an_older_version = execution
+    marks = (
+        f"{execution}@{here}",
+        of_an_older_version,
+        f"{execution}@1:2",
+        f"{job['id']}.2@{here}",
+    )
+    processes = [
         subprocess.Popen(["sleep", "60"], env={**os.environ, "NIGHTHERD_EXECUTION": mark})
         for mark in marks
-    )
+    ]
+    left, older, of_a_copy, of_another_execution = processes
     try:
         ward.doctor("--verify")
         assert left.poll() is None
 
         ward.doctor("--fix")
         assert left.wait() == -signal.SIGKILL
-        assert other.poll() is None
+        assert older.wait() == -signal.SIGKILL
+        assert of_a_copy.poll() is None
+        assert of_another_execution.poll() is None
     finally:
-        for process in (left, other):
+        for process in processes:
             process.kill()
             process.wait()
 

@@ -29,6 +29,7 @@ from nightherd.errors import (
     ConfigNotFoundError,
     RefusedError,
 )
+from nightherd.files.identity import directory_identity
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.change import Refused, ResetAgent
 from nightherd.model.ids import JobId, SessionId
@@ -217,7 +218,7 @@ class DirectGateway:
 
 
 async def _cancel(record: Record, job_id: JobId, state_dir: Path) -> Job:
-    terms = rescue_terms(0)
+    terms = rescue_terms(directory_identity(state_dir), 0)
     return await cancel_job(
         job_id,
         record,

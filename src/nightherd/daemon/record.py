@@ -19,6 +19,7 @@ import msgspec
 
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import atomic_write_json
+from nightherd.files.identity import directory_identity
 from nightherd.files.permission import state_file_error
 from nightherd.host.process import is_alive, this_process
 from nightherd.ports import Process
@@ -86,7 +87,7 @@ def make_record(
 
 def write_record(state_dir: Path, record: DaemonRecord) -> None:
     """Say who runs the directory."""
-    record = msgspec.structs.replace(record, directory=_identity(state_dir))
+    record = msgspec.structs.replace(record, directory=directory_identity(state_dir))
     atomic_write_json(state_dir / RECORD, msgspec.to_builtins(record))
 
 
@@ -100,15 +101,10 @@ def find_daemon(state_dir: Path) -> DaemonRecord | None:
     try:
         data = (state_dir / RECORD).read_bytes()
         record = msgspec.json.decode(data, type=DaemonRecord)
-        is_copied = record.directory not in (None, _identity(state_dir))
+        is_copied = record.directory not in (None, directory_identity(state_dir))
     except (OSError, msgspec.MsgspecError):
         return None
     return record if not is_copied and is_alive(record.process) else None
-
-
-def _identity(state_dir: Path) -> str:
-    found = state_dir.stat()
-    return f"{found.st_dev}:{found.st_ino}"
 
 
 @contextmanager

@@ -109,6 +109,8 @@ class Workshop:
     """The environment of the agents' processes."""
     secrets: Secrets
     version: str
+    directory: str = ""
+    """The identity of the state directory, by which its processes are told from those of a copy."""
     transcripts: Transcripts = field(default_factory=NoTranscripts)
     """What runtimes keep of their conversations themselves."""
     finished: FinishedJournals | None = None

@@ -18,6 +18,7 @@ import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.event import (
+    ErrorEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
@@ -31,7 +32,7 @@ from nightherd.model.spawn import TOOL, may_spawn
 from nightherd.model.system import Complete, Denied, Init
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
+from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
@@ -94,6 +95,9 @@ class ScriptedRuntime:
                     for warning in run.warnings():
                         yield warning
                     await request.at(TriggerPoint.POST_TOOLS)
+                    if run.killed is not None:
+                        end = run.killed
+                        break
                 if turn.failure is not None:
                     end = turn.failure
                     break
@@ -111,6 +115,9 @@ def denial(use: ToolUseEvent, reason: str) -> SystemEvent:
     return describe(denied, reason, turn=use.turn)
 
 
+TOOL_KILLED = "tool_killed"
+
+
 class _Run:
     """One execution: what it plays, and the processes it has started."""
 
@@ -126,11 +133,13 @@ class _Run:
         self._tools = {**tools, TOOL: Spawn()} if may_spawn(request.agent) else tools
         self._grace = grace
         self._marks = {
-            EXECUTION_MARK: request.execution,
-            # With it a run finds its own processes only, whatever ids another state directory uses.
+            EXECUTION_MARK: execution_mark(request.execution, keepers.directory),
+            # With it a run finds its own processes only.
             "NIGHTHERD_WORKER_PID": str(os.getpid()),
         }
         self._has_processes = False
+        self.killed: ErrorEvent | None = None
+        """Set when a tool was killed from outside. A model decides what that means; a script cannot."""
         self._to_repeat = request.repeat
         self._declared = Declared(request.agent, os.path.realpath)
         injected = tuple(request.injected_servers)
@@ -228,6 +237,9 @@ class _Run:
     async def call(self, use: ToolUseEvent, refusal: str | None) -> ToolResultEvent:
         """Make the call unless it is refused; the result of one that is not, or cannot be, made says why."""
         outcome = await self._run_tool(use) if refusal is None else failed(refusal)
+        if outcome.is_killed:
+            message = f"{use.tool_name} was killed before it was done: {outcome.error}"
+            self.killed = ErrorEvent(message=message, code=TOOL_KILLED, turn=use.turn)
         return ToolResultEvent(
             tool_use_id=use.tool_use_id,
             result=outcome.result,

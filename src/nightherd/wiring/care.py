@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from nightherd import __version__
@@ -87,7 +88,10 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
     clock, now = record.clock, record.clock.now()
     quick, deep = load("nightherd.state.checks:state_checks")(state_dir, clock, now, on_step)
-    kill_marked = load("nightherd.runtimes.marked:kill_marked")
+    kill_marked = partial(
+        load("nightherd.runtimes.marked:kill_marked"),
+        directory=load("nightherd.files.identity:directory_identity")(state_dir),
+    )
     agreeing, reading = load("nightherd.engine.checks:record_checks")(
         record, kill_marked, on_step, noted_damage(state_dir).read
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from nightherd import __version__
@@ -75,10 +76,8 @@ async def open_workshop(
         worker = load("nightherd.model.ids:generate_worker_id")(random_text())
         process = load("nightherd.host.process:this_process")()
         terms = lease_terms(fleet)
-        # They act a little before the lease is over: by then nothing of ours may still run.
-        keepers: Keepers = load("nightherd.runtimes.keeper.keepers:Keepers")(
-            margin_s=min(1.0, terms.length_s / 10)
-        )
+        identity = load("nightherd.files.identity:directory_identity")(state_dir)
+        keepers = _keepers(terms, identity)
         lease = await opened.enter_async_context(
             load("nightherd.engine.lease:leased")(
                 worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
@@ -99,6 +98,7 @@ async def open_workshop(
             clock=clock,
             random_text=random_text(),
             worker=worker,
+            directory=identity,
             lease=lease,
             environment=environment,
             secrets=secrets,
@@ -109,6 +109,16 @@ async def open_workshop(
             **({} if mirror is None else {"declare": mirror.declare}),
         )
         yield workshop
+
+
+def _keepers(terms: LeaseTerms, directory: str) -> Keepers:
+    """Return the worker's keepers. They act shortly before the lease ends: by then nothing of it may run."""
+    return cast(
+        "Keepers",
+        load("nightherd.runtimes.keeper.keepers:Keepers")(
+            margin_s=min(1.0, terms.length_s / 10), directory=directory
+        ),
+    )
 
 
 def _run_by(keepers: Keepers, state_dir: Path, fleet: Fleet) -> dict[str, Any]:
@@ -153,19 +163,27 @@ def _told_by(state_dir: Path, environment: Mapping[str, str]) -> dict[str, Any]:
 def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]:
     """Rescues every job of the fleet that lost its worker, each time it is called."""
     rescue = load("nightherd.engine.rescue:rescue")
-    record, terms = _record_of(workshop), rescue_terms(fleet.max_restarts, fleet)
+    record, terms = (
+        _record_of(workshop),
+        rescue_terms(workshop.directory, fleet.max_restarts, fleet),
+    )
     return lambda: rescue(record, terms)
 
 
-def rescue_terms(max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:
-    """How jobs are rescued on this machine; the fleet's agents say whether theirs go on by themselves."""
+def rescue_terms(directory: str, max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:
+    """How jobs of the state directory with this identity are rescued on this machine.
+
+    The fleet's agents say whether their jobs are resumed automatically.
+    """
     rules = load("nightherd.engine.rescue:resumes_of")(fleet)
     return cast(
         "RescueTerms",
         load("nightherd.engine.rescue:RescueTerms")(
             boot_id=load("nightherd.host.process:boot_id")(),
             max_restarts=max_restarts,
-            kill_all_marked=load("nightherd.runtimes.marked:kill_all_marked"),
+            kill_all_marked=partial(
+                load("nightherd.runtimes.marked:kill_all_marked"), directory=directory
+            ),
             resumes=rules,
         ),
     )
@@ -199,7 +217,7 @@ def make_shift(
             fleet,
             workshop,
             _record_of(workshop),
-            rescue_terms(fleet.max_restarts, fleet),
+            rescue_terms(workshop.directory, fleet.max_restarts, fleet),
             reports,
             rescue_every_s=fleet.lease.total_seconds() / 3,
             leaves_when_idle=leaves_when_idle,

@@ -14,7 +14,7 @@ from nightherd.errors import RefusedError
 from nightherd.runtimes.keeper.census import Census, processes, send
 
 EXECUTION_MARK = "NIGHTHERD_EXECUTION"
-"""In the environment of every process an execution starts, keepers too."""
+"""In the environment of every process an execution starts, keepers too: `execution_mark()`."""
 KILL_WAIT_S = 5.0
 """After this long a process that survives SIGKILL is stuck in the kernel, and waiting does not help."""
 POLL_S = 0.02
@@ -30,20 +30,29 @@ async def stop_processes(marks: Mapping[str, str], *, grace_s: float) -> None:
         await to_thread.run_sync(end_processes, census, grace_s)
 
 
-async def kill_marked(execution: str) -> int:
-    """Kill every process of this execution, whoever started it; how many there were.
+def execution_mark(execution: str, directory: str) -> str:
+    """Return the mark of an execution of the state directory with this identity.
+
+    Execution ids alone do not do: a copy of a state directory has the same ones, and a worker that
+    rescues the copied jobs must not kill the processes of the original.
+    """
+    return f"{execution}@{directory}" if directory else execution
+
+
+async def kill_marked(mark: str) -> int:
+    """Kill every process that carries this execution mark, whoever started it; how many there were.
 
     None is left when it returns. This is what makes it safe to start the job again: the worker and the
     keeper of the old execution may have been killed at once, and then nobody else ends what they started.
     `RefusedError` when one of them cannot be killed. Cannot be cancelled.
     """
-    census = Census(marks=_entries({EXECUTION_MARK: execution}), spared=_own_line())
+    census = Census(marks=_entries({EXECUTION_MARK: mark}), spared=_own_line())
     with anyio.CancelScope(shield=True):
         killed, left = await to_thread.run_sync(end_processes, census, 0.0)
     if left:
         pids = ", ".join(str(pid) for pid in sorted(left))
         raise RefusedError(
-            f"processes of execution {execution} cannot be killed: {pids}",
+            f"processes of execution {mark} cannot be killed: {pids}",
             hint="end them, or restart the machine; the job can be started again after that",
         )
     return killed

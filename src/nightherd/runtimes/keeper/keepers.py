@@ -32,18 +32,24 @@ class Keepers:
     """Those of one worker, or of one run of it."""
 
     def __init__(
-        self, *, starts: anyio.CapacityLimiter | None = None, margin_s: float = MARGIN_S
+        self,
+        *,
+        starts: anyio.CapacityLimiter | None = None,
+        margin_s: float = MARGIN_S,
+        directory: str = "",
     ) -> None:
         self.starts = starts if starts is not None else start_limiter()
         self.margin_s = margin_s
         """How much before a deadline keepers begin to act on it."""
+        self.directory = directory
+        """The identity of the state directory this worker works for; part of the mark of each process."""
         self.deadline = math.inf
         """The last that was sent; what starts later begins with it."""
         self._live: set[Kept] = set()
 
     def branch(self) -> Keepers:
         """A set of its own that hears every heartbeat sent here, until it is discarded."""
-        one = Keepers(starts=self.starts, margin_s=self.margin_s)
+        one = Keepers(starts=self.starts, margin_s=self.margin_s, directory=self.directory)
         self._live.add(one)
         one.deadline = self.deadline
         return one

@@ -13,7 +13,7 @@ import anyio
 from anyio import from_thread, lowlevel, to_thread
 
 from nightherd.runtimes.keeper.attendant import Attendant, Ending
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, KILL_WAIT_S
+from nightherd.runtimes.keeper.ending import EXECUTION_MARK, KILL_WAIT_S, execution_mark
 from nightherd.runtimes.keeper.instructions import Instructions
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.pipes import Pipes, open_pipes
@@ -142,7 +142,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     until `keepers` are stopped.
     """
     owner = keepers if keepers is not None else Keepers()
-    every_mark = {**(marks or {}), EXECUTION_MARK: execution}
+    every_mark = {EXECUTION_MARK: execution_mark(execution, owner.directory), **(marks or {})}
     # A name, not a time: no two keepers of this process ever start in the same nanosecond.
     own = f"{os.getpid()}-{time.monotonic_ns()}"
     told = Instructions(

@@ -6,7 +6,7 @@ import os
 from datetime import timedelta
 
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, stop_processes
+from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
 
 
@@ -17,8 +17,8 @@ class Processes:
         self.keepers = keepers
         self.grace = grace
         self.marks = {
-            EXECUTION_MARK: request.execution,
-            # With it a run finds its own processes only, whatever ids another state directory uses.
+            EXECUTION_MARK: execution_mark(request.execution, keepers.directory),
+            # With it a run finds its own processes only.
             "NIGHTHERD_WORKER_PID": str(os.getpid()),
         }
         self.may_exist = False

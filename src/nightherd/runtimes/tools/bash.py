@@ -25,6 +25,8 @@ from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
 
 DEFAULT_TIMEOUT = timedelta(minutes=2)
 LONGEST_TIMEOUT = timedelta(minutes=10)
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""The shell was killed, or the last command in it was: by the system for lack of memory, or by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,14 @@ def outcome_of(ending: Ending, text: str) -> ToolOutcome:
             # No result: the call was cut off with its worker, and whoever takes the job over says so.
             raise FencedError("the command was stopped because the worker's lease had run out")
         case KilledBy.KEEPER_GONE:
-            return failed("stopped: the process that guards the command died", text)
+            message = "stopped: the process that guards the command died"
+            return failed(message, text, is_killed=True)
         case KilledBy.NONE | KilledBy.STOP | KilledBy.WORKER_GONE:
             code = ending.returncode
-            return ToolOutcome(result=text) if code == 0 else failed(_explain(code), text)
+            if code == 0:
+                return ToolOutcome(result=text)
+            is_killed = ending.killed_by is KilledBy.NONE and code in KILLED
+            return failed(_explain(code), text, is_killed=is_killed)
 
 
 def _timeout(value: object) -> timedelta:

@@ -121,5 +121,6 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
         return failed("stopped: the search took too long", output.text())
     outcome = outcome_of(ending, output.text())
     if not outcome.success:
-        return failed(output.text().strip() or outcome.error or "the search failed")
+        message = output.text().strip() or outcome.error or "the search failed"
+        return failed(message, is_killed=outcome.is_killed)
     return outcome if outcome.result else ToolOutcome(result=NOTHING)

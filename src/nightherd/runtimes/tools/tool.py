@@ -40,11 +40,13 @@ class ToolOutcome:
     result: str | None = None
     success: bool = True
     error: str | None = None
+    is_killed: bool = False
+    """Whether something outside the run killed it (SIGKILL), so that it ended before it was done."""
 
 
-def failed(error: str, result: str | None = None) -> ToolOutcome:
+def failed(error: str, result: str | None = None, *, is_killed: bool = False) -> ToolOutcome:
     """The outcome of a call that did not do what it was asked, and why."""
-    return ToolOutcome(result=result, success=False, error=error)
+    return ToolOutcome(result=result, success=False, error=error, is_killed=is_killed)
 
 
 class Tool(Protocol):
