@@ -211,6 +211,7 @@ class JobsMachine(RuleBasedStateMachine):
     ) -> None:
         id = self.pick(JobStatus.RUNNING, which, any_job)
         epoch = self.epoch_of(id) + epoch_off
+        before = self.rows.get(Job, id)
         total = plus(own, self.recorded.get(id, Totals()))
         wish = SettleExecution(
             job_id=id,
@@ -229,7 +230,10 @@ class JobsMachine(RuleBasedStateMachine):
             self.recorded[id] = total
             ended, kept = answer.job, self.rows.get(JobTexts, id)
             assert ended is not None
-            assert ended.status is STATUS_OF_EXIT[exit_reason]
+            assert before is not None
+            if before.cancel_requested_at is not None:
+                exit_reason = ExitReason.CANCELLED
+            assert (ended.status, ended.exit_reason) == (STATUS_OF_EXIT[exit_reason], exit_reason)
             assert (ended.turns, ended.messages) == (total.turns, total.messages)
             assert ended.cost_microusd == total.usage.cost_microusd
             assert kept is not None

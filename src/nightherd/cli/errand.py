@@ -23,6 +23,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
 from nightherd.model.advice import advice_on
 from nightherd.model.agent import Agent, Fleet
+from nightherd.model.decisions.jobs import INTERRUPTED
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.money import format_usd
 from nightherd.model.retry import KEEPS_A_CLOCK
@@ -207,7 +208,8 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
     screen.say(f"{result_line(job, finished.took, screen.err)}, nightherd jobs show {job.id}")
-    if job.error and is_quiet:
+    # The end of a run is among its events; that nobody continues it is not.
+    if job.error and (is_quiet or job.error_code == INTERRUPTED):
         screen.say(f"  {one_line(job.error)}")
     if job.resumes_at is not None:
         at = absolute(job.resumes_at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 
 import anyio
@@ -12,18 +13,19 @@ from nightherd.engine.execution import execute
 from nightherd.engine.oversight import oversee
 from nightherd.engine.recorder import OnEvent
 from nightherd.engine.stopper import Stopper
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.workshop import SignOn, Workshop
 from nightherd.errors import (
     FencedError,
     NightherdError,
     RefusedError,
 )
 from nightherd.model.agent import Agent
-from nightherd.model.change import CancelJob
+from nightherd.model.change import CancelJob, EndWorker
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.mcp import InjectedMcpServerDef
+from nightherd.model.worker import WorkerStatus
 from nightherd.ports import Journals
 from nightherd.views.jobs import get_job
 
@@ -67,20 +69,24 @@ async def attend(
     `on_wait` is told once why it has to wait; `rescue` is called now and then meanwhile, for the worker
     that is waited for may be gone. Stopped, the job is cancelled, whoever has it. A job that is suspended, or
     is handed over because nobody waits for it any longer, is returned as it stands. `injected` are tools for
-    the run here; another worker does not have them.
+    the run here; another worker does not have them. A process that was frozen for longer than its lease signs
+    on again: it follows the job when another worker has it by then, and continues it when nobody has.
     """
     show = _Viewer(on_event)
-    is_told = is_fenced = False
+    is_told = False
     for look in count(1):
+        if not _holds_lease(workshop) and workshop.sign_on is not None:
+            on_wait("this process was stopped for longer than its lease; checking its job")
+            workshop = await _sign_on_again(workshop, workshop.sign_on, stopper)
+            await _look_after_others(rescue)
         if stopper.reason is not None:
             await workshop.state.apply([CancelJob(job_id=job_id, at=workshop.clock.now())])
         job = get_job(workshop.reader, job_id)
-        is_ours = job.status is JobStatus.PENDING and not is_fenced
         try:
             if stopper.is_handed_over:
                 show.catch_up(job_id, workshop.journals)
                 return job
-            if is_ours and workshop.lease.holds(workshop.clock.monotonic()):
+            if job.status is JobStatus.PENDING and _holds_lease(workshop):
                 done = await _execute(
                     job_id, agent, workshop, on_event=show, stopper=stopper, injected=injected
                 )
@@ -88,7 +94,7 @@ async def attend(
                 if done.status is not JobStatus.PENDING or stopper.is_handed_over:
                     return done
         except FencedError:
-            is_fenced = True  # another worker has taken it over: it is followed from here on
+            continue  # the lease is lost, or another worker has the job
         except RefusedError as error:  # it has to wait, or somebody was quicker
             if not is_told:
                 on_wait(error.message)
@@ -101,6 +107,21 @@ async def attend(
             await _look_after_others(rescue)
         await anyio.sleep(LOOK_AGAIN_S)
     raise AssertionError("looking never ends")
+
+
+def _holds_lease(workshop: Workshop) -> bool:
+    return workshop.lease.holds(workshop.clock.monotonic())
+
+
+async def _sign_on_again(workshop: Workshop, sign_on: SignOn, stopper: Stopper) -> Workshop:
+    """Return the workshop with a new worker and its lease; give up the old one, so that its job is rescued."""
+    lost = EndWorker(
+        worker_id=workshop.worker, status=WorkerStatus.LOST, at=workshop.clock.now()
+    )
+    await workshop.state.apply([lost])  # refused when somebody else has given it up
+    worker, lease = await sign_on()
+    stopper.reuse()
+    return replace(workshop, worker=worker, lease=lease)
 
 
 async def _look_after_others(rescue: Rescue | None) -> None:

@@ -15,8 +15,8 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, is_message, payload_of
 from nightherd.model.hook import HookEvent
-from nightherd.model.job import ExitReason, Job
-from nightherd.model.outcome import SILENT_END, Outcome, Tally
+from nightherd.model.job import Job
+from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.system import HookRan, SystemSubtype
 
 GOES_ON = frozenset({SystemSubtype.SUSPENDED, SystemSubtype.RESUMED})
@@ -57,7 +57,7 @@ def ending_of(events: Iterable[Event]) -> Outcome | None:
     if begun is None or begun == HookEvent.SUSPENDED:
         return None
     if begun == HookEvent.CANCELLED:
-        return Outcome(exit_reason=ExitReason.CANCELLED)
+        return CANCELLED
     return ended or SILENT_END
 
 

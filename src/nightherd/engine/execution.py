@@ -14,6 +14,7 @@ from nightherd.engine.beginning import Begun, Counted, begin, counted_now, reque
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
 from nightherd.engine.operator_log import log_end, log_start, logged
+from nightherd.engine.oversight import is_cancel_requested
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
 from nightherd.engine.spawning import is_unwanted
@@ -44,7 +45,7 @@ from nightherd.model.event import SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
 from nightherd.model.mcp import InjectedMcpServerDef
-from nightherd.model.outcome import SILENT_END, Outcome, Tally
+from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
 from nightherd.model.replace import replace
 from nightherd.model.scheduled import for_schedule
@@ -194,7 +195,7 @@ class _Execution:
         )
         told = await go_on_ending(job, self.agent, recorder, workshop)
         if told is None and is_unwanted(job, workshop.reader):
-            told = Outcome(exit_reason=ExitReason.CANCELLED)
+            told = CANCELLED
         stop = told if told is not None else await running.to_the_end()
         if self.stopper.is_abandoned:
             raise FencedError(f"{job.id} is no longer this worker's")
@@ -212,10 +213,16 @@ class _Execution:
 
     async def _end(self, stop: Stop) -> Stop:
         """Hooks, then the last word: how it stands in the end."""
+        stop = self._or_cancelled(stop)
         stop = await _after(self.job, self.agent, stop, self.recorder, self.workshop)
+        stop = self._or_cancelled(stop)
         self.closing = await self.watch.closing(stop)
         self.recorder.record(_last_word(stop))
         return stop
+
+    def _or_cancelled(self, stop: Stop) -> Stop:
+        """Return how the run ended, unless somebody has cancelled the job meanwhile."""
+        return CANCELLED if is_cancel_requested(self.job, self.workshop) else stop
 
 
 async def _after(

@@ -132,6 +132,8 @@ async def _beat(
     """Extend the lease until the worker leaves; a lease that cannot be extended in time is lost."""
     wait_s = terms.every_s
     while not lease.wait_for_end(wait_s):
+        if not lease.holds(clock.monotonic()):
+            return  # others may have its jobs: to extend it now would only keep them from rescuing the rest
         deadline = clock.monotonic() + terms.length_s
         change = ExtendLease(worker_id=worker_id, deadline=deadline, at=clock.now())
         try:

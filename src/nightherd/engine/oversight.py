@@ -10,7 +10,7 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason
+from nightherd.model.job import ExitReason, Job
 
 LOOK_S = 0.2
 IDLE_LOOK_S = 0.5
@@ -29,7 +29,7 @@ async def oversee(
     """
     while workshop.lease.holds(workshop.clock.monotonic()):
         if running:
-            for job_id in _unwanted(workshop):
+            for job_id in _jobs_to_cancel(workshop):
                 if job_id in running:
                     running[job_id].stop(ExitReason.CANCELLED)
         await wait(LOOK_S if running else IDLE_LOOK_S)
@@ -37,7 +37,19 @@ async def oversee(
         stopper.abandon()
 
 
-def _unwanted(workshop: Workshop) -> Sequence[JobId]:
+def is_cancel_requested(job: Job, workshop: Workshop) -> bool:
+    """Return whether this worker is to cancel the job, or a job above it that it does a part of."""
+    requested = _jobs_to_cancel(workshop)
+    if not requested:
+        return False
+    above: Job | None = job
+    while above is not None and above.id not in requested:
+        parent_id = above.parent_job_id
+        above = workshop.reader.find_job(parent_id) if parent_id is not None else None
+    return above is not None
+
+
+def _jobs_to_cancel(workshop: Workshop) -> Sequence[JobId]:
     try:
         return workshop.reader.jobs_to_cancel(workshop.worker)
     except NightherdError:

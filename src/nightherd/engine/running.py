@@ -16,15 +16,23 @@ import anyio
 
 from nightherd.engine.beginning import close_open_calls
 from nightherd.engine.context_limit import keep_within_context
+from nightherd.engine.oversight import is_cancel_requested
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.watch import Watch
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, StateError
 from nightherd.model.duration import format_duration, rough_duration
-from nightherd.model.event import ErrorEvent, Event, describe, is_terminal
+from nightherd.model.event import (
+    ErrorEvent,
+    Event,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+    is_terminal,
+)
 from nightherd.model.job import ExitReason, Job
-from nightherd.model.outcome import SILENT_END, Outcome
+from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome
 from nightherd.model.replace import replace
 from nightherd.model.retry import TryAgain, failure_of, next_step
 from nightherd.model.suspension import Suspension
@@ -174,7 +182,12 @@ class Running:
         found = recorder.tally.runtime_session_id
         if found is not None and found != known:
             await self.note_session(found, recorder.tally.session_note)
-        return await self.watch.after(written, recorder.tally)
+        stop = await self.watch.after(written, recorder.tally)
+        # Looking now and then is too late for this: a quick tool is over before the next look.
+        is_at_call = isinstance(event, ToolUseEvent | ToolResultEvent)
+        if is_at_call and is_cancel_requested(self.job, self.workshop):
+            return CANCELLED
+        return stop
 
     def _take_late(self, event: Event) -> None:
         """Record what a run that was stopped says at its end."""

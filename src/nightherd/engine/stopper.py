@@ -28,6 +28,16 @@ class Stopper:
             self.is_handed_over = True
             self.scope.cancel()
 
+    def reuse(self) -> None:
+        """Be ready for the next execution of the job, after this one was abandoned.
+
+        A stop or a hand-over that was asked for meanwhile still counts.
+        """
+        self.is_abandoned = False
+        self.scope = anyio.CancelScope()
+        if self.reason is not None or self.is_handed_over:
+            self.scope.cancel()
+
     def abandon(self) -> None:
         """Stop now and settle nothing: the job is another worker's, or will be."""
         self.is_abandoned = True

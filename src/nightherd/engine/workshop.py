@@ -90,6 +90,9 @@ class ThreadFiles(Protocol):
         """Replace what is there."""
 
 
+SignOn = Callable[[], Awaitable[tuple[WorkerId, Lease]]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
     """Everything submitting and executing needs from the world."""
@@ -138,6 +141,8 @@ class Workshop:
     hooks: AfterJob = field(default_factory=NothingAfter)
     log: OperatorLog = field(default_factory=NoLog)
     """Where operators read what happened to whom."""
+    sign_on: SignOn | None = None
+    """Registers this process as a new worker with a lease of its own, after its lease was lost."""
 
     async def runtime(self, name: RuntimeName) -> Runtime:
         """The runtime called `name`. In a thread where it has to be imported first: heartbeats must go on."""

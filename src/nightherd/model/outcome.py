@@ -79,6 +79,9 @@ SILENT_END = Outcome(
 )
 """What a stream that just ends means: never success."""
 
+CANCELLED = Outcome(exit_reason=ExitReason.CANCELLED)
+"""How a job ends that somebody cancelled."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nightherd.engine.beats import Beats
-    from nightherd.engine.lease import LeaseTerms
+    from nightherd.engine.lease import Lease, LeaseTerms
     from nightherd.engine.record import Record
     from nightherd.engine.rescue import RescueTerms
     from nightherd.engine.worker import Shift, WorkerReports
     from nightherd.engine.workshop import AfterJob, Workshop
     from nightherd.model.agent import Fleet
+    from nightherd.model.ids import WorkerId
     from nightherd.model.persistence import Persistence
     from nightherd.ports import Clock
     from nightherd.runtimes.keeper.keepers import Keepers
@@ -73,16 +74,21 @@ async def open_workshop(
         if mirror is not None:
             mirror.start()
             opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
-        worker = load("nightherd.model.ids:generate_worker_id")(random_text())
         process = load("nightherd.host.process:this_process")()
         terms = lease_terms(fleet)
         identity = load("nightherd.files.identity:directory_identity")(state_dir)
         keepers = _keepers(terms, identity)
-        lease = await opened.enter_async_context(
-            load("nightherd.engine.lease:leased")(
-                worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
+
+        async def sign_on() -> tuple[WorkerId, Lease]:
+            worker = load("nightherd.model.ids:generate_worker_id")(random_text())
+            lease = await opened.enter_async_context(
+                load("nightherd.engine.lease:leased")(
+                    worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
+                )
             )
-        )
+            return worker, lease
+
+        worker, lease = await sign_on()
         secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
         log = open_log(state_dir, secrets)
         opened.callback(log.close)
@@ -100,6 +106,7 @@ async def open_workshop(
             worker=worker,
             directory=identity,
             lease=lease,
+            sign_on=sign_on,
             environment=environment,
             secrets=secrets,
             version=__version__,

@@ -40,6 +40,7 @@ from nightherd.model.job import (
     JobTexts,
     row_text,
 )
+from nightherd.model.outcome import CANCELLED
 from nightherd.model.replace import replace
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
@@ -197,11 +198,15 @@ def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
 
 
 def settle(change: SettleExecution, rows: Rows) -> Answer:
-    """The end of a running job: its totals, its texts, its execution, session, agent and schedule."""
+    """The end of a running job: its totals, its texts, its execution, session, agent and schedule.
+
+    A cancel on record decides how it ends: whoever asked for it was told that the job would be cancelled.
+    """
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
         return job
-    outcome = change.outcome
+    is_cancelled = job.cancel_requested_at is not None
+    outcome = CANCELLED if is_cancelled else change.outcome
     settled = replace(
         counted(job, change.total, change.last_seq),
         status=JOB_LIFECYCLE.check(job.status, outcome.status),
@@ -229,8 +234,8 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
         written.append(
             replace(
                 done,
-                stop_reason=outcome.stop_reason,
-                api_duration_ms=outcome.api_duration_ms,
+                stop_reason=change.outcome.stop_reason,
+                api_duration_ms=change.outcome.api_duration_ms,
             )
         )
     session = session_of(job, rows)
