@@ -58,9 +58,7 @@ class CancelledMeanwhile:
     async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         for place, event in enumerate(self._events):
             if place == self._place:
-                change = CancelJob(
-                    job_id=self._above or request.job_id, at=self._bench.clock.now()
-                )
+                change = CancelJob(job_id=self._above or request.job_id, at=self._bench.clock.now())
                 await self._bench.store.apply([change])
             yield event
             self.done.append(event)

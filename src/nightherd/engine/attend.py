@@ -13,7 +13,7 @@ from nightherd.engine.execution import execute
 from nightherd.engine.oversight import oversee
 from nightherd.engine.recorder import OnEvent
 from nightherd.engine.stopper import Stopper
-from nightherd.engine.workshop import SignOn, Workshop
+from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     FencedError,
     NightherdError,
@@ -75,10 +75,7 @@ async def attend(
     show = _Viewer(on_event)
     is_told = False
     for look in count(1):
-        if not _holds_lease(workshop) and workshop.sign_on is not None:
-            on_wait("this process was stopped for longer than its lease; checking its job")
-            workshop = await _sign_on_again(workshop, workshop.sign_on, stopper)
-            await _look_after_others(rescue)
+        workshop = await _with_lease(workshop, stopper, rescue, on_wait)
         if stopper.reason is not None:
             await workshop.state.apply([CancelJob(job_id=job_id, at=workshop.clock.now())])
         job = get_job(workshop.reader, job_id)
@@ -113,14 +110,19 @@ def _holds_lease(workshop: Workshop) -> bool:
     return workshop.lease.holds(workshop.clock.monotonic())
 
 
-async def _sign_on_again(workshop: Workshop, sign_on: SignOn, stopper: Stopper) -> Workshop:
-    """Return the workshop with a new worker and its lease; give up the old one, so that its job is rescued."""
-    lost = EndWorker(
-        worker_id=workshop.worker, status=WorkerStatus.LOST, at=workshop.clock.now()
-    )
+async def _with_lease(
+    workshop: Workshop, stopper: Stopper, rescue: Rescue | None, on_wait: OnWait
+) -> Workshop:
+    """Return the workshop; after its lease was lost, with a new worker: the old one is given up, its job rescued."""
+    if _holds_lease(workshop) or workshop.sign_on is None:
+        return workshop
+    on_wait("this process was stopped for longer than its lease; checking its job")
+    at = workshop.clock.now()
+    lost = EndWorker(worker_id=workshop.worker, status=WorkerStatus.LOST, at=at)
     await workshop.state.apply([lost])  # refused when somebody else has given it up
-    worker, lease = await sign_on()
+    worker, lease = await workshop.sign_on()
     stopper.reuse()
+    await _look_after_others(rescue)
     return replace(workshop, worker=worker, lease=lease)
 
 

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from nightherd.engine.record import Record
     from nightherd.engine.rescue import RescueTerms
     from nightherd.engine.worker import Shift, WorkerReports
-    from nightherd.engine.workshop import AfterJob, Workshop
+    from nightherd.engine.workshop import AfterJob, SignOn, Workshop
     from nightherd.model.agent import Fleet
     from nightherd.model.ids import WorkerId
     from nightherd.model.persistence import Persistence
-    from nightherd.ports import Clock
+    from nightherd.ports import Clock, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
 
 
@@ -74,20 +74,10 @@ async def open_workshop(
         if mirror is not None:
             mirror.start()
             opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
-        process = load("nightherd.host.process:this_process")()
         terms = lease_terms(fleet)
         identity = load("nightherd.files.identity:directory_identity")(state_dir)
         keepers = _keepers(terms, identity)
-
-        async def sign_on() -> tuple[WorkerId, Lease]:
-            worker = load("nightherd.model.ids:generate_worker_id")(random_text())
-            lease = await opened.enter_async_context(
-                load("nightherd.engine.lease:leased")(
-                    worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
-                )
-            )
-            return worker, lease
-
+        sign_on = _signing_on(opened, terms, state, clock, keepers)
         worker, lease = await sign_on()
         secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
         log = open_log(state_dir, secrets)
@@ -126,6 +116,22 @@ def _keepers(terms: LeaseTerms, directory: str) -> Keepers:
             margin_s=min(1.0, terms.length_s / 10), directory=directory
         ),
     )
+
+
+def _signing_on(
+    opened: AsyncExitStack, terms: LeaseTerms, state: StateWriter, clock: Clock, keepers: Keepers
+) -> SignOn:
+    """How this process becomes a worker; each one is signed off when `opened` is closed."""
+    process = load("nightherd.host.process:this_process")()
+
+    async def sign_on() -> tuple[WorkerId, Lease]:
+        worker = load("nightherd.model.ids:generate_worker_id")(random_text())
+        held = load("nightherd.engine.lease:leased")(
+            worker, process, terms, state, clock, on_extended=keepers.send_heartbeat
+        )
+        return worker, await opened.enter_async_context(held)
+
+    return sign_on
 
 
 def _run_by(keepers: Keepers, state_dir: Path, fleet: Fleet) -> dict[str, Any]:
