@@ -110,7 +110,9 @@ def check_fleet(
         own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
         resolved = [agent for agent, _ in agents]
         loaded = LoadedFleet(
-            fleet=resolve_fleet(settings, resolved, file=str(file), environment=own),
+            fleet=resolve_fleet(
+                settings, resolved, file=str(file), files=findings.files, environment=own
+            ),
             notices=findings.notices,
             settings=Section(assembly.fleets[0][1], settings),
             agents={agent.name: section for agent, section in agents},

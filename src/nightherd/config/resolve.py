@@ -82,13 +82,19 @@ def is_readable_version(settings: FleetSettings) -> bool:
 
 
 def resolve_fleet(
-    settings: FleetSettings, agents: Iterable[Agent], *, file: str, environment: Mapping[str, str]
+    settings: FleetSettings,
+    agents: Iterable[Agent],
+    *,
+    file: str,
+    files: tuple[str, ...],
+    environment: Mapping[str, str],
 ) -> Fleet:
     """The fleet of a file, its agents by name in their order."""
     shared = limit_hooks(settings.limits, owner="fleet.limits")
     limits = resolve_limits(settings.limits)
     return Fleet(
         file=file,
+        files=files,
         agents={agent.name: of_fleet(agent, shared, limits) for agent in agents},
         name=settings.fleet.name,
         description=settings.fleet.description,

@@ -258,6 +258,7 @@ def request_for(
         runtime_session_id=known,
         values=values_of(agent, texts.inputs),
         environment=workshop.environment,
+        protected=workshop.protected,
         fork=fork,
         is_continued=job.epoch > 1,
         follow_up=begun.follow_up,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from anyio import to_thread
 
 from nightherd.engine.lease import Lease
-from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.event import Event
 from nightherd.model.ids import RandomText, WorkerId
 from nightherd.model.job import Job
@@ -18,6 +18,7 @@ from nightherd.model.log import LogLine
 from nightherd.model.outcome import Outcome
 from nightherd.model.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.model.persistence import Persistence
+from nightherd.model.protected import ProtectedPaths
 from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.secret import Secrets
 from nightherd.ports import (
@@ -126,6 +127,10 @@ class Workshop:
     """When bookmarks are put, and how state is written for others to read."""
     agents: Mapping[str, Agent] = field(default_factory=dict)
     """Those that jobs may have others do work by."""
+    protect: Callable[[Fleet], ProtectedPaths] | None = None
+    """Says what the agents of a fleet may not change with file tools."""
+    protected: ProtectedPaths | None = None
+    """The same of the fleet at hand."""
     declare: Callable[[Sequence[str]], None] = lambda names: None
     """Tells those who show the fleet which agents it has; may take a moment."""
     run_job: Callable[..., Awaitable[Job]] | None = None

@@ -115,6 +115,8 @@ class Fleet:
     """By qualified name, in the order of the file."""
     name: str | None = None
     description: str | None = None
+    files: tuple[str, ...] = ()
+    """Every file it was loaded from."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What `.env` adds to the environment of agents; the process's own variables win."""
     mirror: bool = True

@@ -4,17 +4,18 @@ Nobody is there to be asked, so what a person would have to approve is denied. F
 
 1. a capability is missing, where the agent is held to capabilities (`required_caps`);
 2. `tools` is given and does not name the tool (tools of MCP servers are there because the server is);
-3. a rule of `denied_tools` fits;
-4. the mode is `plan`: nothing runs;
-5. the mode is `bypassPermissions`: everything runs;
-6. rules of `allowed_tools` fit all of the call;
-7. the mode is `acceptEdits`: files are read and changed in the agent's own directories.
+3. it would change a protected file (model/protected.py): the state directory, the fleet's own files;
+4. a rule of `denied_tools` fits;
+5. the mode is `plan`: nothing runs;
+6. the mode is `bypassPermissions`: everything runs;
+7. rules of `allowed_tools` fit all of the call;
+8. the mode is `acceptEdits`: files are read and changed in the agent's own directories.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -22,10 +23,19 @@ from typing import Any
 
 from nightherd.model.agent import Agent
 from nightherd.model.capability import covers_tool
+from nightherd.model.file_command import Changed, changed_paths
 from nightherd.model.mcp import InjectedMcpServerDef, split_tool_name
+from nightherd.model.protected import NAMES_ONLY, Protection
 from nightherd.model.shell_command import ShellCommand, Simple, Word, read_command, spellings
 from nightherd.model.tool_rule import BASH, FILE_TOOLS, ToolRule, parse_rule
 
+WRITTEN_PATH = {
+    "Write": "file_path",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
+"""Tools that change one file, and where their input names it."""
 SEARCH_TOOLS = frozenset({"Glob", "Grep"})
 LONGEST_PATH = 4096
 """Characters of a path that anybody can open; a longer one is not looked up."""
@@ -90,6 +100,8 @@ class Permissions:
     """Servers given to this run: whoever gave them wants them used."""
     real_path: Callable[[str], str] = posixpath.normpath
     """An absolute path without links, where somebody can look; else without dots."""
+    protection: Protection = NAMES_ONLY
+    """What it may not change, whatever allows it."""
 
 
 def permissions_of(
@@ -97,6 +109,7 @@ def permissions_of(
     *,
     injected: tuple[InjectedMcpServerDef, ...] = (),
     real_path: Callable[[str], str] = posixpath.normpath,
+    protection: Protection = NAMES_ONLY,
 ) -> Permissions:
     """What `agent` may do, with the servers injected into its run."""
     return Permissions(
@@ -108,6 +121,7 @@ def permissions_of(
         capabilities=agent.required_caps,
         injected=frozenset(server.name for server in injected),
         real_path=real_path,
+        protection=protection,
     )
 
 
@@ -165,7 +179,7 @@ class _Question:
             return Denied(f"no path has {len(self._named):,} characters")
         if ZERO in self._named:
             return Denied("no path has a zero byte in it")
-        refusal = self._denied()
+        refusal = self._protected() or self._denied()
         if refusal is not None:
             return refusal
         match rules.mode:
@@ -187,6 +201,29 @@ class _Question:
     def _is_listed(self) -> bool:
         tools = self._rules.tools
         return tools is None or self._tool in tools or split_tool_name(self._tool) is not None
+
+    def _protected(self) -> Denied | None:
+        """Refuses what would change the fleet's own files."""
+        for changed in self._changes():
+            if len(changed.path) > LONGEST_PATH or ZERO in changed.path:
+                continue
+            if self._rules.protection.covers(changed, self._rules.directories[0]):
+                return Denied(
+                    f"{changed.path} is protected: agents may not change the state directory, the fleet's "
+                    "files, or files that give Claude hooks, servers or permissions"
+                )
+        return None
+
+    def _changes(self) -> Iterator[Changed]:
+        """The files the call would change, as far as it can be told."""
+        written = WRITTEN_PATH.get(self._tool)
+        if written is not None:
+            yield Changed(path=str(self._input.get(written, "")))
+        if self._command is not None:
+            for simple in self._command.simples:
+                yield from changed_paths(simple)
+            for word in self._command.outputs:
+                yield Changed(path=word.text, is_pattern=word.has_glob)
 
     def _denied(self) -> Denied | None:
         for rule in self._rules.denied:

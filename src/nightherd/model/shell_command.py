@@ -73,6 +73,8 @@ class ShellCommand:
     """Only programs with fixed words, joined by `;`, `&&`, `||` and `|`: nothing is substituted or redirected."""
     is_opaque: bool = False
     """Part of it cannot be told by reading: not understood, or a program whose name is made at run time."""
+    outputs: list[Word] = field(default_factory=list)
+    """Files that output is redirected to."""
 
 
 def read_command(text: str, depth: int = 0) -> ShellCommand:
@@ -196,8 +198,10 @@ class _Reader:
             return
         if words and words[-1].text.isdigit() and self._text[self._at - 1].isdigit():
             words.pop()
+        begin = self._at
         while self._at < len(self._text) and self._text[self._at] in "<>&|":
             self._at += 1
+        is_output = ">" in self._text[begin : self._at]
         is_copy = self._text[self._at - 1] == "&"
         while self._at < len(self._text) and self._text[self._at] in " \t":
             self._at += 1
@@ -206,6 +210,8 @@ class _Reader:
         target = self._read_word()
         if target.text != NOWHERE and not (is_copy and target.text.isdigit()):
             self._command.is_plain = False
+            if is_output:
+                self._command.outputs.append(target)
 
     def _read_word(self) -> Word:
         parts: list[str] = []
@@ -290,6 +296,7 @@ class _Reader:
     def _take_in(self, text: str) -> None:
         inner = read_command(text, self._depth + 1)
         self._command.simples.extend(inner.simples)
+        self._command.outputs.extend(inner.outputs)
         self._command.is_opaque |= inner.is_opaque
 
     def _escaped(self) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.event import Event
     from nightherd.model.ids import ExecutionId, JobId
     from nightherd.model.mcp import InjectedMcpServerDef
+    from nightherd.model.protected import ProtectedPaths
     from nightherd.model.spawn import SpawnCall
     from nightherd.model.suspension import Suspension
     from nightherd.model.trigger_point import TriggerPoint
@@ -91,6 +92,8 @@ class RuntimeRequest:
     """Micro-dollars left for the job, for a runtime that cannot ask before it spends; None for no end."""
     turns_left: int | None = None
     """Turns left for the job, likewise: the runtime stops by itself there, however late it is heard."""
+    protected: ProtectedPaths | None = None
+    """What the agent may not change with file tools, whatever it is allowed; None where no fleet is known."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
 

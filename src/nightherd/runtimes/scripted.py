@@ -26,7 +26,7 @@ from nightherd.model.event import (
     describe,
 )
 from nightherd.model.permission import Denied as Refused
-from nightherd.model.permission import decide, is_offered, permissions_of
+from nightherd.model.permission import decide, is_offered
 from nightherd.model.repeat import IDEMPOTENT, INTERRUPTED_CALL, Declared
 from nightherd.model.spawn import TOOL, may_spawn
 from nightherd.model.system import Complete, Denied, Init
@@ -36,6 +36,7 @@ from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark, sto
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
+from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.tools.spawn import Spawn
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import standard_tools
@@ -143,9 +144,7 @@ class _Run:
         self._to_repeat = request.repeat
         self._declared = Declared(request.agent, os.path.realpath)
         injected = tuple(request.injected_servers)
-        self._permissions = permissions_of(
-            request.agent, injected=injected, real_path=os.path.realpath
-        )
+        self._permissions = permissions_for(request)
         self._servers = McpClient(
             request.agent.mcp_servers,
             injected,

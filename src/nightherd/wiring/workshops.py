@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nightherd.model.agent import Fleet
     from nightherd.model.ids import WorkerId
     from nightherd.model.persistence import Persistence
+    from nightherd.model.protected import ProtectedPaths
     from nightherd.ports import Clock, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
 
@@ -154,8 +155,15 @@ def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
 
 
 def _watched_by(fleet: Fleet, persistence: Persistence, state_dir: Path) -> dict[str, Any]:
-    """What jobs may use, whom they may ask, and where they are written as documents."""
+    """What jobs may use and change, whom they may ask, and where they are written as documents."""
+    protected_paths = load("nightherd.model.protected:protected_paths")
+
+    def protect(some: Fleet) -> ProtectedPaths:
+        return cast("ProtectedPaths", protected_paths(some, str(state_dir.absolute())))
+
     return {
+        "protect": protect,
+        "protected": protect(fleet),
         "fleet_limit": fleet.max_concurrent,
         "budget": fleet.limits,
         "agents": fleet.agents,

@@ -14,6 +14,7 @@ import anyio
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import Event
 from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.protected import ProtectedPaths
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 from nightherd.runtimes.claude.runtime import ClaudeRuntime
@@ -81,6 +82,7 @@ class ClaudeStage:
         job_turns: int = 0,
         fork: RuntimeFork | None = None,
         history: tuple[Event, ...] = (),
+        protected: ProtectedPaths | None = None,
         **agent: Any,
     ) -> RuntimeRequest:
         given = {"working_directory": str(self.work), **self.agent, **agent}
@@ -94,6 +96,7 @@ class ClaudeStage:
             fork=fork,
             is_continued=job_turns > 0 or execution != EXECUTION,
             history=lambda: iter(history),
+            protected=protected,
             environment={**self.environment(api), **(environment or {})},
         )
 

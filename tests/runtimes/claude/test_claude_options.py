@@ -72,6 +72,7 @@ def test_agent_of_which_nothing_is_said_edits_files_and_obeys_no_settings(tmp_pa
         "include-partial-messages",
         "permission-mode",
         "setting-sources",
+        "settings",
     }
 
 
@@ -162,6 +163,7 @@ def test_what_a_claude_agent_brings_along_is_passed_on(tmp_path: Path) -> None:
         "--agents=/files/agents.json",
         "--settings=/files/settings.json",
     } <= set(given)
+    assert files["settings.json"].pop("permissions")["deny"]
     assert files == {
         "agents.json": {
             "critic": {"description": "d", "prompt": "p", "tools": ["Read"], "model": "opus"}

@@ -9,10 +9,12 @@ from typing import Any
 from nightherd.model.agent import Agent
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.money import PER_DOLLAR
+from nightherd.model.protected import ProtectedPaths
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch, Option
 from nightherd.runtimes.claude.mcp import allowed_tools, mcp_environment, mcp_options, tools_of
 from nightherd.runtimes.claude.opening import Opening
+from nightherd.runtimes.claude.settings import settings_of
 
 STREAMING = (
     Option("input-format", "stream-json"),
@@ -56,6 +58,7 @@ def launch_of(
                 turns_left=_turns_left(request),
                 spend_left=request.spend_left,
                 injected=request.injected_servers,
+                protected=request.protected,
             ),
             *mcp_options(agent, injected or {}),
             *more_options,
@@ -75,6 +78,7 @@ def options_of(
     turns_left: int | None = None,
     spend_left: int | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
+    protected: ProtectedPaths | None = None,
 ) -> tuple[Option, ...]:
     """Everything the agent is told, and in which session."""
     return (
@@ -84,7 +88,7 @@ def options_of(
         *_budget_options(agent, spend_left),
         *_tool_options(agent, injected),
         *_helper_options(agent),
-        *_place_options(agent),
+        *_place_options(agent, protected),
     )
 
 
@@ -145,13 +149,12 @@ def _helper_options(agent: Agent) -> Iterator[Option]:
         yield Option(name, plugin.path)
 
 
-def _place_options(agent: Agent) -> Iterator[Option]:
+def _place_options(agent: Agent, protected: ProtectedPaths | None) -> Iterator[Option]:
     yield Option("setting-sources", ",".join(agent.setting_sources))
     for directory in agent.add_dirs:
         yield Option("add-dir", directory)
-    if agent.sandbox is not None:
-        settings: dict[str, Any] = {"sandbox": dict(agent.sandbox)}
-        yield Option("settings", InFile("settings.json", json.dumps(settings)))
+    settings = settings_of(agent, protected)
+    yield Option("settings", InFile("settings.json", json.dumps(settings)))
 
 
 def environment_of(given: Mapping[str, str]) -> dict[str, str]:

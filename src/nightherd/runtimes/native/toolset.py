@@ -18,13 +18,13 @@ from nightherd.model.permission import (
     Permissions,
     decide,
     is_offered,
-    permissions_of,
 )
 from nightherd.model.repeat import Declared
 from nightherd.model.spawn import TOOL as SPAWN
 from nightherd.model.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
+from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
@@ -125,11 +125,7 @@ class Toolset:
     """The tools that an agent may call in one run, in the order in which they are offered."""
 
     def __init__(self, request: RuntimeRequest, tools: Sequence[OfferedTool]) -> None:
-        self._permissions: Permissions = permissions_of(
-            request.agent,
-            injected=tuple(request.injected_servers),
-            real_path=os.path.realpath,
-        )
+        self._permissions: Permissions = permissions_for(request)
         self._declared = Declared(request.agent, os.path.realpath)
         self._tools = {
             tool.name: tool for tool in tools if is_offered(self._permissions, tool.name)
