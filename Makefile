@@ -18,6 +18,8 @@ test: environment ## every check and every test, in parallel
 	@scripts/test
 
 soak: environment ## the tests that kill and starve processes, with numbers that take an hour
+	@scripts/test-packages
+	@.venv/bin/python scripts/claude-versions --all
 	@NIGHTHERD_SOAK=1 .venv/bin/python -m pytest -n auto --dist worksteal \
 	  $$(grep -rl --include='test_*.py' '^from soak import' tests)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,14 @@ class Components:
         programs = [Path(place) / "_bundled" / "claude" for place in places or []]
         program = next((one for one in programs if one.exists()), None)
         return program or self.absent("claude", "make environment")
+
+    def claude_version(self, version: str) -> Path:
+        """A `claude` of that version, downloaded by `scripts/claude-versions`, or the end of this test."""
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        program = Path(home) / "nightherd" / "claude" / version / "claude"
+        if not program.exists():
+            self.absent(f"claude {version}", f"scripts/claude-versions {version}")
+        return program
 
     def absent(self, what: str, remedy: str) -> NoReturn:
         """Ends this test because `what` is not here and cannot be made."""

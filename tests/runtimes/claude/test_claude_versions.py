@@ -1,0 +1,98 @@
+"""Several versions of the real `claude`: each runs, uses tools, resumes and survives a kill.
+
+`make test` runs the version that `npm install` gives on Node 20; the newest is the one of every other test here.
+`make soak` runs all of them (scripts/claude-versions.txt).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from components import Components
+from nightherd.model.event import AssistantEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.system import Complete
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Refuse, Say
+from runtimes.claude.claude_stage import ClaudeStage, make_stage
+from runtimes.claude.test_claude_jobs import Herd, lines_of
+from runtimes.heard import error_of, payloads, session_of
+from runtimes.stage import until
+from soak import often
+
+ALL = ("2.1.197", "2.1.100", "2.1.150", "2.1.240", "2.1.300", "2.1.325")
+VERSIONS = ALL[: often(1, soak=len(ALL))]
+
+
+@pytest.fixture(params=VERSIONS)
+def old_stage(
+    tmp_path: Path, components: Components, slot: None, request: pytest.FixtureRequest
+) -> ClaudeStage:
+    """An empty place to run one version in."""
+    components.program("node")
+    return make_stage(tmp_path, components.claude_version(request.param))
+
+
+def test_each_version_answers_uses_a_tool_and_resumes(old_stage: ClaudeStage) -> None:
+    call = Call("Bash", {"command": "echo made > made.txt"})
+    answers = (Say(text="I try", calls=(call,)), Say(text="done"), Say(text="it was done"))
+    with MessagesApi(*answers) as api:
+        first = old_stage.run(api, "make it", allowed_tools=("Bash",))
+        second = old_stage.run(api, "what was it?", runtime_session_id=session_of(first))
+
+    assert (old_stage.work / "made.txt").read_text() == "made\n"
+    assert [one.success for one in first if isinstance(one, ToolResultEvent)] == [True]
+    assert payloads(first, Complete), first
+    assert session_of(second) == session_of(first)
+    assert [one.content for one in second if isinstance(one, AssistantEvent)] == ["it was done"]
+    assert {"make it", "done", "what was it?"} <= set(api.asked[2].texts)
+
+
+def test_each_version_reads_a_prompt_longer_than_a_pipe(old_stage: ClaudeStage) -> None:
+    prompt = "word " * 100_000
+    with MessagesApi(Say(text="fine")) as api:
+        events = old_stage.run(api, prompt)
+
+    assert payloads(events, Complete)
+    assert any(text.strip() == prompt.strip() for text in api.asked[0].texts)
+
+
+def test_each_version_reports_a_rate_limit_as_one(old_stage: ClaudeStage) -> None:
+    with MessagesApi(Refuse(status=429)) as api:
+        events = old_stage.run(api)
+
+    error = error_of(events)
+    assert (error.code, (error.extra or {}).get("recoverable")) == ("rate_limited", True)
+
+
+def test_each_version_killed_in_a_tool_continues_and_repeats_nothing(
+    old_stage: ClaudeStage,
+) -> None:
+    once = Call("Bash", {"command": "echo ran >> ran.txt; until [ -e go-on ]; do sleep 0.05; done"})
+    with MessagesApi(Say(calls=(once,)), Say(text="I looked: it ran.")) as api:
+        herd = Herd(old_stage, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            anyio.run(until, (old_stage.work / "ran.txt").exists)
+            for pid in claude_processes(old_stage):
+                os.kill(pid, signal.SIGKILL)
+            (old_stage.work / "go-on").touch()
+            worker.wait()
+        job = herd.job()
+
+    assert job["status"] == "completed", job
+    assert (old_stage.work / "ran.txt").read_text() == "ran\n"
+    assert len(lines_of(herd.journal(), "tool_use")) == 1
+
+
+def claude_processes(stage: ClaudeStage) -> list[int]:
+    """The `claude` of this stage itself, not what it started nor its keeper."""
+    found = []
+    for pid in stage.processes():
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"-p" in command[1:3]:  # behind the program, or behind `node cli.js`
+            found.append(pid)
+    return found
