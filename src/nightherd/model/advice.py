@@ -31,6 +31,7 @@ ADVICE = {
     "server_error": LATER,
     "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
     CHILD_WAITS: "nightherd jobs show {job} names the job it waits for: resume that one, and this one follows",
+    "session_held": f"Claude's own background agent has the session: stop it with `claude agents`, then: {GO_ON}",
     "stalled": GO_ON,
     "killed": GO_ON,
     "interrupted": GO_ON,

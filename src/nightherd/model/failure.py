@@ -73,6 +73,7 @@ FAILURES = {
     "overloaded": _passing(),
     "server_error": _passing(),
     "network": _passing(),
+    "session_held": _passing(),
     "stalled": _passing(),
     "killed": _passing(),
     "prompt_too_long": _lasting(),

@@ -55,6 +55,10 @@ class PermissionMode(StrEnum):
     """As `default`: the agents it may call on are given by name."""
     DONT_ASK = "dontAsk"
     """As `default`, which without anybody to ask comes to the same."""
+    MANUAL = "manual"
+    """Claude's newer name for `default`."""
+    AUTO = "auto"
+    """Claude judges each call itself. Our own loops have no such judge: as `default`."""
 
 
 AUTO_APPROVED: Mapping[PermissionMode, frozenset[str]] = {
@@ -65,6 +69,8 @@ AUTO_APPROVED: Mapping[PermissionMode, frozenset[str]] = {
     PermissionMode.PLAN: frozenset(),
     PermissionMode.DELEGATE: frozenset(),
     PermissionMode.DONT_ASK: frozenset(),
+    PermissionMode.MANUAL: frozenset(),
+    PermissionMode.AUTO: frozenset(),
 }
 """Tools, and programs that Bash runs, that need no rule. `bypassPermissions` approves everything."""
 

@@ -17,6 +17,7 @@ from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch
 from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
 from nightherd.runtimes.claude.options import (
+    ALWAYS,
     as_line,
     environment_of,
     launch_of,
@@ -244,11 +245,14 @@ def test_fork_that_has_its_own_session_goes_on_in_that() -> None:
 def test_claude_that_started_the_worker_leaves_no_trace_in_the_agents() -> None:
     given = {"CLAUDECODE": "1", "PATH": "/bin", "DISABLE_AUTOUPDATER": "0"}
 
-    assert environment_of(given) == {
-        "PATH": "/bin",
-        "DISABLE_AUTOUPDATER": "0",
-    }
-    assert environment_of({}) == {"DISABLE_AUTOUPDATER": "1"}
+    assert environment_of(given) == {**ALWAYS, "PATH": "/bin", "DISABLE_AUTOUPDATER": "0"}
+    assert environment_of({}) == {**ALWAYS, "DISABLE_AUTOUPDATER": "1"}
+
+
+def test_no_variable_of_the_worker_lets_claudes_supervisor_continue_our_sessions() -> None:
+    given = {"CLAUDE_DISABLE_ADOPT": "", "CLAUDE_CODE_DISABLE_AGENT_VIEW": "0"}
+
+    assert environment_of(given).items() >= ALWAYS.items()
 
 
 @pytest.mark.parametrize("text", ["plain", "-x", "two\nlines", "\x00 \udcff ✓"])

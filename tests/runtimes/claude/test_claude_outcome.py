@@ -21,6 +21,8 @@ SEEN = [
     (Report(text="x", subtype="error_max_turns"), "max_turns"),
     (Report(text="x", subtype="error_max_budget_usd"), "limit"),
     (Report(text="No conversation found with session ID: 1"), "session_not_found"),
+    (Report(text="Session 1b is currently running as a background agent (bg)."), "session_held"),
+    (Report(text="That session is running in the background. Run `claude agents`"), "session_held"),
     (Report(text="The session has expired.", status=404), "session_expired"),
     (Report(text="No message found with message.uuid of: 1"), "message_not_found"),
     (

@@ -123,6 +123,7 @@ def test_tool_that_is_not_allowed_is_denied_on_record(stage: ClaudeStage) -> Non
         ("acceptEdits", True, True),
         ("plan", False, False),
         ("dontAsk", False, False),
+        ("manual", False, False),
         ("bypassPermissions", True, True),
     ],
 )

@@ -6,15 +6,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
 from components import Components
-from nightherd.model.event import AssistantEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.event import AssistantEvent, ToolResultEvent
 from nightherd.model.system import Complete
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say
@@ -35,6 +39,25 @@ def old_stage(
     """An empty place to run one version in."""
     components.program("node")
     return make_stage(tmp_path, components.claude_version(request.param))
+
+
+BUNDLED = "bundled"
+KNOWS_BACKGROUND_AGENTS = (
+    (BUNDLED, "cli"),
+    (BUNDLED, "sdk"),
+    ("2.1.240", "cli"),
+    ("2.1.300", "cli"),
+)[: often(2, soak=4)]
+
+
+@pytest.fixture(params=KNOWS_BACKGROUND_AGENTS)
+def any_stage(
+    tmp_path: Path, components: Components, slot: None, request: pytest.FixtureRequest
+) -> ClaudeStage:
+    """An empty place to run a version in that can run agents in the background."""
+    version, runtime = request.param
+    program = components.claude() if version == BUNDLED else components.claude_version(version)
+    return make_stage(tmp_path, program, runtime)
 
 
 def test_each_version_answers_uses_a_tool_and_resumes(old_stage: ClaudeStage) -> None:
@@ -86,6 +109,45 @@ def test_each_version_killed_in_a_tool_continues_and_repeats_nothing(
     assert job["status"] == "completed", job
     assert (old_stage.work / "ran.txt").read_text() == "ran\n"
     assert len(lines_of(herd.journal(), "tool_use")) == 1
+
+
+@contextmanager
+def held_by_a_background_agent(stage: ClaudeStage, session: str) -> Iterator[None]:
+    """Claude's register of live sessions says that one of its background agents has this one."""
+    with subprocess.Popen(["sleep", "600"]) as holder:
+        start = Path(f"/proc/{holder.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        entry = {
+            "pid": holder.pid,
+            "sessionId": session,
+            "cwd": str(stage.work),
+            "procStart": start,
+            "startedAt": 1,
+            "kind": "bg",
+            "entrypoint": "cli",
+        }
+        register = stage.claude_home / "sessions"
+        register.mkdir(exist_ok=True)
+        (register / f"{holder.pid}.json").write_text(json.dumps(entry))
+        try:
+            yield
+        finally:
+            holder.kill()
+
+
+def test_session_that_a_background_agent_of_claude_has_is_recognised_and_waited_for(
+    any_stage: ClaudeStage,
+) -> None:
+    with MessagesApi(Say(text="blue"), Say(text="it was blue")) as api:
+        session = session_of(any_stage.run(api, "pick a colour"))
+        with held_by_a_background_agent(any_stage, session):
+            refused = any_stage.run(api, "which one?", runtime_session_id=session)
+        later = any_stage.run(api, "which one?", runtime_session_id=session)
+
+    error = error_of(refused)
+    assert (error.code, (error.extra or {}).get("recoverable")) == ("session_held", True)
+    assert session_of(later) == session
+    assert payloads(later, Complete)
+    assert len(api.asked) == 2
 
 
 def claude_processes(stage: ClaudeStage) -> list[int]:

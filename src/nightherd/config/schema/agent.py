@@ -35,7 +35,7 @@ from nightherd.config.schema.types import (
 from nightherd.config.schema.work_source import WorkSource
 
 PermissionMode = Literal[
-    "default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"
+    "default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto", "manual"
 ]
 
 Capability = Annotated[

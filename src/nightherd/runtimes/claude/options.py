@@ -24,13 +24,15 @@ STREAMING = (
     Option("include-partial-messages"),
 )
 
-MODES = {"delegate": "dontAsk"}
-"""A mode that Claude has not any more, and the one that comes to the same when nobody can be asked."""
+MODES = {"delegate": "dontAsk", "manual": "default"}
+"""Modes that not every version knows, and the name for the same that all of them do."""
 
 NOT_INHERITED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT")
 """What a Claude that started the worker says about itself; the agent's is another one."""
 UNLESS_SAID = {"DISABLE_AUTOUPDATER": "1"}
 """An unattended run does not replace the program it is running."""
+ALWAYS = {"CLAUDE_DISABLE_ADOPT": "1", "CLAUDE_CODE_DISABLE_AGENT_VIEW": "1"}
+"""Claude's own supervisor must not continue a session of ours: a killed one would run twice at once."""
 
 
 def launch_of(
@@ -160,7 +162,7 @@ def _place_options(agent: Agent, protected: ProtectedPaths | None) -> Iterator[O
 def environment_of(given: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of the process."""
     kept = {name: value for name, value in given.items() if name not in NOT_INHERITED}
-    return {**UNLESS_SAID, **kept}
+    return {**UNLESS_SAID, **kept, **ALWAYS}
 
 
 def user_message(text: str) -> dict[str, Any]:

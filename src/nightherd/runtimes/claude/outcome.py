@@ -66,6 +66,11 @@ FAILURES = (
     Failure(code="max_turns", subtype="error_max_turns"),
     Failure(code="limit", subtype="error_max_budget_usd"),
     Failure(code="session_not_found", text=r"^No conversation found|requires a valid session ID"),
+    Failure(
+        code="session_held",
+        recoverable=True,
+        text=r"is (currently )?running (as a|in the) background|moved to a background session",
+    ),
     Failure(code="session_expired", text=r"[Ss]ession (has |is )?expired|session_expired"),
     Failure(code="message_not_found", text=r"^No message found"),
     Failure(code="missing_api_key", text=r"^Not logged in|Invalid API key . Please run /login"),
@@ -137,7 +142,11 @@ def vanished(ending: Ending, stderr: str) -> ErrorEvent:
         case _:
             row = failure_of(Report(text=said)) if said else OTHERWISE
             message = f"claude ended with exit code {ending.returncode}"
-            return ErrorEvent(message=f"{message}: {said}" if said else message, code=row.code)
+            return ErrorEvent(
+                message=f"{message}: {said}" if said else message,
+                code=row.code,
+                extra={"recoverable": True} if row.recoverable else None,
+            )
 
 
 def not_started(error: OSError | ValueError, program: str, directory: str) -> ErrorEvent:
