@@ -36,6 +36,7 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
         "directory",
         "permissions",
         "temp-files",
+        "rows",
         "database",
         "ledger",
         "stuck",

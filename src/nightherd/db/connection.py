@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 from nightherd.db.failure import translate, unusable
-from nightherd.errors import InvalidValueError, StateError
+from nightherd.errors import InvalidValueError, StateError, StateFileError
 
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones can corrupt a WAL database when it is reset."""
@@ -28,6 +28,9 @@ CHECKPOINT_PAGES = 4_000
 
 CACHE_KIB = -16_000
 """Memory for pages while writing (negative: in KiB), so that a long history is not read again and again."""
+
+INVALID_TEXT = "INVALID_TEXT"
+"""The code of the error for a text that is not valid UTF-8."""
 
 Value = str | int | float | bytes | None
 Values = Sequence[Value]
@@ -48,6 +51,39 @@ class Database:
             raise translate(error, str(self.path), "execute") from error
         except OverflowError as error:
             raise InvalidValueError("a number that is too large to be stored") from error
+        except UnicodeDecodeError as error:
+            raise StateFileError(
+                f"{self.path} has a text that is not valid UTF-8",
+                path=str(self.path),
+                operation="read",
+                code=INVALID_TEXT,
+                hint="nightherd doctor names the row, and nightherd doctor --fix repairs it",
+            ) from error
+
+    def readable(self, statement: str, values: Values = ()) -> list[tuple[Value, ...]]:
+        """Return the rows of one query, without those that have a text that is not valid UTF-8."""
+        rows: list[tuple[Value, ...]] = []
+        try:
+            cursor = self._connection.execute(statement, values)
+            while True:
+                try:
+                    rows.append(next(cursor))
+                except UnicodeDecodeError:
+                    continue  # the cursor stands at the next row
+                except StopIteration:
+                    return rows
+        except apsw.Error as error:
+            raise translate(error, str(self.path), "execute") from error
+
+    def raw(
+        self, query: str, columns: Sequence[str], values: Values = ()
+    ) -> list[tuple[Value, ...]]:
+        """Return these columns of the rows of one query; each text as the bytes that are stored."""
+        wanted = ", ".join(
+            f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END"
+            for name in columns
+        )
+        return self.execute(f"SELECT {wanted} FROM (\n{query.rstrip().rstrip(';')}\n)", values)
 
     def data_version(self) -> int:
         """A number that is another one whenever somebody else has written since the last call."""

@@ -77,8 +77,8 @@ def _look(check: Check) -> list[Finding]:
     try:
         for finding in check.examine():
             findings.append(finding)  # noqa: PERF402 - what came before an error must stay
-    except (NightherdError, OSError) as error:
-        message = error.message if isinstance(error, NightherdError) else str(error)
+    except Exception as error:  # noqa: BLE001 - damage may break anything, and the other checks must run
+        message = error.message if isinstance(error, NightherdError) else describe(error)
         findings.append(
             Finding(
                 check=check.name,
@@ -107,7 +107,7 @@ async def _mended_alone(mend: Mend, finding: Finding) -> Finding:
         return finding
     try:
         await mend(finding)
-    except NightherdError as error:
+    except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from it
         return _not_mended(finding, error)
     return replace(finding, is_fixed=True)
 
@@ -119,7 +119,7 @@ async def _mended_together(
     fixable = [finding for finding in findings if finding.is_fixable]
     try:
         await mend_all(fixable)
-    except NightherdError as error:
+    except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from it
         left = set(_look(check))
         return [_not_mended(one, error) if one in left else _done(one) for one in findings]
     left = set(_look(check))
@@ -130,5 +130,11 @@ def _done(finding: Finding) -> Finding:
     return replace(finding, is_fixed=True)
 
 
-def _not_mended(finding: Finding, error: NightherdError) -> Finding:
-    return replace(finding, message=f"{finding.message}; not mended: {error.message}")
+def _not_mended(finding: Finding, error: Exception) -> Finding:
+    message = error.message if isinstance(error, NightherdError) else describe(error)
+    return replace(finding, message=f"{finding.message}; not mended: {message}")
+
+
+def describe(error: Exception) -> str:
+    """Return what an error that is not ours says, with its kind."""
+    return str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"

@@ -26,5 +26,7 @@ class Finding:
     path: str | None = None
     job_id: str | None = None
     remedy: str | None = None
+    row: tuple[str, str] | None = None
+    """Table and key of the row it is about."""
     is_fixable: bool = False
     is_fixed: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 from nightherd.db.connection import Database
 from nightherd.db.group import Done
 from nightherd.db.ledger import LedgerLine
+from nightherd.db.lock import Notice
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
 from nightherd.model.agent import Durability
@@ -48,9 +49,10 @@ class StateTables:
         database: Database,
         queries: Queries,
         durability: Durability = Durability.CHECKPOINT,
+        notice: Notice = lambda text: None,
     ) -> None:
         self._durability = durability
-        self._rows = DecidingRows(database, queries)
+        self._rows = DecidingRows(database, queries, notice)
 
     def is_durable(self, change: Change) -> bool:
         match self._durability:

@@ -11,6 +11,7 @@ from nightherd.ports import Clock
 from nightherd.state.checkup import Checkup
 from nightherd.state.intruders import intruders, put_aside
 from nightherd.state.mending import Mending
+from nightherd.state.row_repair import damaged_rows, repair_rows
 from nightherd.state.soundness import Soundness
 
 REPLAYED = "ledger replayed"
@@ -31,11 +32,17 @@ def state_checks(
         Check("directory", "directories", checkup.directory, mending.directory),
         Check("permissions", "permissions", checkup.permissions, mending.permissions),
         Check("temp-files", "temporary files", temp_files, mending.temp_file),
+        Check(
+            "rows",
+            "rows",
+            partial(damaged_rows, root),
+            mend_all=partial(repair_rows, root, clock),
+        ),
         Check("database", "database", soundness.database),
         Check("ledger", "ledger", soundness.ledger, mending.ledger),
     ]
     deep = [
         Check("whole-database", "database, every page", soundness.whole_database, is_deep=True),
-        Check("agreement", REPLAYED, agreement, mending.ledger, is_deep=True),
+        Check("agreement", REPLAYED, agreement, mending.agreement, is_deep=True),
     ]
     return quick, deep

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from nightherd.db.connection import Database
+from nightherd.db.lock import Notice
 from nightherd.db.queries import Queries
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
@@ -15,9 +16,10 @@ from nightherd.model.job import Job
 from nightherd.model.limits import Used
 from nightherd.model.session import Session, SessionKey, SessionMode
 from nightherd.state.kept_rows import KeptRows
+from nightherd.state.row_repair import write_row
 from nightherd.state.rows import SqliteRows
 from nightherd.state.spending import spent, used_below
-from nightherd.state.tables import time_text
+from nightherd.state.tables import Table, time_text
 
 RowT = TypeVar("RowT")
 
@@ -25,9 +27,22 @@ RowT = TypeVar("RowT")
 class DecidingRows(SqliteRows):
     """Every row as of the open transaction, and what decisions need to know about them."""
 
-    def __init__(self, database: Database, queries: Queries) -> None:
+    def __init__(
+        self, database: Database, queries: Queries, notice: Notice = lambda text: None
+    ) -> None:
         super().__init__(database, queries)
         self.kept = KeptRows(database)
+        self._notice = notice
+
+    def restored(self, table: Table[RowT], key: str) -> RowT | None:
+        """The damaged row as the ledger has it; the database has it back from here on."""
+        row = super().restored(table, key)
+        if row is not None:
+            write_row(self._database, table, row)
+            self._notice(
+                f"{table.name} {key} was damaged in the database; it is back from the ledger"
+            )
+        return row
 
     def get(self, kind: type[RowT], key: str) -> RowT | None:
         """The row of that kind with that key, from memory where it is known."""

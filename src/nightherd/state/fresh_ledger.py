@@ -26,6 +26,7 @@ from nightherd.state.images import encode_images
 from nightherd.state.kinds import TABLES
 from nightherd.state.outbox import is_sound, outbox_span
 from nightherd.state.pages import rows_by_key
+from nightherd.state.row_repair import find_damaged
 from nightherd.state.tables import Table, time_text
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -57,6 +58,11 @@ def replace_ledger(
         raise RefusedError(
             "the database cannot stand in for the ledger",
             hint="put the ledger back from a backup, then nightherd doctor --rebuild",
+        )
+    if next(find_damaged(database), None) is not None:
+        raise RefusedError(
+            "the database has damaged rows and cannot stand in for the ledger",
+            hint="nightherd doctor names them; put the ledger back from a backup",
         )
     old = ledger_files(directory.ledger)
     # Never an older month than the newest that was: readers take files in the order of their names.

@@ -15,6 +15,7 @@ from nightherd.state.checkup import PRIVATE_DIRECTORY, PRIVATE_FILE
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.fresh_ledger import begin_ledger
 from nightherd.state.rebuild import REBUILT
+from nightherd.state.row_repair import restore_row
 from nightherd.state.store import SqliteStore
 
 
@@ -60,6 +61,13 @@ class Mending:
                 await store.close()
         else:
             begin_ledger(self._directory.root, at=self._clock.now())
+
+    async def agreement(self, finding: Finding) -> None:
+        """Write a row again as the ledger has it; a ledger that is damaged begins anew."""
+        if finding.row is None:
+            await self.ledger(finding)
+        else:
+            restore_row(self._directory.root, *finding.row, at=self._clock.now())
 
     def _delete_copy(self, path: Path) -> None:
         """Whoever makes such a copy holds the lock."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from nightherd.db.connection import Database, Value, Values
+from nightherd.db.connection import INVALID_TEXT, Database, Value, Values
 from nightherd.db.queries import Queries
-from nightherd.state.tables import Table
+from nightherd.errors import StateFileError
+from nightherd.state.row_images import last_image
+from nightherd.state.tables import UNREADABLE, Table
 
 RowT = TypeVar("RowT")
 
@@ -43,13 +45,11 @@ class SqliteRows:
         return self.find(kind, BY_KEY[kind.__name__], key)
 
     def list(self, row_type: type[RowT], query: str, values: Values) -> Sequence[RowT]:
-        """The rows that the named query finds, in its order; none of a table an older database lacks."""
-        table = self.table(row_type)
-        columns = self._columns_of(table.name)
-        if not columns:
-            return ()
-        found = self._database.execute(self._queries[query], values)
-        return [table.row(columns, row) for row in found]
+        """The rows that the named query finds, in its order; none of a table an older database lacks.
+
+        A damaged row is what the ledger says; one that the ledger does not have is left out.
+        """
+        return [row for row in self._list(row_type, query, values) if row is not None]
 
     def table(self, row_type: type[RowT]) -> Table[RowT]:
         """The table of one kind of row."""
@@ -59,17 +59,66 @@ class SqliteRows:
         return table
 
     def find(self, row_type: type[RowT], query: str, *values: str) -> RowT | None:
-        """The first row that the named query finds."""
-        found = self.list(row_type, query, values)
+        """The first row that the named query finds; `StateFileError` when it is damaged and not in the ledger."""
+        found = self._list(row_type, query, values)
+        if found and found[0] is None:
+            table = self.table(row_type).name
+            raise StateFileError(
+                f"the row of {table} for {' '.join(values)} is damaged, and the ledger does not have it",
+                path=str(self._database.path),
+                operation="read",
+                code="ROW_DAMAGED",
+                hint="nightherd doctor --verify",
+            )
         return found[0] if found else None
 
     def values(self, query: str, *values: Value) -> Sequence[tuple[Value, ...]]:
-        """What the named query finds, as it is."""
-        return self._database.execute(self._queries[query], values)
+        """What the named query finds, as it is; without rows whose texts are damaged."""
+        try:
+            return self._database.execute(self._queries[query], values)
+        except StateFileError as error:
+            if error.code != INVALID_TEXT:
+                raise
+        return self._database.readable(self._queries[query], values)
 
     def number(self, query: str, *values: str) -> int:
         """The one number that the named query gives."""
         return int(str(self.values(query, *values)[0][0]))
+
+    def restored(self, table: Table[RowT], key: str) -> RowT | None:
+        """The row as the ledger has it, for one that is damaged in the database."""
+        image = last_image(self._database, table.name, table.key, key)
+        return table.row(tuple(image), tuple(image.values())) if image is not None else None
+
+    def _list(
+        self, row_type: type[RowT], query: str, values: Values
+    ) -> Sequence[RowT] | Sequence[RowT | None]:
+        """The rows that the named query finds; None for a damaged one that the ledger does not have."""
+        table = self.table(row_type)
+        columns = self._columns_of(table.name)
+        if not columns:
+            return ()
+        make = table.maker(columns)
+        try:
+            found = self._database.execute(self._queries[query], values)
+            return [make(row) for row in found]
+        except UNREADABLE:
+            pass
+        except StateFileError as error:
+            if error.code != INVALID_TEXT:
+                raise
+        found = self._database.raw(self._queries[query], columns, values)
+        return [self._sound(table, columns, row) for row in found]
+
+    def _sound(
+        self, table: Table[RowT], columns: tuple[str, ...], values: Sequence[Value]
+    ) -> RowT | None:
+        """The row of these raw values; where they are damaged, the row as the ledger has it."""
+        values = [decoded(value) for value in values]
+        if not table.damaged_columns(columns, values):
+            return table.row(columns, values)
+        key = values[columns.index(table.key)]
+        return self.restored(table, key) if isinstance(key, str) else None
 
     def _columns_of(self, table: str) -> tuple[str, ...]:
         columns = self._columns.get(table)
@@ -77,3 +126,13 @@ class SqliteRows:
             found = self._database.execute(self._queries["columns_of_table"], (table,))
             columns = self._columns[table] = tuple(str(name) for (name,) in found)
         return columns
+
+
+def decoded(value: Value) -> Value:
+    """A stored text as text; bytes that are not valid UTF-8 stay bytes."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    return value

@@ -119,12 +119,15 @@ class Soundness:
             yield self._damaged_ledger("agreement", error)
             return
         for difference in rows:
+            is_fixable = difference.is_in_ledger
             yield Finding(
                 check="agreement",
                 level=Level.PROBLEM,
                 message=_told(difference),
                 path=str(self._directory.database),
-                remedy="nightherd doctor --rebuild makes the database again from the ledger",
+                remedy="the row is written again as the ledger has it" if is_fixable else AGAIN,
+                row=(difference.table, difference.key),
+                is_fixable=is_fixable,
             )
 
     def _is_gone(self) -> bool:

@@ -88,7 +88,7 @@ class SqliteStore:
             migrate(database, queries, load_migrations(), self._now())
             commit = GroupCommit(
                 database,
-                StateTables(database, queries, self._durability),
+                StateTables(database, queries, self._durability, self._notices.append),
                 Ledger(self._state_dir / LEDGER, self._probe),
                 queries=queries,
                 now=self._now,

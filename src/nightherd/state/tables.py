@@ -50,6 +50,9 @@ PLACES: Mapping[str, int] = {name: place for place, name in enumerate(NAMES)}
 Image = dict[str, Value]
 """A row as its table has it: column to value."""
 
+UNREADABLE = (ValueError, KeyError, TypeError)
+"""What a decoder raises for a value that no row can have."""
+
 RowT = TypeVar("RowT")
 Convert = Callable[[Any], Any]
 
@@ -64,6 +67,8 @@ class Table(Generic[RowT]):
         self.key = self.columns[0]
         hints = get_type_hints(row_type)
         kinds = {name: _plain(hints[name]) for name in self.columns}
+        self._kinds = kinds
+        self._optional = {name for name in self.columns if type(None) in get_args(hints[name])}
         self._values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*self.columns)
         encoders = dict(_chosen(kinds, _encoder))
         self._encoders = tuple(encoders.get(name) for name in self.columns)
@@ -117,10 +122,35 @@ class Table(Generic[RowT]):
 
     def row(self, columns: tuple[str, ...], values: Sequence[Value]) -> RowT:
         """The row that `values` of `columns` are. An older database lacks columns: their defaults stand in."""
+        return self.maker(columns)(values)
+
+    def maker(self, columns: tuple[str, ...]) -> RowMaker[RowT]:
+        """Return what makes rows from values of `columns`."""
         make = self._makers.get(columns)
         if make is None:
             make = self._makers[columns] = RowMaker(self.row_type, columns, dict(self._decoders))
-        return make(values)
+        return make
+
+    def damaged_columns(self, columns: Sequence[str], values: Sequence[Value]) -> list[str]:
+        """Return the columns whose values no row can have: another type, a word or a time that is none."""
+        decoders = dict(self._decoders)
+        return [
+            name
+            for name, value in zip(columns, values, strict=True)
+            if name in self._kinds and not self._is_possible(name, value, decoders.get(name))
+        ]
+
+    def _is_possible(self, name: str, value: Value, decode: Convert | None) -> bool:
+        if value is None:
+            return name in self._optional
+        kind = self._kinds[name]
+        if decode is None:
+            return isinstance(value, (int, float) if kind is float else kind)
+        try:
+            decode(value)
+        except UNREADABLE:
+            return False
+        return isinstance(value, int) is (kind is bool)
 
 
 def in_table_order(rows: Iterable[Any]) -> list[Any]:
