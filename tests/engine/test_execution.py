@@ -166,12 +166,12 @@ def test_runtimes_session_id_is_on_record_the_moment_it_is_known() -> None:
 
 
 def test_runtime_that_says_error_fails_the_job_with_its_words() -> None:
-    bench = Bench(PlayedRuntime([ErrorEvent(message="no credit", code="billing")]))
+    bench = Bench(PlayedRuntime([ErrorEvent(message="no answer", code="refused")]))
 
     job = bench.run()
 
     assert (job.status, job.exit_reason) == (JobStatus.FAILED, ExitReason.ERROR)
-    assert (job.error, job.error_code) == ("no credit", "billing")
+    assert (job.error, job.error_code) == ("no answer", "refused")
 
 
 def test_runtime_that_says_max_turns_ends_with_that_reason() -> None:

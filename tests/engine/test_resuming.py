@@ -93,7 +93,7 @@ def test_suspended_job_goes_on_as_the_same_job_and_is_told_what_was_said() -> No
     turn = AssistantEvent(content="half", turn=1, index=0, end=True)
     bench = bench_for([turn, LIMITED], ANSWER)
     waiting = bench.run()
-    assert waiting.suspend_reason is SuspendReason.ERROR
+    assert waiting.suspend_reason is SuspendReason.RATE_LIMIT
 
     again = resume(bench, waiting, "Mind the gap")
     ended = bench.execute(again.id)

@@ -10,6 +10,9 @@ import anyio
 import pytest
 
 from engine.bench import Bench
+from nightherd.engine.wakeups import wake_jobs
+from nightherd.model.advice import advice_on
+from nightherd.model.change import ResumeJob
 from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
@@ -20,17 +23,18 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.job import ExitReason, JobStatus, SuspendReason
+from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.retry import Failure, RetryPolicy, TryAgain, next_step
-from nightherd.model.suspension import Suspension
 from nightherd.model.system import Complete, Init, Resumed, SystemSubtype, Warned
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.testing.clock import START, FakeClock
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 from nightherd.testing.state_values import BEGINNING
 
 AT_ONCE = RetryPolicy(attempts=3, base=timedelta(0), cap=timedelta(0))
 LIMITED = ErrorEvent(message="Slow down", code="rate_limited", extra={"recoverable": True})
+UNREACHABLE = ErrorEvent(message="No route", code="network", extra={"recoverable": True})
 BROKEN = ErrorEvent(message="No such model", code="model_not_found")
 
 
@@ -51,7 +55,7 @@ class RunsInTurn(PlayedRuntime):
 
 def bench_for(*runs: Sequence[Event], policy: RetryPolicy = AT_ONCE) -> tuple[Bench, RunsInTurn]:
     runtime = RunsInTurn(*runs)
-    bench = Bench(runtime)
+    bench = Bench(runtime, clock=FakeClock(step=timedelta(0)))
     bench.workshop = replace(bench.workshop, retry=policy)
     return bench, runtime
 
@@ -79,16 +83,115 @@ def test_run_that_fails_in_passing_is_tried_again_and_the_job_succeeds() -> None
     assert warned == ["tried again in 0s, 2 of 3", "tried again in 0s, 3 of 3"]
 
 
-def test_failures_that_do_not_pass_suspend_the_job_and_it_can_be_resumed() -> None:
+def test_failure_that_does_not_pass_suspends_the_job_until_the_next_try() -> None:
     bench, runtime = bench_for([LIMITED])
 
     job = bench.run()
 
-    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.ERROR)
-    assert (job.error, job.error_code) == ("Slow down (3 tries)", "rate_limited")
-    assert (job.not_before, job.finished_at) == (None, None)
-    assert len(runtime.asked) == 3
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.RATE_LIMIT)
+    assert (job.error, job.error_code) == ("Slow down (3 tries in 0s)", "rate_limited")
+    assert job.resumes_at is not None
+    assert timedelta(minutes=1.6) <= job.resumes_at - bench.clock.now() <= timedelta(minutes=2)
+    assert (job.finished_at, len(runtime.asked)) == (None, 3)
     assert subtypes(bench.journal(job.id))[-1] == "suspended"
+
+
+def resume_when_due(bench: Bench, job: Job) -> Job:
+    """Let the time pass that the job waits for; the job as its next execution leaves it."""
+    assert job.resumes_at is not None
+    bench.clock.advance(job.resumes_at - bench.clock.now())
+    anyio.run(wake_jobs, bench.workshop)
+    return bench.execute(job.id)
+
+
+def test_outage_is_tried_again_after_growing_pauses_until_it_passes() -> None:
+    runs: list[Sequence[Event]] = [[UNREACHABLE] for _ in range(10)]
+    bench, runtime = bench_for(*runs, ANSWER)
+    job, pauses = bench.run(), []
+
+    while job.status is JobStatus.SUSPENDED:
+        assert (job.suspend_reason, job.restart_count) == (SuspendReason.ERROR, 0)
+        assert job.resumes_at is not None
+        pauses.append((job.resumes_at - bench.clock.now()) / timedelta(minutes=1))
+        job = resume_when_due(bench, job)
+
+    assert (job.status, job.exit_reason) == (JobStatus.COMPLETED, ExitReason.SUCCESS)
+    assert len(runtime.asked) == 11
+    wanted = [2, 4, 8, 16, 32, 60, 60, 60]
+    assert all(0.8 * most <= one <= most for one, most in zip(pauses, wanted, strict=True))
+
+
+def test_outage_that_lasts_longer_than_max_wait_leaves_the_job_to_a_person() -> None:
+    bench, runtime = bench_for([UNREACHABLE])
+    begun = bench.clock.now()
+    job = bench.run()
+    while job.resumes_at is not None:
+        job = resume_when_due(bench, job)
+
+    assert bench.clock.now() - begun == timedelta(hours=24)
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.ERROR)
+    assert job.error == f"No route ({len(runtime.asked)} tries in 1d)"
+    assert f"nightherd jobs resume {job.id}" in (advice_on(job) or "")
+
+    anyio.run(bench.store.apply, [ResumeJob(job_id=job.id, at=bench.clock.now())])
+    resumed = bench.execute(job.id)
+
+    assert resumed.resumes_at is not None, "a person who resumes it begins the waiting anew"
+
+
+def test_pauses_begin_anew_after_a_finished_turn() -> None:
+    turn = AssistantEvent(content="so far", turn=1, index=0, end=True)
+    bench, _ = bench_for(*([LIMITED],) * 6, [turn, LIMITED], [LIMITED])
+    job = bench.run()
+    for _ in range(4):
+        job = resume_when_due(bench, job)
+
+    assert job.resumes_at is not None
+    assert job.resumes_at - bench.clock.now() <= timedelta(minutes=2)
+
+
+@pytest.mark.parametrize("code", ["auth_failed", "token_expired", "billing"])
+def test_refused_login_suspends_for_a_person_after_one_retry(code: str) -> None:
+    bench, runtime = bench_for([ErrorEvent(message="No", code=code)])
+
+    job = bench.run()
+
+    assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.ERROR)
+    assert (job.resumes_at, job.error_code, len(runtime.asked)) == (None, code, 2)
+    assert f"nightherd jobs resume {job.id}" in (advice_on(job) or "")
+
+
+def test_usage_limit_suspends_until_it_resets_however_far_away() -> None:
+    for ahead in (timedelta(seconds=3), timedelta(days=6)):
+        resets_at = START + ahead
+        hit = ErrorEvent(
+            message="You've hit your limit",
+            code="rate_limited",
+            extra={"recoverable": True, "resets_at": resets_at.isoformat(), "limit": "five_hour"},
+        )
+        bench, runtime = bench_for([hit], ANSWER)
+
+        job = bench.run()
+
+        assert (job.status, job.suspend_reason) == (JobStatus.SUSPENDED, SuspendReason.RATE_LIMIT)
+        assert (job.resumes_at, len(runtime.asked)) == (resets_at, 1)
+        assert resume_when_due(bench, job).status is JobStatus.COMPLETED
+
+
+def test_reset_that_is_over_is_tried_again_quickly() -> None:
+    hit = Failure(code="rate_limited", message="x", is_recoverable=True, resets_at=BEGINNING)
+
+    step = next_step(RetryPolicy(), hit, failures=1, at=BEGINNING, spread=0.5)
+
+    assert isinstance(step, TryAgain)
+
+
+def test_pause_between_tries_does_not_count_against_the_timeout_of_the_job() -> None:
+    policy = RetryPolicy(attempts=3, base=timedelta(milliseconds=400))
+    bench, _ = bench_for([LIMITED], [LIMITED], ANSWER, policy=policy)
+    bench.agent = replace(bench.agent, job_timeout=timedelta(milliseconds=300))
+
+    assert bench.run().status is JobStatus.COMPLETED
 
 
 def test_failure_that_cannot_pass_ends_the_job_at_the_first_try() -> None:
@@ -232,20 +335,11 @@ def test_wait_never_exceeds_its_cap_and_never_cuts_the_provider_short() -> None:
     assert (capped.delay, told.delay) == (timedelta(minutes=1), timedelta(seconds=90))
 
 
-def test_expired_token_is_tried_once_more_and_then_it_fails() -> None:
-    expired = Failure(code="token_expired", message="expired")
+def test_expired_session_is_tried_once_more_and_then_it_fails() -> None:
+    expired = Failure(code="session_expired", message="expired")
 
     first = next_step(RetryPolicy(), expired, failures=1, at=BEGINNING, spread=0.5)
     second = next_step(RetryPolicy(), expired, failures=2, at=BEGINNING, spread=0.5)
 
     assert isinstance(first, TryAgain)
     assert (first.delay, second) == (timedelta(0), None)
-
-
-def test_tries_that_are_used_up_suspend() -> None:
-    gone = Failure(code="network", message="gone", is_recoverable=True)
-
-    step = next_step(RetryPolicy(attempts=2), gone, failures=2, at=BEGINNING, spread=0.5)
-
-    assert isinstance(step, Suspension)
-    assert (step.reason, step.until) == (SuspendReason.ERROR, None)

@@ -28,6 +28,7 @@ from nightherd.config.resolve_web import resolve_web, resolve_webhooks
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.schema.mcp import McpServer as McpServerSchema
+from nightherd.config.schema.retry import Retry
 from nightherd.config.schema.script import (
     AnyStep,
     BashInput,
@@ -58,6 +59,7 @@ from nightherd.model.duration import shortest
 from nightherd.model.hook import Hook
 from nightherd.model.limits import Limits
 from nightherd.model.mcp import McpServer, McpTransport
+from nightherd.model.retry import RetryPolicy
 from nightherd.model.script import (
     Fail,
     Repeat,
@@ -106,9 +108,20 @@ def resolve_fleet(
         heartbeat=settings.heartbeat,
         cancel_grace=settings.cancel_grace,
         max_restarts=settings.max_restarts,
+        retry=resolve_retry(settings.retry),
         limits=limits,
         web=resolve_web(settings.web),
         webhooks=resolve_webhooks(settings.webhooks),
+    )
+
+
+def resolve_retry(retry: Retry) -> RetryPolicy:
+    """How jobs of the fleet wait for failures that can pass."""
+    return RetryPolicy(
+        attempts=retry.attempts,
+        first_pause=retry.first_pause,
+        longest_pause=retry.longest_pause,
+        max_wait=retry.max_wait,
     )
 
 

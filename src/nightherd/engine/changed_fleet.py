@@ -31,6 +31,7 @@ def for_fleet(workshop: Workshop, fleet: Fleet, before: Fleet) -> Workshop:
         secrets=secrets,
         fleet_limit=fleet.max_concurrent,
         budget=fleet.limits,
+        retry=fleet.retry,
         agents=fleet.agents,
         protected=None if workshop.protect is None else workshop.protect(fleet),
         hooks=replace(hooks, agents=fleet.agents) if isinstance(hooks, JobHooks) else hooks,

@@ -123,7 +123,12 @@ class Guard:
     @property
     def running_ms(self) -> int:
         """How long the job has run, earlier executions included."""
-        return self._earlier_ms + int((self._clock.monotonic() - self._begun) * 1_000)
+        own = max(self._clock.monotonic() - self._begun, 0.0)
+        return self._earlier_ms + int(own * 1_000)
+
+    def waited(self, seconds: float) -> None:
+        """Leave a pause that begins now out of the running time."""
+        self._begun += seconds
 
     @property
     def used(self) -> Used:

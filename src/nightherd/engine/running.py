@@ -90,13 +90,12 @@ class Running:
         await keep_within_context(wary, self.job, self.recorder, self.workshop)
         if self.watch.stopped is not None:
             return self._told(self.watch.stopped)
-        failures = 0
+        is_again = False
         while True:
-            turns = self.recorder.tally.turns
             self.recorder.last_error = None
             if self.recorder.last_seq != asked_at:
                 request = self.make_request()
-            if failures:
+            if is_again:
                 request = replace(request, is_continued=True)
             stop = await self._run(request)
             if stop is not None:
@@ -104,8 +103,7 @@ class Running:
             outcome = self.recorder.tally.outcome or SILENT_END
             if outcome.exit_reason is ExitReason.SUCCESS:
                 return outcome
-            failures = 1 if self.recorder.tally.turns > turns else failures + 1
-            step = self._next_step(failures)
+            step, is_again = self._next_step(), True
             match step:
                 case None:
                     return outcome
@@ -114,14 +112,15 @@ class Running:
                 case TryAgain():
                     await self._wait_and_begin_anew(step)
 
-    def _next_step(self, failures: int) -> TryAgain | Suspension | None:
-        error = self.recorder.last_error
+    def _next_step(self) -> TryAgain | Suspension | None:
+        error, tally = self.recorder.last_error, self.recorder.tally
         if error is None or self.stopper.reason is not None:
             return None
         return next_step(
             self.workshop.retry,
             failure_of(error.code, error.message, error.extra),
-            failures=failures,
+            failures=tally.failures,
+            failing_since=tally.failing_since,
             at=self.workshop.clock.now(),
             spread=self._random(),
         )
@@ -134,6 +133,9 @@ class Running:
         delay = step.delay.total_seconds()
         text = f"tried again in {rough_duration(step.delay)}, {step.attempt} of {step.attempts}"
         self.recorder.record(describe(Warned(code="retrying"), text))
+        # A wait counts neither against the job's timeout nor against its limit of time.
+        self.stopper.scope.deadline += delay
+        self.watch.waited(delay)
         await anyio.sleep(delay)
         resumed = Resumed(reason="retry", after_seq=self.recorder.last_seq)
         self.recorder.record(describe(resumed))

@@ -54,6 +54,9 @@ class Watch(Protocol):
     def out_of_time(self) -> Stop:
         """What the job comes to when that time has passed."""
 
+    def waited(self, seconds: float) -> None:
+        """Told before a pause of the run between two tries: it does not count as running time."""
+
     async def at(self, point: TriggerPoint) -> None:
         """Told by the runtime where it is (`RuntimeRequest.at`)."""
 
@@ -117,6 +120,9 @@ class QuietWatch:
 
     def out_of_time(self) -> Stop:
         raise AssertionError("there is no end to what is not limited")
+
+    def waited(self, seconds: float) -> None:
+        self._begun += seconds
 
     async def at(self, point: TriggerPoint) -> None:
         return None
@@ -192,6 +198,9 @@ class CloseWatch:
         stop = self._stop(self._guard.out_of_time())
         assert stop is not None  # noqa: S101 (a limit that was met is one)
         return stop
+
+    def waited(self, seconds: float) -> None:
+        self._guard.waited(seconds)
 
     async def at(self, point: TriggerPoint) -> None:
         if point in ON_THE_WAY:  # the others are put when the run has ended, by `closing`

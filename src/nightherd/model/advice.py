@@ -17,9 +17,9 @@ ABOVE = "nightherd jobs show {parent}"
 ADVICE = {
     "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
     "missing_api_key": "export ANTHROPIC_API_KEY, or the key of your provider; a subscription: claude /login",
-    "auth_failed": "check the key: the provider does not accept it",
-    "token_expired": "claude /login",
-    "billing": "check the credit of the account",
+    "auth_failed": f"check the key: the provider does not accept it; then: {AGAIN}",
+    "token_expired": f"claude /login, then: {AGAIN}",
+    "billing": f"check the credit of the account, then: {AGAIN}",
     "working_directory": "nightherd config show {agent} --origin",
     "model_not_found": "nightherd config show {agent} --origin",
     "no_model": "nightherd config show {agent} --origin",
@@ -54,6 +54,8 @@ def advice_on(job: Job) -> str | None:
     known = ADVICE.get(code) if limit == code else MORE.format(limit=limit)
     if job.suspend_reason is SuspendReason.BUDGET:
         known = SHARED if job.parent_job_id is None or job.not_before is not None else ABOVE
+    if known is None and job.suspend_reason is SuspendReason.ERROR:
+        known = LATER if job.resumes_at is not None else GO_ON
     if known is None:
         return None
     if job.status is JobStatus.SUSPENDED:  # once more, as a new job, would do the same work twice

@@ -13,6 +13,7 @@ from nightherd.model.hook import Hook, Identity
 from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.mcp import McpServer
 from nightherd.model.money import MicroUsd
+from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.script import Script
 from nightherd.model.session import SessionMode
@@ -131,6 +132,8 @@ class Fleet:
     limits: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
     max_restarts: int = 5
+    retry: RetryPolicy = PATIENT
+    """What is done about failures that can pass."""
     web: Web = field(default_factory=Web)
     webhooks: Webhooks = field(default_factory=Webhooks)
 

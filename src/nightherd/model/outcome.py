@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from nightherd.model.system import (
     Init,
     Resumed,
     Summary,
+    Suspended,
     SystemSubtype,
     UserInput,
     Warned,
@@ -108,6 +110,10 @@ class Tally:
     """Why the conversation did not go on in the session that it was to go on in."""
     under_way: Usage = NOTHING_USED
     """What the answer that is on its way is taken to have used so far; counted only if it never comes."""
+    failures: int = 0
+    """Runs that failed in a row since the last finished turn, or since the job waited for a person."""
+    failing_since: datetime | None = None
+    """When the first of them failed."""
 
     @property
     def cut_off(self) -> Tally:
@@ -129,6 +135,12 @@ class Tally:
 
     def add(self, event: Event) -> Tally:
         """The tally after `event`."""
+        after = self._after(event)
+        if after.failures and after.turns > self.turns:
+            return replace(after, failures=0, failing_since=None)
+        return after
+
+    def _after(self, event: Event) -> Tally:
         if is_by_hand(event) and not isinstance(event, ErrorEvent):
             return self._add_by_hand(event)
         match event:
@@ -162,7 +174,14 @@ class Tally:
                 ended = Outcome(exit_reason=exit_reason, error=message, error_code=code)
                 used = usage_in(extra)
                 spent = self.usage_before + used if used is not None else self.usage
-                return replace(self, outcome=ended, usage=spent, under_way=NOTHING_USED)
+                return replace(
+                    self,
+                    outcome=ended,
+                    usage=spent,
+                    under_way=NOTHING_USED,
+                    failures=self.failures + 1,
+                    failing_since=self.failing_since or event.timestamp,
+                )
 
     def _with_calls(self, event: MessageEvent, calls: frozenset[str]) -> Tally:
         context, unreported = self._size_with(event)
@@ -198,6 +217,8 @@ class Tally:
                         api_duration_ms=complete.api_duration_ms,
                     ),
                 )
+            case Suspended(until=None):
+                return replace(self, failures=0, failing_since=None)
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)
             case Warned(code=code, raw=raw) if code == JOURNAL_LOST:

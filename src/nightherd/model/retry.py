@@ -1,8 +1,8 @@
-"""Retry: what is done about a run that failed in a way that may pass. Data and one pure decision.
+"""Retry: what is done about a run that failed. Data and one pure decision.
 
-A failure is recoverable when the runtime says so. Tries are counted since the last turn that was finished:
-a run that gets on is not given up for failures long ago. A provider that names a time is taken at its word;
-when that is too long to sit out, the job waits for it without a worker.
+A failure that can pass never ends a job. It is tried again quickly a few times, then after growing pauses in
+which the job is suspended and holds no worker, for `max_wait` in all. A time that the provider names replaces the
+pauses and has no maximum. Tries are counted since the last finished turn, over all executions.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from nightherd.model.duration import rough_duration
 from nightherd.model.job import SuspendReason
 from nightherd.model.suspension import Suspension
 
-ONCE = frozenset({"token_expired", "session_expired"})
-"""Failures that a second try with fresh credentials or a fresh session settles, or nothing does."""
+ONCE = frozenset({"session_expired"})
+"""Failures that one retry with a fresh session settles; if not, the job fails."""
+NEEDS_A_PERSON = frozenset({"auth_failed", "token_expired", "billing"})
+"""Failures that get one retry, in case credentials were just renewed; then the job waits for a person."""
 KEEPS_A_CLOCK = frozenset({"rate_limited", "overloaded"})
-"""Failures for which a time to come back means waiting, not failing."""
+"""Failures by which the provider asks to be left alone: the job is suspended as `rate_limit`."""
 LONGEST_WAIT = timedelta(days=366)
 """No provider means to be asked again later than that: a longer time is taken as not said."""
+MOST_DOUBLINGS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +32,17 @@ class RetryPolicy:
     """How often, and how long between."""
 
     attempts: int = 5
-    """Tries in all without a finished turn, the first included."""
+    """Quick tries without a finished turn, the first included."""
     base: timedelta = timedelta(seconds=2)
-    """Before the second try; doubled before each further one."""
+    """Before the second try; doubled before each further quick one."""
     cap: timedelta = timedelta(minutes=1)
     patience: timedelta = timedelta(minutes=2)
     """The longest time a worker sits out; beyond it the job is suspended until then."""
+    first_pause: timedelta = timedelta(minutes=2)
+    """The first pause after the quick tries; doubled before each further try."""
+    longest_pause: timedelta = timedelta(hours=1)
+    max_wait: timedelta = timedelta(hours=24)
+    """How long after the first failure tries go on, when nobody names a time."""
 
 
 PATIENT = RetryPolicy()
@@ -47,6 +56,10 @@ class Failure:
     message: str
     is_recoverable: bool = False
     retry_after: timedelta | None = None
+    resets_at: datetime | None = None
+    """When the usage limit that was hit resets, where the provider names the time."""
+    limit: str | None = None
+    """The provider's name of that limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,55 +73,105 @@ class TryAgain:
 
 
 def failure_of(code: str | None, message: str, extra: Mapping[str, Any] | None) -> Failure:
-    """The failure an error event tells of; `extra` says whether trying again can help, and when."""
+    """The failure an error event reports; `extra` says whether trying again can help, and when."""
     facts = extra or {}
+    limit = facts.get("limit")
     return Failure(
         code=code or "",
         message=message,
         is_recoverable=bool(facts.get("recoverable")),
         retry_after=_wait(facts.get("retry_after_s")),
+        resets_at=_instant(facts.get("resets_at")),
+        limit=limit if isinstance(limit, str) else None,
     )
 
 
 def _wait(seconds: object) -> timedelta | None:
-    """How long somebody wants to be left alone; None for what cannot be meant, however large a number is."""
+    """How long the provider wants to be left alone; None for what cannot be meant, however large a number is."""
     if not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_WAIT.total_seconds():
         return None
     return timedelta(seconds=seconds)
 
 
+def _instant(text: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return at if at is not None and at.tzinfo is not None else None
+
+
 def next_step(
-    policy: RetryPolicy, failure: Failure, *, failures: int, at: datetime, spread: float
+    policy: RetryPolicy,
+    failure: Failure,
+    *,
+    failures: int,
+    at: datetime,
+    spread: float,
+    failing_since: datetime | None = None,
 ) -> TryAgain | Suspension | None:
     """What to do after `failures` failures in a row without a finished turn; None: the job has failed.
 
-    `spread` is a random number from 0 to 1, so that many jobs do not come back at one moment.
+    `failing_since` is when the first of them was; None for now. `spread` is a random number from 0 to 1, so that
+    many jobs do not come back at one moment.
     """
-    once = failure.code in ONCE
-    if not failure.is_recoverable and not once:
+    if failure.code in ONCE or failure.code in NEEDS_A_PERSON:
+        return _after_one_retry(failure, failures)
+    if not failure.is_recoverable:
         return None
-    attempts = 2 if once else policy.attempts
+    named = _named_time(policy, failure, at)
+    if named is not None:
+        return _waiting(failure, failure.message, named, is_named=True)
+    if failures < policy.attempts:
+        return _quick_retry(policy, failure, failures, spread)
+    waited = at - min(failing_since or at, at)
+    message = f"{failure.message} ({_tries(failures)} in {rough_duration(waited)})"
+    left = policy.max_wait - waited
+    if left <= timedelta(0):
+        return Suspension(reason=SuspendReason.ERROR, message=message, code=failure.code)
+    doublings = min(failures - policy.attempts, MOST_DOUBLINGS)
+    pause = min(policy.first_pause * 2**doublings, policy.longest_pause)
+    # Most of it is sure, the rest is spread. The last try is at the very end.
+    pause = min(pause * (0.8 + 0.2 * spread), left)
+    return _waiting(failure, message, at + pause)
+
+
+def _after_one_retry(failure: Failure, failures: int) -> TryAgain | Suspension | None:
+    if failures < 2:
+        return TryAgain(delay=timedelta(0), attempt=failures + 1, attempts=2)
+    if failure.code in ONCE:
+        return None
+    return Suspension(reason=SuspendReason.ERROR, message=failure.message, code=failure.code)
+
+
+def _named_time(policy: RetryPolicy, failure: Failure, at: datetime) -> datetime | None:
+    """The time to suspend the job until, when the provider names one that is not too short for it."""
+    if failure.resets_at is not None and at < failure.resets_at <= at + LONGEST_WAIT:
+        return failure.resets_at
     wanted = failure.retry_after
-    if wanted is not None and wanted > policy.patience and failure.code in KEEPS_A_CLOCK:
-        return Suspension(
-            reason=SuspendReason.RATE_LIMIT,
-            message=failure.message,
-            code=failure.code,
-            until=at + wanted,
-        )
-    if failures >= attempts:
-        if once:
-            return None
-        return Suspension(
-            reason=SuspendReason.ERROR,
-            message=f"{failure.message} ({failures} tries)",
-            code=failure.code,
-        )
-    if once:
-        return TryAgain(delay=timedelta(0), attempt=failures + 1, attempts=attempts)
-    backoff = min(policy.base * 2 ** (failures - 1), policy.cap)
-    # Half of it is sure, half is spread; a time the provider named is never cut short.
-    delay = backoff / 2 + backoff / 2 * spread
-    return TryAgain(
-        delay=max(delay, wanted or timedelta(0)), attempt=failures + 1, attempts=attempts
+    return at + wanted if wanted is not None and wanted > policy.patience else None
+
+
+def _waiting(
+    failure: Failure, message: str, until: datetime, *, is_named: bool = False
+) -> Suspension:
+    is_limit = failure.code in KEEPS_A_CLOCK
+    return Suspension(
+        reason=SuspendReason.RATE_LIMIT if is_limit else SuspendReason.ERROR,
+        message=message,
+        code=failure.code,
+        until=until,
+        is_named=is_named,
+        limit=failure.limit,
     )
+
+
+def _quick_retry(policy: RetryPolicy, failure: Failure, failures: int, spread: float) -> TryAgain:
+    backoff = min(policy.base * 2 ** min(failures - 1, MOST_DOUBLINGS), policy.cap)
+    # Half of it is sure, half is spread; a time the provider named is never cut short.
+    delay = max(backoff / 2 + backoff / 2 * spread, failure.retry_after or timedelta(0))
+    return TryAgain(delay=delay, attempt=failures + 1, attempts=policy.attempts)
+
+
+def _tries(count: int) -> str:
+    return "1 try" if count == 1 else f"{count} tries"

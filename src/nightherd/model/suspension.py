@@ -25,6 +25,10 @@ class Suspension:
     """Whose limit was met, when that is something above the job: the id of a job, or an agent or a schedule."""
     is_ahead: bool = False
     """Whether `current_value` is what the next turn could bring it to."""
+    is_named: bool = False
+    """Whether `until` is the provider's own time and not the end of one of our pauses."""
+    limit: str | None = None
+    """The provider's name of the usage limit that was hit."""
     is_below: bool = False
     """Whether a job below met the limit: once that one is over, this one goes on by itself."""
 

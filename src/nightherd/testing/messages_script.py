@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from nightherd.host.clock import SystemClock
+
 MODEL = "claude-loopback-1"
 PIECE_CHARACTERS = 64 * 1024
 """A text longer than this is streamed in several deltas."""
@@ -63,6 +65,14 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsageLimitHit:
+    """A limit of a subscription that resets so many seconds after the request."""
+
+    resets_in_s: float
+    claim: str = "five_hour"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
     """The API answers with an error. The client is told not to try again unless `may_retry`."""
 
@@ -71,6 +81,8 @@ class Refuse:
     kind: str | None = None
     retry_after_s: int | None = None
     may_retry: bool = False
+    limit: UsageLimitHit | None = None
+    """The subscription's limit that was hit, stated in headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +110,8 @@ ERROR_KINDS = {
 def refusal(answer: Refuse) -> tuple[dict[str, str], bytes]:
     """Headers and body of an error."""
     headers = {"content-type": "application/json"}
+    if answer.limit is not None:
+        headers |= _limit_headers(answer.limit)
     if not answer.may_retry:
         headers["x-should-retry"] = "false"
     if answer.retry_after_s is not None:
@@ -105,6 +119,15 @@ def refusal(answer: Refuse) -> tuple[dict[str, str], bytes]:
     kind = answer.kind or ERROR_KINDS.get(answer.status, "api_error")
     body = {"type": "error", "error": {"type": kind, "message": answer.message}}
     return headers, json.dumps(body).encode()
+
+
+def _limit_headers(limit: UsageLimitHit) -> dict[str, str]:
+    facts = {
+        "status": "rejected",
+        "reset": str(int(SystemClock().now().timestamp() + limit.resets_in_s)),
+        "representative-claim": limit.claim,
+    }
+    return {f"anthropic-ratelimit-unified-{name}": value for name, value in facts.items()}
 
 
 def whole_message(answer: Say, name: str) -> bytes:

@@ -166,6 +166,7 @@ def _watched_by(fleet: Fleet, persistence: Persistence, state_dir: Path) -> dict
         "protected": protect(fleet),
         "fleet_limit": fleet.max_concurrent,
         "budget": fleet.limits,
+        "retry": fleet.retry,
         "agents": fleet.agents,
         "run_job": load("nightherd.engine.execution:execute"),
         "persistence": persistence,

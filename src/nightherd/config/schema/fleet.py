@@ -10,6 +10,7 @@ from pydantic import Field
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
 from nightherd.config.schema.docker import FleetDocker
 from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.retry import Retry
 from nightherd.config.schema.types import Count, Filling, Flag, Model, Name, Span, Text, Whole
 from nightherd.config.schema.web import Web, Webhooks
 
@@ -65,6 +66,10 @@ class FleetSettings(Model):
         description="How long a cancelled job may take to end before its processes are killed.",
     )
     max_restarts: Whole = Field(5, description="Lost workers after which a job is given up.")
+    retry: Retry = Field(
+        Retry.model_validate({}),
+        description="How jobs wait for rate limits, overload and outages to pass.",
+    )
     durability: Literal["process", "checkpoint", "fsync"] = Field(
         "checkpoint",
         description="What is synced to disk: nothing, submits and ends of jobs, or every event.",

@@ -83,7 +83,7 @@ SILENT = frozenset(
         "hook_progress", "session_state_changed", "session_title_changed", "files_persisted",
         "local_command_output", "commands_changed", "memory_recall", "post_turn_summary",
         "turn_preempted", "keep_alive", "control_request", "control_response", "prompt_suggestion",
-        "rate_limit_event", "tool_use_summary", "conversation_reset",
+        "tool_use_summary", "conversation_reset",
     }
 )  # fmt: skip
 """Types and subtypes that say nothing the other messages do not say."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nightherd.model.event import ErrorEvent
+from nightherd.runtimes.claude.usage_limit import UsageLimit
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 
 STDERR_SHOWN = 2000
@@ -31,6 +32,8 @@ class Report:
     stop_reason: str = ""
     retry_after_s: float | None = None
     """How long Claude last waited before it tried again by itself: what the API had asked for."""
+    usage_limit: UsageLimit | None = None
+    """The subscription's limit that was hit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,7 @@ def reported(report: Report, *, usage: Mapping[str, Any] | None, uuid: str | Non
         "recoverable": row.recoverable or None,
         "status": report.status,
         "retry_after_s": report.retry_after_s if row.code in KEEP_A_CLOCK else None,
+        **(_named(report.usage_limit) if row.code == "rate_limited" else {}),
         "usage": usage,
     }
     return ErrorEvent(
@@ -125,6 +129,14 @@ def reported(report: Report, *, usage: Mapping[str, Any] | None, uuid: str | Non
         uuid=uuid,
         extra={name: fact for name, fact in facts.items() if fact} or None,
     )
+
+
+def _named(limit: UsageLimit | None) -> dict[str, str | None]:
+    """When the limit resets, and which it is."""
+    if limit is None:
+        return {}
+    at = limit.resets_at
+    return {"resets_at": at.isoformat() if at is not None else None, "limit": limit.name}
 
 
 def vanished(ending: Ending, stderr: str) -> ErrorEvent:

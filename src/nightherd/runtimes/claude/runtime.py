@@ -14,15 +14,17 @@ import anyio
 from anyio import to_thread
 
 from nightherd.errors import NightherdError
+from nightherd.host.clock import SystemClock
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
 from nightherd.model.system import SystemSubtype, Warned
-from nightherd.ports import RuntimeRequest
+from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
 from nightherd.runtimes.claude.outcome import stalled
 from nightherd.runtimes.claude.transcripts.harvest import Harvest
 from nightherd.runtimes.claude.translate import Translator
+from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.keeper.keepers import Keepers
 
 GRACE = timedelta(seconds=5)
@@ -67,12 +69,14 @@ class ClaudeRuntime(ABC):
         gives_partial: bool = False,
         transcripts: Path | None = None,
         price: Price = no_price,
+        clock: Clock | None = None,
     ) -> None:
         """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere.
 
         `price` says what an answer is taken to cost until Claude says what the run did.
         """
         self._price = price
+        self._clock: Clock = clock if clock is not None else SystemClock()
         self._keepers = keepers if keepers is not None else Keepers()
         self._grace = grace
         self._idle_limit = idle_limit
@@ -131,6 +135,7 @@ class ClaudeRuntime(ABC):
             is_resumed=opening.resume is not None,
             gives_partial=self._gives_partial,
             price=self._price,
+            usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
         )
         conversation = self._converse(request, opening, keepers)
         last: Event | None = None

@@ -25,11 +25,13 @@ from nightherd.model.money import MicroUsd
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.runtimes.claude.answer import Answers, Price, no_price
+from nightherd.runtimes.claude.api_error import ApiError, is_api_error
 from nightherd.runtimes.claude.denials import Denials
 from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
 from nightherd.runtimes.claude.outcome import Report, reported
 from nightherd.runtimes.claude.spending import Spending, at_least_nothing
+from nightherd.runtimes.claude.usage_limit import UsageLimits
 
 RAW_CHARACTERS = 2000
 """Kept of a message that is not understood."""
@@ -48,7 +50,9 @@ class Translator:
         is_resumed: bool,
         gives_partial: bool = False,
         price: Price = no_price,
+        usage_limits: UsageLimits | None = None,
     ) -> None:
+        self._usage_limits = usage_limits if usage_limits is not None else UsageLimits()
         self._runtime = runtime
         self._answers = Answers(first_turn, price)
         self._spending = Spending(is_resumed=is_resumed)
@@ -57,7 +61,7 @@ class Translator:
         self._servers = ServerNews()
         self._result: Message | None = None
         self._failed: Message | None = None
-        self._api_error: Message = {}
+        self._api_error = ApiError()
         self._denials = Denials()
         self._open_tasks = 0
         self._last_delay_ms: int | None = None
@@ -161,8 +165,7 @@ class Translator:
 
     def _report(self, result: Message) -> Report:
         said = self._api_error
-        status = result.get("api_error_status") or said.get("api_error_status")
-        kind = _text(said.get("api_error")) or _text(said.get("error")) or ""
+        status = result.get("api_error_status") or said.status
         errors = result.get("errors")
         text = _text(result.get("result")) or (
             "; ".join(str(one) for one in errors) if isinstance(errors, list) else ""
@@ -172,15 +175,19 @@ class Translator:
             text=text or f"claude ended with {subtype or 'an error'}",
             subtype=subtype,
             status=status if isinstance(status, int) else None,
-            kind=kind,
+            kind=said.kind,
             stop_reason=_text(result.get("stop_reason")) or "",
             retry_after_s=None if self._last_delay_ms is None else self._last_delay_ms / 1000,
+            usage_limit=self._usage_limits.hit(said.text),
         )
 
+    def _rate_limit(self, message: Message) -> Iterator[Event]:
+        self._usage_limits.hear(message)
+        yield from ()
+
     def _assistant(self, message: Message) -> Iterator[Event]:
-        if message.get("error") or message.get("is_api_error_message"):
-            # Not an answer: words of Claude's own about a request that failed. The result repeats them.
-            self._api_error = message
+        if is_api_error(message):
+            self._api_error = ApiError(message)  # the result repeats it
             return
         yield from self._answers.add(message)
 
@@ -292,6 +299,7 @@ class Translator:
         "result": _keep_result,
         "tool_progress": _progress,
         "auth_status": _auth_status,
+        "rate_limit_event": _rate_limit,
         "error": _error,
     }
 
