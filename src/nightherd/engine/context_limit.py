@@ -91,7 +91,7 @@ async def keep_within_context(
 
 async def _compact(request: RuntimeRequest, recorder: Recorder, workshop: Workshop) -> None:
     """Let the runtime compact what it sends; the journal keeps everything."""
-    asked = replace(request, prompt=COMPACT, follow_up=None, is_continued=False)
+    asked = replace(request, prompt=COMPACT, follow_up=None, is_continued=False, history=no_history)
     is_done = False
     for event in await _events_of_run(asked, workshop):
         if isinstance(event, SystemEvent) and event.subtype in COMPACTED:

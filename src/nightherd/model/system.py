@@ -147,6 +147,10 @@ class ToolProgress(Payload, frozen=True, kw_only=True, omit_defaults=True):
     subtype: ClassVar[SystemSubtype] = SystemSubtype.TOOL_PROGRESS
     tool_use_id: str | None = None
     elapsed_ms: int | None = None
+    task_id: str | None = None
+    """The background task that the call has started, when it begins and when it ends."""
+    task: str | None = None
+    """What the background task does, when it begins."""
 
 
 class AuthStatus(Payload, frozen=True, kw_only=True, omit_defaults=True):

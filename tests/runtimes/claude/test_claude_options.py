@@ -15,7 +15,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.money import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch
-from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
+from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.options import (
     ALWAYS,
     as_line,
@@ -266,25 +266,28 @@ def test_first_message_is_one_line_with_the_text_in_it(text: str) -> None:
 def test_run_begins_with_the_prompt() -> None:
     opening = opening_of(request())
 
-    assert (opening.text, opening.resume, opening.is_continuation) == ("mow the lawn", None, False)
+    assert (opening.text, opening.resume, opening.note) == ("mow the lawn", None, None)
 
 
 def test_next_job_of_a_session_begins_with_its_prompt_too() -> None:
-    opening = opening_of(request(runtime_session_id="s-1"))
+    asked = request(runtime_session_id="s-1")
+    opening = completed(opening_of(asked), asked, None)
 
-    assert (opening.text, opening.resume, opening.is_continuation) == ("mow the lawn", "s-1", False)
-    assert begin_anew(request(runtime_session_id="s-1")) is not None
+    assert (opening.text, opening.resume, opening.note) == ("mow the lawn", "s-1", None)
+    assert begin_anew(asked) is not None
 
 
-def test_job_with_progress_goes_on_without_its_prompt() -> None:
-    opening = opening_of(request(runtime_session_id="s-1", job_turns=2, is_continued=True))
+def test_job_with_progress_continues_without_its_prompt() -> None:
+    asked = request(runtime_session_id="s-1", job_turns=2, is_continued=True)
+    opening = completed(opening_of(asked), asked, None)
 
-    assert (opening.resume, opening.is_continuation) == ("s-1", True)
+    assert opening.resume == "s-1"
     assert "mow the lawn" not in opening.text
 
 
 def test_job_lost_before_its_first_turn_hears_its_prompt_and_that_it_was_lost() -> None:
-    opening = opening_of(request(runtime_session_id="s-1", is_continued=True))
+    asked = request(runtime_session_id="s-1", is_continued=True)
+    opening = completed(opening_of(asked), asked, None)
 
     assert "interrupted" in opening.text
     assert opening.text.endswith("mow the lawn")
@@ -293,4 +296,4 @@ def test_job_lost_before_its_first_turn_hears_its_prompt_and_that_it_was_lost() 
 def test_job_lost_before_it_had_a_session_begins_anew() -> None:
     opening = opening_of(request(is_continued=True))
 
-    assert (opening.text, opening.is_continuation) == ("mow the lawn", False)
+    assert (opening.text, opening.note) == ("mow the lawn", None)

@@ -12,12 +12,10 @@ from claude_agent_sdk import project_key_for_directory
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from nightherd.errors import StateFileError
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy
 from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, KeptTranscript
 from nightherd.runtimes.claude.transcripts.place import config_directory, slug_of, transcript_path
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
-from nightherd.runtimes.claude.untold import untold
 
 UUID = "6e964430-d2f6-475a-9e64-5130a5c62256"
 
@@ -321,46 +319,3 @@ def test_store_does_not_leave_its_directory(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="cannot be a file name"):
         anyio.run(climb)
-
-
-def call(name: str) -> list[Event]:
-    return [
-        ToolUseEvent(tool_name="Bash", tool_use_id=name, input={"command": f"run {name}"}),
-        ToolResultEvent(tool_use_id=name, result=f"result of {name}", success=True, uuid="u"),
-    ]
-
-
-def told(name: str) -> bytes:
-    content = [{"type": "tool_result", "tool_use_id": name, "content": "x"}]
-    return entry("r", message={"role": "user", "content": content})
-
-
-def test_result_that_the_transcript_lacks_is_told() -> None:
-    text = untold([*call("one"), *call("two")], [entry("a"), told("one"), b"{half"])
-
-    assert text is not None
-    assert "result of two" in text
-    assert "run two" in text
-    assert "run one" not in text
-
-
-def test_answer_that_the_transcript_lacks_is_told() -> None:
-    answers = [
-        AssistantEvent(content="I begin", uuid="1"),
-        AssistantEvent(content="half a th", uuid="2", partial=True),
-        AssistantEvent(content="of a subagent", uuid="3", parent_tool_use_id="one"),
-        AssistantEvent(content="I go on", uuid="4"),
-    ]
-    written = [{"type": "text", "text": "I begin"}]
-
-    text = untold(answers, [entry("a", message={"role": "assistant", "content": written})])
-
-    assert text is not None
-    assert text.endswith("\n\nI go on")
-    assert not {"I begin", "half a th", "of a subagent"} & set(text.split("\n\n"))
-
-
-def test_nothing_is_told_when_the_transcript_has_it_all() -> None:
-    interrupted = ToolResultEvent(tool_use_id="gone", success=False, error="interrupted")
-
-    assert untold([*call("one"), interrupted], [told("one")]) is None

@@ -146,7 +146,8 @@ class _Group:
                 )
             )
             return
-        said = _said(block)
+        # Named by its own line of the transcript, not by the line of the block that follows.
+        said = msgspec.structs.replace(_said(block), uuid=self.uuid)
         if self._held is not None and (self._held.content or not said.content):
             yield from self.release()
         self._held = _together(self._held, said)
@@ -166,7 +167,11 @@ class _Group:
     def _placed(self, event: AssistantEvent | ToolUseEvent) -> Event:
         index, self._index = self._index, self._index + 1
         return msgspec.structs.replace(
-            event, turn=self.turn, index=index, uuid=self.uuid, parent_tool_use_id=self.parent
+            event,
+            turn=self.turn,
+            index=index,
+            uuid=event.uuid or self.uuid,
+            parent_tool_use_id=self.parent,
         )
 
 
@@ -187,7 +192,7 @@ def _together(first: AssistantEvent | None, second: AssistantEvent) -> Assistant
     """A thought and the text that follows it, on one line."""
     if first is None:
         return second
-    return msgspec.structs.replace(first, content=second.content)
+    return msgspec.structs.replace(first, content=second.content, uuid=second.uuid)
 
 
 def _present(reported: Any) -> dict[str, Any]:

@@ -31,16 +31,26 @@ class ClaudeCliRuntime(ClaudeRuntime):
     def _converse(
         self, request: RuntimeRequest, opening: Opening, keepers: Keepers
     ) -> Conversation:
-        return CliConversation(request, opening, keepers, self._grace)
+        program = self._program(request.environment)
+        return CliConversation(request, opening, keepers, self._grace, program)
+
+    def _program(self, environment: Mapping[str, str]) -> str | None:
+        return shutil.which(PROGRAM, path=environment.get("PATH", os.defpath))
 
 
 class CliConversation:
     """One `claude` that reads a single message."""
 
     def __init__(
-        self, request: RuntimeRequest, opening: Opening, keepers: Keepers, grace: timedelta
+        self,
+        request: RuntimeRequest,
+        opening: Opening,
+        keepers: Keepers,
+        grace: timedelta,
+        program: str | None,
     ) -> None:
         self._request = request
+        self._program = program
         self._opening = opening
         self._keepers = keepers
         self._grace = grace
@@ -52,11 +62,10 @@ class CliConversation:
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Starts it; every line it prints. It has ended, with all it started, when this has."""
         request = self._request
-        program = shutil.which(PROGRAM, path=request.environment.get("PATH", os.defpath))
         injected = injected_servers(request.agent, request.injected_servers)
         async with bridged(injected) as entries:
             always = {name: {**entry, "alwaysLoad": True} for name, entry in entries.items()}
-            launch = launch_of(request, self._opening, program=program, injected=always)
+            launch = launch_of(request, self._opening, program=self._program, injected=always)
             process = ClaudeProcess(launch, self._keepers, self._grace)
             try:
                 await process.start(as_line(user_message(self._opening.told)))

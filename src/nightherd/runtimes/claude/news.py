@@ -48,10 +48,22 @@ def _hook(message: Message) -> News:
     ), None
 
 
+def _task_started(message: Message) -> News | None:
+    """A background task and the call that started it; what runs in the foreground is its call."""
+    if message.get("is_backgrounded") is not True:
+        return None
+    task = _text(message, "description") or _text(message, "task_type") or "a task"
+    return ToolProgress(
+        tool_use_id=_text(message, "tool_use_id"), task_id=_text(message, "task_id"), task=task
+    ), f"background task started: {task}"
+
+
 def _task_ended(message: Message) -> News:
     """A background task's end, with the call that started it."""
     said = f"background task {message.get('status')}: {message.get('summary')}"
-    return ToolProgress(tool_use_id=_text(message, "tool_use_id")), said
+    return ToolProgress(
+        tool_use_id=_text(message, "tool_use_id"), task_id=_text(message, "task_id")
+    ), said
 
 
 def _warned(message: Message) -> News:
@@ -64,11 +76,12 @@ def _text(message: Message, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-NEWS: Mapping[str, Callable[[Message], News]] = {
+NEWS: Mapping[str, Callable[[Message], News | None]] = {
     "api_retry": _retry,
     "permission_denied": _denied,
     "compact_boundary": _compacted,
     "hook_response": _hook,
+    "task_started": _task_started,
     "task_notification": _task_ended,
     "model_fallback": _warned,
     "model_refusal_no_fallback": _warned,
@@ -79,7 +92,7 @@ NEWS: Mapping[str, Callable[[Message], News]] = {
 
 SILENT = frozenset(
     {
-        "status", "thinking_tokens", "task_started", "task_progress", "task_updated", "hook_started",
+        "status", "thinking_tokens", "task_progress", "task_updated", "hook_started",
         "hook_progress", "session_state_changed", "session_title_changed", "files_persisted",
         "local_command_output", "commands_changed", "memory_recall", "post_turn_summary",
         "turn_preempted", "keep_alive", "control_request", "control_response", "prompt_suggestion",

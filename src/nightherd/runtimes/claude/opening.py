@@ -1,22 +1,46 @@
-"""How a run begins: with the prompt, with a branch of another session, or, when an execution was lost, by going on."""
+"""How a run begins: with the prompt, with a branch of another session, or by continuing an earlier run.
+
+What the model is told when a job is continued is composed from three things: why it is continued, what its transcript
+lacks, and whether the prompt is in it. Everything is said once. A note that was never answered is left out of the
+resumed conversation and composed again, so that notes do not pile up however often a run fails.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
+from nightherd.model.event import (
+    Event,
+    SystemEvent,
+    ToolUseEvent,
+    is_by_hand,
+    is_message,
+    payload_of,
+)
+from nightherd.model.system import Init, SystemSubtype
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.continuation import Why, why_continued
+from nightherd.runtimes.claude.memory import Memory
+from nightherd.runtimes.claude.missing import missing_from_transcript
 from nightherd.runtimes.claude.recount import recounted, since
-from nightherd.runtimes.claude.untold import untold
 
 INTERRUPTED = (
     "The process you were running in was interrupted, and this is a new one in the same conversation. "
     "Go on from where you were. What you had finished is done: do not do it again. The outcome of anything "
     "that was running at that moment is unknown: look before you repeat it."
 )
-INTERRUPTED_EARLY = (
-    "{note}\n\nYou may have been interrupted before you had read the request you are working on, so here it is:\n\n"
-    "{prompt}"
+FAILED = (
+    "The last request to the model failed, and this is another attempt. Continue where you left off. "
+    "What you had finished is done: do not do it again."
 )
+PAUSED = (
+    "Your work was paused and continues now. Continue where you left off. "
+    "What you had finished is done: do not do it again."
+)
+NOTES = {Why.INTERRUPTED: INTERRUPTED, Why.FAILED: FAILED, Why.PAUSED: PAUSED}
+NOT_READ = "You may have been interrupted before you had read the request you are working on, so here it is:"
 BEGUN_ANEW = (
     "You have worked on this request before, in a process that was interrupted and in a conversation "
     "that is lost. What is on record of it follows. The outcome of anything else that you had begun is unknown: "
@@ -40,8 +64,8 @@ class Opening:
     """Whether the session that is resumed stays as it is, and a new one begins as its copy."""
     at_uuid: str | None = None
     """The last message of the resumed session that counts; None for all of it."""
-    is_continuation: bool = False
-    """Whether `text` is other than what the job was asked."""
+    note: str | None = None
+    """What of `text` the job was not asked, and is not on record yet."""
     recount: str | None = None
     """What is told before `text`: a conversation that is lost, and on record already."""
 
@@ -54,34 +78,64 @@ class Opening:
         return f"{LOST}\n\n{self.recount}\n\n{ASKED_NOW}\n\n{self.text}"
 
 
+def is_note(text: str) -> bool:
+    """Whether a text in a transcript is a note of ours about a job that is continued."""
+    return text.startswith(tuple(NOTES.values()))
+
+
 def opening_of(request: RuntimeRequest) -> Opening:
-    """How to begin. A prompt whose work has begun is never given again as if it had not."""
-    if request.runtime_session_id is None:
-        return _first_opening(request)
-    opening = Opening(text=request.prompt, resume=request.runtime_session_id)
-    if not request.is_continued:
+    """Return the session the run begins in, with the prompt; `completed` says what else the model is told."""
+    if request.runtime_session_id is not None:
+        return Opening(text=request.prompt, resume=request.runtime_session_id)
+    if request.fork is not None:
+        return Opening(
+            text=request.prompt,
+            resume=request.fork.runtime_session_id,
+            is_fork=True,
+            at_uuid=request.fork.at_uuid,
+        )
+    return _without_session(request)
+
+
+def completed(
+    opening: Opening,
+    request: RuntimeRequest,
+    memory: Memory | None,
+    keeps_open_calls: Callable[[], bool] = lambda: False,
+) -> Opening:
+    """Return `opening` with all that the model has to be told in the session that is resumed.
+
+    `memory` is what it will know by its transcript; None when that cannot be read. A prompt whose work has begun is
+    never given again as if it had not.
+    """
+    if opening.resume is None:
         return opening
-    text = INTERRUPTED
-    if request.job_turns == 0:
-        text = INTERRUPTED_EARLY.format(note=INTERRUPTED, prompt=request.prompt)
-    if request.follow_up is not None:
-        text = f"{text}\n\n{request.follow_up}"
-    return replace(opening, text=text, is_continuation=True)
-
-
-def _first_opening(request: RuntimeRequest) -> Opening:
-    if request.fork is None:
-        return _without_session(request)
-    return Opening(
-        text=request.prompt,
-        resume=request.fork.runtime_session_id,
-        is_fork=True,
-        at_uuid=request.fork.at_uuid,
+    history = list(_of_session(request.history(), opening.resume))
+    missing = None
+    if memory is not None:
+        missing = missing_from_transcript(history, memory, keeps_open_calls)
+    if opening.is_fork:
+        opening = replace(opening, at_uuid=_fork_point(opening.at_uuid, history, memory))
+    if opening.is_fork or not request.is_continued:
+        return _asking(opening, opening.text, missing)
+    own = list(since(history, request.job_id))
+    why = why_continued(own) if own else Why.INTERRUPTED
+    note = NOTES[why]
+    if not _knows_prompt(request, memory, own):
+        if why is not Why.INTERRUPTED:
+            return _asking(opening, request.prompt, missing, follow_up=request.follow_up)
+        note = f"{note}\n\n{NOT_READ}\n\n{request.prompt}"
+    note = _joined(note, missing)
+    return replace(
+        opening,
+        text=_joined(note, request.follow_up),
+        at_uuid=memory.resume_at if memory is not None else None,
+        note=None if note == _last_asked(own) else note,
     )
 
 
 def begin_anew(request: RuntimeRequest) -> Opening | None:
-    """How to go on when Claude has lost the session: what is on record of it is told in words.
+    """Return how to continue when Claude has lost the session: what is on record of it is told in words.
 
     None for a fork of which nothing is: it is not run without what it was to know.
     """
@@ -92,12 +146,76 @@ def begin_anew(request: RuntimeRequest) -> Opening | None:
 
 
 def _without_session(request: RuntimeRequest) -> Opening:
-    """How to begin without any session of Claude's: what this job has done in a lost one is told in words."""
-    parts = [request.prompt]
-    if request.job_turns > 0:
-        parts.append(BEGUN_ANEW)
-        parts.append(untold(since(request.history(), request.job_id), ()) or "")
-    parts.append(request.follow_up or "")
-    return Opening(
-        text="\n\n".join(part for part in parts if part), is_continuation=request.job_turns > 0
-    )
+    """Begin without any session of Claude's: what this job did in a lost one is told in words."""
+    if not request.is_continued:
+        return Opening(text=request.prompt)
+    own = since(request.history(), request.job_id)
+    done = missing_from_transcript(own, Memory(), lambda: False)
+    begun = BEGUN_ANEW if done is not None or request.job_turns > 0 else None
+    note = _joined(begun, done) or None
+    return _asking(Opening(text=""), request.prompt, note, follow_up=request.follow_up)
+
+
+def _asking(
+    opening: Opening, asked: str, note: str | None, *, follow_up: str | None = None
+) -> Opening:
+    """Ask this, and tell the model `note` after it: a slash command has to come first."""
+    return replace(opening, text=_joined(asked, note, follow_up), note=note)
+
+
+def _joined(*parts: str | None) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _fork_point(at_uuid: str | None, history: Iterable[Event], memory: Memory | None) -> str | None:
+    """Where to fork: the last message before `at_uuid` that the transcript has, if it lacks that one."""
+    if at_uuid is None or memory is None or at_uuid in memory.uuids:
+        return at_uuid
+    known = [event.uuid for event in history if is_message(event) and event.uuid in memory.uuids]
+    return known[-1] if known else at_uuid
+
+
+def _of_session(history: Iterable[Event], session: str) -> Iterator[Event]:
+    """The events since the runtime's session began; what was said before, it was told as it began."""
+    events = list(history)
+    begun = dropwhile(lambda event: not _begins(event, session), events)
+    found = list(begun)
+    return iter(found or events)
+
+
+def _begins(event: Event, session: str) -> bool:
+    if not isinstance(event, SystemEvent) or event.subtype is not SystemSubtype.INIT:
+        return False
+    payload = payload_of(event)
+    return isinstance(payload, Init) and payload.runtime_session_id == session
+
+
+def _knows_prompt(request: RuntimeRequest, memory: Memory | None, own: Iterable[Event]) -> bool:
+    """Whether the prompt of the job is in the conversation that is resumed."""
+    if memory is None:
+        return request.job_turns > 0
+    if any(_is_in(event, memory) for event in own):
+        return True
+    return any(_contains(text, request.prompt) for text in memory.unanswered)
+
+
+def _is_in(event: Event, memory: Memory) -> bool:
+    """Whether the transcript has this part of the conversation."""
+    if isinstance(event, ToolUseEvent) and event.tool_use_id in memory.calls:
+        return True
+    return is_message(event) and event.uuid in memory.uuids
+
+
+def _contains(text: str, prompt: str) -> bool:
+    """Whether the prompt is `text`, or a part of it between notes (fork_notice.py)."""
+    return f"\n\n{prompt}\n\n" in f"\n\n{text}\n\n"
+
+
+def _last_asked(own: Iterable[Event]) -> str | None:
+    """What the model was last told, as long as it has not answered."""
+    last = None
+    for event in own:
+        if not is_message(event) or is_by_hand(event):
+            continue
+        last = event.content if isinstance(event, SystemEvent) else None
+    return last

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,12 @@ from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
 from nightherd.runtimes.claude.mcp import longest_call
-from nightherd.runtimes.claude.opening import Opening, begin_anew, opening_of
+from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.outcome import stalled
 from nightherd.runtimes.claude.transcripts.harvest import Harvest
 from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
+from nightherd.runtimes.claude.version import keeps_open_calls
 from nightherd.runtimes.keeper.keepers import Keepers
 
 GRACE = timedelta(seconds=5)
@@ -90,6 +92,10 @@ class ClaudeRuntime(ABC):
     ) -> Conversation:
         """A conversation that has not begun; its process is to be among `keepers`."""
 
+    @abstractmethod
+    def _program(self, environment: Mapping[str, str]) -> str | None:
+        """The `claude` that is started with this environment; None when there is none."""
+
     async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
         """The events of the run; the last is `system/complete` or an error."""
         refusal = _refusal(request)
@@ -98,37 +104,30 @@ class ClaudeRuntime(ABC):
             return
         keepers = self._keepers.branch()
         try:
-            opening, anew = opening_of(request), None
-            async with aclosing(self._run(request, opening, keepers)) as events:
-                async for event in events:
-                    if opening.resume is not None and _is_lost_session(event):
-                        anew = await to_thread.run_sync(begin_anew, request)
-                        if anew is not None:
-                            yield _lost(opening.resume, anew)
+            run: Run | None = Run(opening_of(request))
+            while run is not None:
+                current, run = run, None
+                async with aclosing(self._run(request, current, keepers)) as events:
+                    async for event in events:
+                        if isinstance(event, ErrorEvent):
+                            run = await to_thread.run_sync(_instead, request, current, event)
+                        if run is not None:
                             break
-                    yield event
-            if anew is None:
-                return
-            async with aclosing(self._run(request, anew, keepers)) as events:
-                async for event in events:
-                    yield event
+                        yield event
+                if run is not None and run.notice is not None:
+                    yield run.notice
         finally:
             await keepers.stop(self._grace)
             self._keepers.discard(keepers)
 
     async def _run(
-        self, request: RuntimeRequest, opening: Opening, keepers: Keepers
+        self, request: RuntimeRequest, run: Run, keepers: Keepers
     ) -> AsyncGenerator[Event, None]:
         """One conversation from its start to its end, with its transcript kept."""
         harvest = Harvest(self._transcripts, request) if self._transcripts is not None else None
-        if harvest is not None:
-            for event in await to_thread.run_sync(harvest.put_in_place, opening):
-                yield event
-            opening = harvest.completed(opening)
-        if opening.is_continuation:
-            yield SystemEvent(
-                subtype=SystemSubtype.USER_INPUT, content=opening.text, index=0, end=True
-            )
+        opening, notices = await to_thread.run_sync(self._completed, request, run, harvest)
+        for event in notices:
+            yield event
         translator = Translator(
             runtime=self.name,
             first_turn=request.job_turns + 1,
@@ -164,6 +163,26 @@ class ClaudeRuntime(ABC):
             yield event
         if last is not None and is_terminal(last):
             yield last
+
+    def _completed(
+        self, request: RuntimeRequest, run: Run, harvest: Harvest | None
+    ) -> tuple[Opening, tuple[Event, ...]]:
+        """The opening with all that the model is to be told, and what belongs on record before it is."""
+        opening, memory = run.opening, None
+        notices: tuple[Event, ...] = ()
+        if harvest is not None and opening.resume is not None:
+            notices = harvest.put_in_place(opening)
+            memory = harvest.memory(opening.resume)
+        keeps = partial(keeps_open_calls, self._program(request.environment), request.environment)
+        opening = completed(opening, request, memory, keeps)
+        if not run.may_leave_out:
+            opening = replace(opening, at_uuid=None)
+        if opening.note is not None:
+            note = SystemEvent(
+                subtype=SystemSubtype.USER_INPUT, content=opening.note, index=0, end=True
+            )
+            notices = (*notices, note)
+        return opening, notices
 
     async def _events(
         self, conversation: Conversation, translator: Translator, idle_limit: timedelta
@@ -208,11 +227,30 @@ def _refusal(request: RuntimeRequest) -> ErrorEvent | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of `claude`, and what is said about it first."""
+
+    opening: Opening
+    notice: Event | None = None
+    may_leave_out: bool = True
+    """Whether notes that were never answered may be left out of the conversation that is resumed."""
+
+
+def _instead(request: RuntimeRequest, run: Run, error: ErrorEvent) -> Run | None:
+    """The run to make instead, when `error` says that Claude cannot resume as it was to; else None."""
+    opening = run.opening
+    if opening.resume is None:
+        return None
+    if error.code == "message_not_found" and not opening.is_fork and run.may_leave_out:
+        return Run(opening, may_leave_out=False)
+    if error.code in ("session_not_found", "session_expired"):
+        anew = begin_anew(request)
+        return None if anew is None else Run(anew, _lost(opening.resume, anew))
+    return None
+
+
 def _lost(session: str, anew: Opening) -> Event:
     how = "" if anew.recount is None else ", and is told what is on record"
     text = f"claude has no session {session} any more; a new one begins{how}"
     return describe(Warned(code="session_not_found"), text)
-
-
-def _is_lost_session(event: Event) -> bool:
-    return isinstance(event, ErrorEvent) and event.code in ("session_not_found", "session_expired")

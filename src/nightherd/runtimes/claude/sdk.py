@@ -63,6 +63,9 @@ class ClaudeSdkRuntime(ClaudeRuntime):
             store = FileSessionStore(self._transcripts / SECOND_COPY)
         return SdkConversation(request, opening, keepers, self._grace, store)
 
+    def _program(self, environment: Mapping[str, str]) -> str | None:
+        return _program(environment)
+
 
 class SdkConversation:
     """One client of the SDK, from its connection to its end."""

@@ -246,9 +246,11 @@ class Translator:
         elif news is not None:
             if subtype == "api_retry":
                 self._last_delay_ms = _whole(message.get("retry_delay_ms"))
-            event = describe(*news(message))
-            self._denials.notice(event)
-            yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
+            told = news(message)
+            if told is not None:
+                event = describe(*told)
+                self._denials.notice(event)
+                yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
         elif subtype not in SILENT:
             yield _warning("unknown_message", f"claude sent system/{subtype}", message)
 

@@ -2,6 +2,6 @@
 
 Claude writes a transcript below its own directory; `place.py` knows where. We keep a raw copy (`copy.py`)
 that grows while a run goes on, and put it back when Claude's own is gone or behind (`keeping.py`). With the
-SDK, entries also come as they are written (`store.py`). `untold.py`, beside this room, finds what our record has
-and a transcript lacks.
+SDK, entries also come as they are written (`store.py`). Beside this room, `memory.py` reads what Claude will know
+by a transcript, and `missing.py` finds what our journal has and a transcript lacks.
 """

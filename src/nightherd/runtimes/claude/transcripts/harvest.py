@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from nightherd.errors import NightherdError
@@ -11,9 +10,9 @@ from nightherd.model.event import Event, describe
 from nightherd.model.session import SessionMode
 from nightherd.model.system import Warned
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.opening import Opening
+from nightherd.runtimes.claude.memory import Memory, read_memory
+from nightherd.runtimes.claude.opening import Opening, is_note
 from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
-from nightherd.runtimes.claude.untold import untold
 
 
 class Harvest:
@@ -42,16 +41,13 @@ class Harvest:
         text = f"claude had lost session {opening.resume}, or a part of it; our copy was put back"
         return (_warning("transcript_put_back", text),)
 
-    def completed(self, opening: Opening) -> Opening:
-        """`opening`, telling an interrupted agent also what its transcript lacks."""
-        if opening.resume is None or not opening.is_continuation:
-            return opening
+    def memory(self, session: str) -> Memory | None:
+        """What Claude will know when it resumes the session; None when its transcript cannot be read."""
         try:
-            lines = list(self._transcript(opening.resume).lines())
+            lines = list(self._transcript(session).lines())
         except (OSError, NightherdError):
-            return opening
-        missing = untold(self._request.history(), lines) if lines else None
-        return opening if missing is None else replace(opening, text=f"{opening.text}\n\n{missing}")
+            return None
+        return read_memory(lines, is_note) if lines else None
 
     def follow(self, session: str | None) -> Iterator[Event]:
         """The run has said something more, in this session; a warning when it cannot be copied."""
