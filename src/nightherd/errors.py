@@ -16,6 +16,7 @@ NightherdError                       1   an operation failed
 ├── ConfigError                     78   the configuration cannot be used
 │   ├── ConfigNotFoundError              no fleet file
 │   └── ConfigInvalidError               located problems, all of them
+│       └── AgentBlockedError            the agent asks for protection that cannot be given
 ├── StateError                       1   the state directory cannot be used
 │   ├── StateDirectoryCreateError
 │   ├── StateDirectoryValidationError
@@ -157,10 +158,21 @@ class ConfigNotFoundError(ConfigError):
 class ConfigInvalidError(ConfigError):
     """The configuration has mistakes; each is located in `problems`."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(
+        self, problems: Sequence[Problem], message: str | None = None, *, hint: str | None = None
+    ) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
-        super().__init__(f"{count} problem{'' if count == 1 else 's'} in the configuration")
+        plural = "" if count == 1 else "s"
+        super().__init__(message or f"{count} problem{plural} in the configuration", hint=hint)
+
+
+class AgentBlockedError(ConfigInvalidError):
+    """The agent does not run: a setting that protects cannot be honoured."""
+
+    def __init__(self, agent: str, problems: Sequence[Problem]) -> None:
+        message = f"agent {agent!r} does not run: {problems[0].message}"
+        super().__init__(problems, message, hint=f"nightherd config show {agent} --origin")
 
 
 class StateError(NightherdError):

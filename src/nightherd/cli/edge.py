@@ -122,7 +122,7 @@ def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> in
 
 
 def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
-    hint = "nightherd config check"
+    hint = error.hint
     if screen.is_json:
         data = {
             "code": code_of(error),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -30,7 +30,7 @@ from nightherd.config.validate import check
 from nightherd.config.wording import did_you_mean, quote
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
 from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.problem import Problem, Severity
+from nightherd.model.problem import Place, Problem, Severity
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import prompt_text
 from nightherd.model.template import PLACE
@@ -169,6 +169,12 @@ def value_at(node: MappingNode, path: str) -> Node:
     return found
 
 
+def place_of_value(node: MappingNode, key: str) -> Place | None:
+    """Return where the value of `key` stands in a checked document."""
+    entry = node.entries.get(key)
+    return None if entry is None else place_of(entry.value.spot)
+
+
 def locate(path: Path | str, cwd: Path) -> Path:
     """The fleet file meant by `path`, absolute; one that is named need not exist."""
     start = cwd / path
@@ -210,7 +216,10 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
         findings.extend(notices(draft.node, AGENT_KEYS, draft.path))
         if checked is None:
             continue
-        agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
+        agent = replace(
+            resolve_agent(checked, fleet=draft.fleet, home=draft.home),
+            model_place=place_of_value(draft.node, "model"),
+        )
         check_script(agent, draft, findings)
         check_idempotent(agent, draft, findings)
         check_capabilities(agent, draft, findings)

@@ -22,6 +22,7 @@ from nightherd.config.resolve_limits import (
     within_fleet,
     within_schedule,
 )
+from nightherd.config.resolve_prices import resolve_prices
 from nightherd.config.resolve_schedules import resolve_schedules
 from nightherd.config.resolve_session import resolve_session
 from nightherd.config.resolve_web import resolve_web, resolve_webhooks
@@ -110,6 +111,7 @@ def resolve_fleet(
         max_restarts=settings.max_restarts,
         retry=resolve_retry(settings.retry),
         limits=limits,
+        prices=resolve_prices(settings.prices),
         web=resolve_web(settings.web),
         webhooks=resolve_webhooks(settings.webhooks),
     )

@@ -259,6 +259,7 @@ def request_for(
         values=values_of(agent, texts.inputs),
         environment=workshop.environment,
         protected=workshop.protected,
+        prices=workshop.prices,
         fork=fork,
         is_continued=job.epoch > 1,
         follow_up=begun.follow_up,

@@ -77,7 +77,7 @@ class Purse:
         self._workshop = workshop
         self._within = kept = texts.overrides.get(WITHIN)
         above = days_above(kept, workshop)
-        days = (*daily_limits(job, agent, workshop.budget), *above)
+        days = (*daily_limits(agent, job.schedule, workshop.budget), *above)
         # An agent may be above itself: its day is one.
         self._days = tuple({(one.scope, one.agent, one.schedule): one for one in days}.values())
         self._lasting = self._budgets_that_last()
@@ -86,6 +86,13 @@ class Purse:
     def is_shared(self) -> bool:
         """Whether there is anything to be counted."""
         return bool(self._lasting or self._days)
+
+    @property
+    def limits_spending(self) -> bool:
+        """Whether one of the budgets is of dollars."""
+        return any(one.name is LimitName.SPEND for one in self._lasting) or any(
+            one.limits.spend is not None for one in self._days
+        )
 
     async def count(self, asked: Used, at: datetime) -> Hit | None:
         """Count what the job has used so far and set aside what it asks for; the budget that says no."""
@@ -128,21 +135,21 @@ class Purse:
             yield from daily.budgets(day)
 
 
-def daily_limits(job: Job, agent: Agent, fleet: Limits) -> Iterator[Daily]:
-    """The limits of a day that the job falls under."""
-    schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
+def daily_limits(agent: Agent, schedule_name: str | None, fleet: Limits) -> Iterator[Daily]:
+    """The limits of a day that a job of the agent falls under, made by that schedule or by none."""
+    schedule = agent.schedules.get(schedule_name) if schedule_name is not None else None
     if schedule is not None and schedule.limits.per_day != NO_DAY_LIMITS:
         limits = schedule.limits.per_day
         yield Daily(
             scope=Scope.SCHEDULE,
             limits=limits,
             outcomes={**agent.limits.outcomes, **schedule.limits.outcomes},
-            agent=job.agent,
-            schedule=job.schedule,
+            agent=agent.name,
+            schedule=schedule.name,
         )
     if agent.limits.per_day != NO_DAY_LIMITS:
         own = agent.limits
-        yield Daily(scope=Scope.AGENT, limits=own.per_day, outcomes=own.outcomes, agent=job.agent)
+        yield Daily(scope=Scope.AGENT, limits=own.per_day, outcomes=own.outcomes, agent=agent.name)
     if fleet.per_day != NO_DAY_LIMITS:
         yield Daily(scope=Scope.FLEET, limits=fleet.per_day, outcomes=fleet.outcomes)
 
@@ -154,7 +161,7 @@ def days_above(kept: Any, workshop: Workshop) -> Iterator[Daily]:
         agent = workshop.agents.get(job.agent) if job is not None else None
         if job is None or agent is None:
             continue
-        for daily in daily_limits(job, for_schedule(agent, job.schedule), NO_LIMITS):
+        for daily in daily_limits(for_schedule(agent, job.schedule), job.schedule, NO_LIMITS):
             failing = {name: one for name, one in daily.outcomes.items() if one is OnLimit.FAIL}
             yield replace(daily, outcomes=failing)
 

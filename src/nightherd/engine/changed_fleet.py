@@ -32,6 +32,7 @@ def for_fleet(workshop: Workshop, fleet: Fleet, before: Fleet) -> Workshop:
         fleet_limit=fleet.max_concurrent,
         budget=fleet.limits,
         retry=fleet.retry,
+        prices=fleet.prices,
         agents=fleet.agents,
         protected=None if workshop.protect is None else workshop.protect(fleet),
         hooks=replace(hooks, agents=fleet.agents) if isinstance(hooks, JobHooks) else hooks,

@@ -32,10 +32,10 @@ from nightherd.model.event import (
     is_terminal,
 )
 from nightherd.model.job import Job
+from nightherd.model.limits import Shortfall
 from nightherd.model.message import Message, whole_messages
 from nightherd.model.outcome import usage_in
 from nightherd.model.session import Session
-from nightherd.model.suspension import Suspension
 from nightherd.model.system import Complete, Resumed, Summary, SystemSubtype, Warned
 from nightherd.model.usage import BYTES_PER_TOKEN, NOTHING_USED
 from nightherd.ports import RuntimeRequest, no_history
@@ -162,11 +162,11 @@ async def _summary_of(
     whole = "\n\n".join(filter(None, [before, *map(_told, messages)]))
     is_refused = False
 
-    async def may_spend(microusd: int, tokens: int) -> Suspension | None:
+    async def may_spend(microusd: int | None, tokens: int) -> Shortfall | None:
         nonlocal is_refused
-        stop = await request.may_spend(microusd, tokens)
-        is_refused = stop is not None
-        return stop
+        shortfall = await request.may_spend(microusd, tokens)
+        is_refused = shortfall is not None
+        return shortfall
 
     def note(event: Event) -> None:
         """That it is asked is paid for, should nobody live to see the answer; what it says is for here alone."""

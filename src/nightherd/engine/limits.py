@@ -170,18 +170,17 @@ class Guard:
             hit = decide(self.used, bounds(told), has_more=True)  # `turns_left`
         return None if hit is None else self._waiting_if_raised(hit)
 
-    def before_turn(self, microusd: int, tokens: int) -> Hit | None:
-        """The limit that a further turn may go beyond, when it costs so much at most."""
-        return self._unless_raised(lambda: self._ahead(microusd, tokens))
+    def before_turn(self, asked: Used) -> Hit | None:
+        """The limit that a further turn may go beyond, when it uses so much at most."""
+        return self._unless_raised(lambda: self._ahead(asked))
 
-    def _ahead(self, microusd: int, tokens: int) -> Hit | None:
+    def _ahead(self, asked: Used) -> Hit | None:
         used = self.used
         hit = decide(used, self._of_turns, has_more=True)
         if hit is None:
             hit = decide(used, self._of_amounts, has_more=True)
         if hit is not None or not self._of_amounts:
             return hit
-        asked = Used(spend=microusd, tokens=tokens)
         ahead = decide(used + asked, self._of_amounts, has_more=False)
         return None if ahead is None else replace(ahead, is_ahead=True)
 

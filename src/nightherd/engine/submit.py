@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from nightherd.engine.admission import check_admission
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError, RefusedError, SessionNotFoundError, UsageError
 from nightherd.model.agent import Agent
@@ -57,6 +58,7 @@ class Submitted:
 
 async def submit(request: SubmitRequest, workshop: Workshop) -> Submitted:
     """Record the job and return once it is durable. The same dedupe key never makes a second job."""
+    _check(request, workshop)
     prompt = workshop.secrets.mask(prompt_of(request))
     for _ in range(ID_TRIES):
         change = _change(request, prompt, workshop)
@@ -79,7 +81,12 @@ async def submit(request: SubmitRequest, workshop: Workshop) -> Submitted:
 
 def submission(request: SubmitRequest, workshop: Workshop) -> SubmitJob:
     """The change that records the job, under a fresh id; for those who record more in the same breath."""
+    _check(request, workshop)
     return _change(request, str(workshop.secrets.mask(prompt_of(request))), workshop)
+
+
+def _check(request: SubmitRequest, workshop: Workshop) -> None:
+    check_admission(request.agent, request.schedule, request.overrides, workshop)
 
 
 def prompt_of(request: SubmitRequest) -> str:

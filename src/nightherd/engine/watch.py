@@ -14,6 +14,7 @@ from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_ended, write_state
 from nightherd.engine.limit_answers import answer_changes, is_asked, obey_earlier, tell_asker
 from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
+from nightherd.engine.pricing import price_unknown
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
 from nightherd.engine.workshop import Workshop
@@ -22,7 +23,7 @@ from nightherd.model.change import Change
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
-from nightherd.model.limits import Hit, Used, suspension_of
+from nightherd.model.limits import Hit, LimitName, Shortfall, Used, suspension_of
 from nightherd.model.outcome import Tally
 from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.model.spending import next_day
@@ -63,7 +64,7 @@ class Watch(Protocol):
     async def after(self, event: Event, tally: Tally) -> Stop | None:
         """Asked after every recorded event; `tally` is what the whole record comes to with it."""
 
-    async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
+    async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         """Asked by the runtime before it asks a model, with the worst case (`RuntimeRequest.may_spend`)."""
 
     async def spawn(self, call: SpawnCall) -> SpawnResult:
@@ -130,7 +131,7 @@ class QuietWatch:
     async def after(self, event: Event, tally: Tally) -> Stop | None:
         return self.stopped
 
-    async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
+    async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         return None
 
     async def closing(self, end: Stop) -> Sequence[Change]:
@@ -162,6 +163,8 @@ class CloseWatch:
         workshop: Workshop,
     ) -> None:
         self.stopped: Stop | None = None
+        self._refused: Stop | None = None
+        """What the runtime was told when it last asked whether a turn may begin."""
         self._hit: Hit | None = None
         self._job = job
         self._recorder = recorder
@@ -170,6 +173,7 @@ class CloseWatch:
         self._is_shared = purse.is_shared
         self._clock = workshop.clock
         self._counted_at = workshop.clock.now()
+        self._agent = agent
         self._nursery = nursery
         self._guard = guard
         self._bookmarks = bookmarks
@@ -225,14 +229,31 @@ class CloseWatch:
         finally:
             self.stopped = self.stopped or self._nursery.stop
 
-    async def may_spend(self, microusd: int, tokens: int) -> Suspension | None:
-        hit = self._guard.before_turn(microusd, tokens)
+    async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
+        if self._refused is not None and self.stopped is self._refused:
+            self.stopped = self._hit = None  # a turn that asks for less than the last may begin
+        shortfall = await self._shortfall(microusd, tokens)
+        self._refused = None if shortfall is None else self.stopped
+        return shortfall
+
+    async def _shortfall(self, microusd: int | None, tokens: int) -> Shortfall | None:
+        if microusd is None and self._limits_spending():
+            self.stopped = unpriced = price_unknown(self._agent)
+            return Shortfall(stop=unpriced, name=LimitName.SPEND)
+        asked = Used(spend=microusd or 0, tokens=tokens)
+        hit = self._guard.before_turn(asked)
         if hit is None:
-            hit = await self._count(Used(spend=microusd, tokens=tokens))
-        stop = self._stop(hit)
-        if hit is None or isinstance(stop, Suspension):
-            return stop if isinstance(stop, Suspension) else None
-        return suspension_of(hit)
+            hit = await self._count(asked)
+        if hit is None:
+            return None
+        stopped = self._stop(hit)
+        left = hit.maximum - hit.current + asked.amount(hit.name) if hit.is_ahead else 0
+        stop = stopped if isinstance(stopped, Suspension) else suspension_of(hit)
+        return Shortfall(stop=stop, name=hit.name, left=max(0, left))
+
+    def _limits_spending(self) -> bool:
+        """Whether any limit of dollars applies: the job's own, a parent's, the fleet's, or one of a day."""
+        return self._guard.limits.spend is not None or self._purse.limits_spending
 
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)

@@ -18,6 +18,7 @@ from nightherd.model.log import LogLine
 from nightherd.model.outcome import Outcome
 from nightherd.model.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.model.persistence import Persistence
+from nightherd.model.price import Prices
 from nightherd.model.protected import ProtectedPaths
 from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.secret import Secrets
@@ -123,6 +124,10 @@ class Workshop:
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
+    prices: Prices = field(default_factory=dict)
+    """What models cost, as the fleet file declares it."""
+    has_price: Callable[[str], bool] = lambda model: True
+    """Whether there are published prices of a model, named as in an agent's `model` key; slow the first time."""
     persistence: Persistence = DEFAULT_PERSISTENCE
     """When bookmarks are put, and how state is written for others to read."""
     agents: Mapping[str, Agent] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
+from nightherd.model.job import CHILD_WAITS, PRICE_UNKNOWN, Job, JobStatus, SuspendReason
 
 GO_ON = "nightherd jobs resume {job}"
 AGAIN = "nightherd jobs retry {job}"
@@ -30,6 +30,7 @@ ADVICE = {
     "overloaded": LATER,
     "server_error": LATER,
     "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
+    PRICE_UNKNOWN: f"add the model to `prices:` in the fleet file, then: {GO_ON}",
     CHILD_WAITS: "nightherd jobs show {job} names the job it waits for: resume that one, and this one follows",
     "session_held": f"Claude's own background agent has the session: stop it with `claude agents`, then: {GO_ON}",
     "stalled": GO_ON,

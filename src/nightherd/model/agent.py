@@ -13,6 +13,8 @@ from nightherd.model.hook import Hook, Identity
 from nightherd.model.limits import NO_LIMITS, Limits
 from nightherd.model.mcp import McpServer
 from nightherd.model.money import MicroUsd
+from nightherd.model.price import Prices
+from nightherd.model.problem import Place, Problem
 from nightherd.model.retry import PATIENT, RetryPolicy
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.script import Script
@@ -100,6 +102,10 @@ class Agent:
     identity: Identity | None = None
     metadata_file: str | None = None
     """A JSON file in the working directory that hooks may look into."""
+    blocked_by: tuple[Problem, ...] = ()
+    """Settings that protect and cannot be honoured, located: none of its jobs may run."""
+    model_place: Place | None = field(default=None, compare=False)
+    """Where its model is named."""
 
     @property
     def session_mode(self) -> SessionMode:
@@ -131,6 +137,8 @@ class Fleet:
     """How long what is cancelled may take to end before it is killed."""
     limits: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
+    prices: Prices = field(default_factory=dict)
+    """What models cost, as the fleet file declares it."""
     max_restarts: int = 5
     retry: RetryPolicy = PATIENT
     """What is done about failures that can pass."""

@@ -47,6 +47,9 @@ class SuspendReason(StrEnum):
     RATE_LIMIT = "rate_limit"
 
 
+PRICE_UNKNOWN = "price_unknown"
+"""Code of a job that waits because a limit of dollars applies and nobody knows what its model costs."""
+
 CHILD_WAITS = "child_waits"
 """Code of a job that waits because one waits that does a part of it: once that one is over, it goes on by itself."""
 

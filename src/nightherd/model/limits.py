@@ -178,6 +178,17 @@ class Hit:
         return self.name.code
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """A turn may not begin: less is left than it asks for."""
+
+    stop: Suspension
+    """Why the job waits, unless the turn asks for less."""
+    name: LimitName
+    left: int = 0
+    """What is left of the limit `name`; a turn that asks for no more may begin as far as that limit goes."""
+
+
 COUNTED = (LimitName.SPEND, LimitName.TURNS, LimitName.TOKENS)
 """What adds up from turn to turn and over jobs."""
 

@@ -13,10 +13,11 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.agent import Agent
     from nightherd.model.event import Event
     from nightherd.model.ids import ExecutionId, JobId
+    from nightherd.model.limits import Shortfall
     from nightherd.model.mcp import InjectedMcpServerDef
+    from nightherd.model.price import Prices
     from nightherd.model.protected import ProtectedPaths
     from nightherd.model.spawn import SpawnCall
-    from nightherd.model.suspension import Suspension
     from nightherd.model.trigger_point import TriggerPoint
 
 
@@ -38,7 +39,7 @@ def nobody_listens(event: Event) -> None:
     """Nobody wants to hear more."""
 
 
-async def no_limit(microusd: int, tokens: int) -> Suspension | None:
+async def no_limit(microusd: int | None, tokens: int) -> Shortfall | None:
     """As much as it likes."""
     return None
 
@@ -82,8 +83,11 @@ class RuntimeRequest:
     """Tools that whoever started the job gives to this run alone."""
     at: Callable[[TriggerPoint], Awaitable[None]] = nothing_at
     """Told where the run is, and done with it before the run goes on."""
-    may_spend: Callable[[int, int], Awaitable[Suspension | None]] = no_limit
-    """Asked before a model is: worst case in micro-dollars and tokens; why not, or None when it may."""
+    may_spend: Callable[[int | None, int], Awaitable[Shortfall | None]] = no_limit
+    """Asked before a model is: the worst case in micro-dollars (None when the model's price is unknown) and
+    tokens. None when the turn may begin, else why not and how much is left."""
+    prices: Prices = field(default_factory=dict)
+    """What models cost by the fleet file; it wins over published prices."""
     late: Callable[[Event], None] = nobody_listens
     """Told, before the iteration is closed, what becomes known only when the run is stopped: what it had cost."""
     repeat: frozenset[str] = frozenset()

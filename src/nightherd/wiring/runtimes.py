@@ -37,6 +37,13 @@ PRICES = "genai_prices"
 """Where it is installed, what Claude's answers cost is estimated as they come."""
 
 
+def has_price(model: str) -> bool:
+    """Whether there are published prices of `model`, written as in an agent's `model` key."""
+    if load("importlib.util:find_spec")(PRICES) is None:
+        return False
+    return bool(load("nightherd.runtimes.prices:is_published")(model))
+
+
 def can_run(name: RuntimeName) -> bool:
     """Whether something here runs `name`."""
     return name.value in RUNTIMES and _missing_extra(name) is None

@@ -21,7 +21,7 @@ from nightherd.wiring.memories import (
     system_clock,
 )
 from nightherd.wiring.mirrors import finished_journals, open_mirror, transcripts_of
-from nightherd.wiring.runtimes import Runtimes, can_run
+from nightherd.wiring.runtimes import Runtimes, can_run, has_price
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -167,6 +167,8 @@ def _watched_by(fleet: Fleet, persistence: Persistence, state_dir: Path) -> dict
         "fleet_limit": fleet.max_concurrent,
         "budget": fleet.limits,
         "retry": fleet.retry,
+        "prices": fleet.prices,
+        "has_price": has_price,
         "agents": fleet.agents,
         "run_job": load("nightherd.engine.execution:execute"),
         "persistence": persistence,

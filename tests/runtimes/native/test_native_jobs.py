@@ -24,7 +24,7 @@ heartbeat: 2s
 agents:
   - {name: helper, permission_mode: bypassPermissions}
   - {name: keeper, session: {mode: persistent}}
-  - {name: miser, limits: {spend: 0.05}}
+  - {name: miser, limits: {spend: 0.001}}
 """
 
 

@@ -23,6 +23,7 @@ from nightherd.model.event import (
     is_terminal,
 )
 from nightherd.model.job import SuspendReason
+from nightherd.model.limits import LimitName, Shortfall
 from nightherd.model.secret import find_secrets
 from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.model.suspension import Suspension
@@ -318,9 +319,9 @@ def test_at_every_point_the_record_holds_all_that_was_done(stage: NativeStage) -
 
 
 def test_before_every_request_it_asks_whether_it_may_spend(stage: NativeStage) -> None:
-    asked: list[tuple[int, int]] = []
+    asked: list[tuple[int | None, int]] = []
 
-    async def allow(microusd: int, tokens: int) -> None:
+    async def allow(microusd: int | None, tokens: int) -> None:
         asked.append((microusd, tokens))
 
     stage.run(Replies(bash("true"), says("done")), stage.request(may_spend=allow))
@@ -336,8 +337,8 @@ def test_a_run_that_may_not_spend_asks_no_model(stage: NativeStage) -> None:
     async def note(point: TriggerPoint) -> None:
         points.append(point.value)
 
-    async def refuse(microusd: int, tokens: int) -> Suspension:
-        return no
+    async def refuse(microusd: int | None, tokens: int) -> Shortfall:
+        return Shortfall(stop=no, name=LimitName.SPEND)
 
     events = stage.run(model, stage.request(may_spend=refuse, at=note))
 

@@ -73,9 +73,9 @@ def test_usage_and_cost_are_what_the_script_says(stage: NativeStage) -> None:
 
 
 def test_before_a_turn_its_own_cost_is_reserved(stage: NativeStage) -> None:
-    asked: list[int] = []
+    asked: list[int | None] = []
 
-    async def note(microusd: int, tokens: int) -> None:
+    async def note(microusd: int | None, tokens: int) -> None:
         asked.append(microusd)
 
     spend = [Spend(Usage(cost_microusd=MicroUsd(amount))) for amount in (100, 200)]

@@ -10,6 +10,7 @@ from pydantic import Field
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
 from nightherd.config.schema.docker import FleetDocker
 from nightherd.config.schema.limits import Limits
+from nightherd.config.schema.prices import Prices
 from nightherd.config.schema.retry import Retry
 from nightherd.config.schema.types import Count, Filling, Flag, Model, Name, Span, Text, Whole
 from nightherd.config.schema.web import Web, Webhooks
@@ -51,6 +52,10 @@ class FleetSettings(Model):
         FleetIdentity.model_validate({}), description="What the fleet is called."
     )
     limits: Limits | None = Field(None, description="What all its jobs together may use.")
+    prices: Prices | None = Field(
+        None,
+        description="What models cost, by model as agents name it; for native agents, before published prices.",
+    )
     max_concurrent: Count | None = Field(
         None, description="Jobs that may run at the same time, all agents together."
     )

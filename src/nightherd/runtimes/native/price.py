@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from genai_prices.data_snapshot import get_snapshot
@@ -15,7 +16,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.agent import Agent
+from nightherd.model.limits import LimitName, Shortfall
 from nightherd.model.money import FREE, MicroUsd, parse_usd
+from nightherd.model.price import ModelPrice, Prices, declared_price
 from nightherd.model.usage import BYTES_PER_TOKEN as USUAL_BYTES_PER_TOKEN
 from nightherd.model.usage import Usage, tokens_in
 from nightherd.runtimes.native.provider import members
@@ -28,6 +32,8 @@ MOST_TOKENS = 10**12
 """More than any answer can have used."""
 FRAME_TOKENS = 1_000
 """What a provider adds of its own to a request."""
+NONE: Prices = MappingProxyType({})
+"""No declared prices."""
 
 
 def know_prices() -> None:
@@ -40,6 +46,7 @@ class CostSource(StrEnum):
 
     SCRIPT = "script"
     PROVIDER = "provider"
+    DECLARED = "fleet-file"
     PRICES = "genai-prices"
     ESTIMATE = "estimate"
     """Worked out for an answer that never came: nobody said what it used."""
@@ -55,12 +62,31 @@ class Cost:
     source: CostSource
 
 
-def cost_of(answer: ModelResponse, model_name: str | None = None) -> Cost:
-    """What the answer cost. `model_name` is what was asked for, should the name it gives itself be unknown."""
+def declared_prices(prices: Prices, agent: Agent, model: Model) -> Prices:
+    """Return the prices that the fleet file declares for the agent's models, by the models' own names."""
+    found: dict[str, ModelPrice] = {}
+    for one, written in zip(members(model), (agent.model, agent.fallback_model), strict=False):
+        spellings = [written, f"{one.system}:{one.model_name}"]
+        known = (declared_price(prices, spelling) for spelling in spellings if spelling)
+        price = next(filter(None, known), None)
+        if price is not None:
+            found[one.model_name] = price
+    return found
+
+
+def cost_of(answer: ModelResponse, model_name: str | None = None, declared: Prices = NONE) -> Cost:
+    """What the answer cost. `model_name` is what was asked for, should the name it gives itself be unknown.
+
+    What the provider says comes first, then what the fleet file declares, then published prices.
+    """
     reported = _amount(answer.usage.cost)  # no amount at all is as good as none said
     if reported is not None:
         source = CostSource.SCRIPT if answer.provider_name == SCRIPTED else CostSource.PROVIDER
         return Cost(amount=parse_usd(reported), source=source)
+    known = declared.get(answer.model_name or "") or declared.get(model_name or "")
+    if known is not None:
+        usage = usage_of(answer, Cost(amount=FREE, source=CostSource.DECLARED))
+        return Cost(amount=known.cost(usage), source=CostSource.DECLARED)
     for name in filter(None, (answer.model_name, model_name)):
         with suppress(LookupError, ValueError, InvalidValueError):
             price = replace(answer, model_name=name).cost().total_price
@@ -124,36 +150,87 @@ def _count(tokens: Any) -> int:
 class WorstCase:
     """The most that a request can come to."""
 
-    cost: MicroUsd
+    cost: MicroUsd | None
+    """None when the price of a model that may answer is unknown."""
     tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """A request about to be made: what it sends, and what it can come to for each size of answer."""
+
+    model: Model
+    declared: Prices
+    asked: int
+    """The most tokens that it sends."""
     sent: RequestUsage = field(default_factory=RequestUsage)
     """What is probably sent with it: not the most, but what is counted should nobody ever say."""
 
+    def worst_case(self, max_output: int) -> WorstCase:
+        """Return the most that it can come to with an answer of `max_output` tokens."""
+        if isinstance(self.model, ScriptModel):
+            used = self.model.next_usage
+            return WorstCase(cost=used.cost_microusd, tokens=tokens_in(used))
+        return WorstCase(cost=self._most(max_output), tokens=self.asked + max_output)
 
-def worst_case(
-    model: Model, messages: Sequence[ModelMessage], *, constants_bytes: int, max_output: int
-) -> WorstCase:
-    """The most that asking `model` to answer `messages` can cost.
+    def fitting_output(self, shortfall: Shortfall, max_output: int) -> int:
+        """Return the longest answer that what is left is enough for; 0 when none is, or size is not the matter."""
+        if isinstance(self.model, ScriptModel):
+            return 0
+        match shortfall.name:
+            case LimitName.TOKENS:
+                return max(0, min(max_output, shortfall.left - self.asked))
+            case LimitName.SPEND:
+                return self._affordable(shortfall.left, max_output)
+            case _:
+                return 0
+
+    def _affordable(self, left: int, max_output: int) -> int:
+        """The longest answer that costs no more than `left`: a longer one never costs less."""
+        fits, too_long = 0, max_output + 1
+        while too_long - fits > 1:
+            middle = (fits + too_long) // 2
+            cost = self._most(middle)
+            if cost is not None and cost <= left:
+                fits = middle
+            else:
+                too_long = middle
+        return fits
+
+    def _most(self, answered: int) -> MicroUsd | None:
+        """What the dearest of the models that may answer can cost; None when the price of one is unknown."""
+        costs = [_most(one, self.declared, self.asked, answered) for one in members(self.model)]
+        known = [cost for cost in costs if cost is not None]
+        return max(known) if len(known) == len(costs) else None
+
+
+def prospect_of(
+    model: Model, messages: Sequence[ModelMessage], *, constants_bytes: int, declared: Prices = NONE
+) -> Prospect:
+    """Return the request that asks `model` to answer `messages`.
 
     What was counted by the provider for the last answer is taken as it is, and everything since by its size.
     """
     if isinstance(model, ScriptModel):
-        used = model.next_usage
-        return WorstCase(cost=used.cost_microusd, tokens=tokens_in(used))
+        return Prospect(model=model, declared=declared, asked=0)
     known, since = _counted(messages)
     size = len(ModelMessagesTypeAdapter.dump_json(since)) + (0 if known else constants_bytes)
-    asked = known + size // BYTES_PER_TOKEN + FRAME_TOKENS
-    worst = max(_most(one, asked, max_output) for one in members(model))
-    sent = _sent(known + size // USUAL_BYTES_PER_TOKEN, messages)
-    return WorstCase(cost=MicroUsd(worst), tokens=asked + max_output, sent=sent)
+    return Prospect(
+        model=model,
+        declared=declared,
+        asked=known + size // BYTES_PER_TOKEN + FRAME_TOKENS,
+        sent=_sent(known + size // USUAL_BYTES_PER_TOKEN, messages),
+    )
 
 
-def used_so_far(model: Model, sent: RequestUsage, said: RequestUsage, heard: int) -> Usage:
+def used_so_far(
+    model: Model, sent: RequestUsage, said: RequestUsage, heard: int, declared: Prices = NONE
+) -> Usage:
     """What an answer on its way has used: as far as the provider `said`, else what was `sent` and `heard`, in bytes."""
     known = said if said.input_tokens else sent
     answered = max(said.output_tokens, heard // USUAL_BYTES_PER_TOKEN)
     cut = answer_of(model, replace(known, output_tokens=answered, cost=said.cost))
-    return usage_of(cut, cost_of(cut))
+    return usage_of(cut, cost_of(cut, declared=declared))
 
 
 def _sent(tokens: int, messages: Sequence[ModelMessage]) -> RequestUsage:
@@ -163,13 +240,16 @@ def _sent(tokens: int, messages: Sequence[ModelMessage]) -> RequestUsage:
     return RequestUsage(input_tokens=tokens, cache_read_tokens=min(cached, tokens))
 
 
-def _most(model: Model, asked: int, answered: int) -> int:
+def _most(model: Model, declared: Prices, asked: int, answered: int) -> MicroUsd | None:
     """What so many tokens can cost. Filling a cache is dearer than not; nobody knows before whether it will be."""
     guesses = (
         RequestUsage(input_tokens=asked, output_tokens=answered),
         RequestUsage(input_tokens=asked, cache_write_tokens=asked, output_tokens=answered),
     )
-    return max(cost_of(answer_of(model, usage)).amount for usage in guesses)
+    costs = [cost_of(answer_of(model, usage), declared=declared) for usage in guesses]
+    if any(cost.source is CostSource.UNKNOWN for cost in costs):
+        return None
+    return max(cost.amount for cost in costs)
 
 
 def answer_of(model: Model, usage: RequestUsage) -> ModelResponse:

@@ -20,6 +20,11 @@ MAX_OUTPUT_TOKENS = 16_384
 MAX_WITH_THOUGHTS = 2 * MAX_OUTPUT_TOKENS
 """The same for a model that is told to think hard: its thoughts count."""
 
+LEAST_OUTPUT_TOKENS = 256
+"""A shorter answer is not worth what sending the conversation costs."""
+THOUGHTS = {"low": 2_048, "medium": 10_000, "high": 16_384, "max": MAX_WITH_THOUGHTS}
+"""Tokens that thoughts may take: a provider refuses a request whose answer could not hold them."""
+
 VARIABLES = {"openai-chat": "OPENAI", "openai-responses": "OPENAI", "cohere": "CO"}
 """How a provider's variables begin where that is not its name: `OPENAI_API_KEY`, `OPENAI_BASE_URL`."""
 
@@ -61,6 +66,11 @@ def provider_of(name: str, *, environment: Mapping[str, str]) -> Provider[Any]:
     }
     taken = inspect.signature(kind).parameters
     return kind(**{key: value for key, value in given.items() if value and key in taken})
+
+
+def least_output(agent: Agent) -> int:
+    """Return the size of the smallest answer that is worth asking for."""
+    return THOUGHTS.get(agent.effort or "", 0) + LEAST_OUTPUT_TOKENS
 
 
 def settings_of(agent: Agent, model: Model) -> ModelSettings:

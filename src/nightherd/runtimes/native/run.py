@@ -9,10 +9,8 @@ from datetime import timedelta
 
 import msgspec
 from anyio import to_thread
-from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart
+from pydantic_ai.messages import InstructionPart, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.event import (
@@ -36,16 +34,9 @@ from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
 from nightherd.runtimes.native.mend import mend
-from nightherd.runtimes.native.price import (
-    Cost,
-    CostSource,
-    cost_of,
-    usage_of,
-    used_so_far,
-    worst_case,
-)
+from nightherd.runtimes.native.price import Cost, CostSource
 from nightherd.runtimes.native.processes import Processes
-from nightherd.runtimes.native.provider import members, settings_of
+from nightherd.runtimes.native.reserve import Reserve
 from nightherd.runtimes.native.result import result_line
 from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of
@@ -77,16 +68,14 @@ class Run:
     _asked_ms: int = 0
     _conversation: Conversation = field(init=False)
     _setup: Setup = field(init=False)
-    _settings: ModelSettings = field(init=False)
+    _reserve: Reserve = field(init=False)
     _warned: bool = False
-    _sent: RequestUsage = field(default_factory=RequestUsage)
-    """What the next request is taken to hold."""
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Everything; the last is `system/complete` or an error."""
         try:
-            self._settings = settings_of(self.request.agent, self.model)
-            self._setup = setup_of(self.request.agent, self.model, self.toolset, self._settings)
+            self._reserve = Reserve(self.request, self.model)
+            self._setup = setup_of(self.request.agent, self.model, self.toolset, self._reserve.full)
             yield self._init()
             for warning in self.take_warnings():
                 yield warning
@@ -137,8 +126,14 @@ class Run:
             conversation.messages.append(ask(conversation.secrets.mask(request.prompt)))
         if conversation.unreadable:
             yield describe(Warned(code="unreadable_message"), _retold(conversation.unreadable))
+        yield from self._tell_cut_off()
+
+    def _tell_cut_off(self) -> Iterator[Event]:
+        """Tell the model what had arrived of its last answer, unless it has been told."""
+        conversation = self._conversation
         if conversation.cut_off is not None:
             note = tell_cut_off(conversation.cut_off, turn=self._turn, at=self.clock.now())
+            conversation.cut_off = None
             yield note
             conversation.take([note])
 
@@ -152,9 +147,13 @@ class Run:
                 for event in stop:
                     yield event
                 return
+            for event in self._tell_cut_off():
+                yield event
             async with aclosing(self._ask()) as pieces:
                 async for event in pieces:
                     yield event
+            if self._reserve.was_cut:
+                continue
             await self.request.at(TriggerPoint.POST_LLM)
             calls = self._calls()
             if calls:
@@ -198,21 +197,17 @@ class Run:
             message = f"the job has taken its {limit} turns"
             return [ErrorEvent(message=message, code="max_turns", turn=turn)]
         await request.at(TriggerPoint.PRE_TURN)
-        worst = worst_case(
-            self.model,
-            self._conversation.messages,
-            constants_bytes=self._setup.size_bytes,
-            max_output=self._settings.get("max_tokens", 0),
+        shortfall = await self._reserve.take(
+            self._conversation.messages, constants_bytes=self._setup.size_bytes
         )
-        self._sent = worst.sent
-        stop = await request.may_spend(worst.cost, worst.tokens)
-        if stop is None:
+        if shortfall is None:
             return []
         await request.at(TriggerPoint.ON_SUSPEND)
+        message = shortfall.stop.message
         # Whoever said no stops the run at the first of these; the second is for those who do not.
         return [
-            describe(Warned(code="limit"), stop.message, turn=turn),
-            ErrorEvent(message=stop.message, code="limit", turn=turn),
+            describe(Warned(code="limit"), message, turn=turn),
+            ErrorEvent(message=message, code="limit", turn=turn),
         ]
 
     async def _ask(self) -> AsyncGenerator[Event, None]:
@@ -221,7 +216,7 @@ class Run:
         asking = Asking(
             model=self.model,
             messages=self._conversation.messages,
-            settings=self._settings,
+            settings=self._reserve.settings,
             parameters=ModelRequestParameters(
                 function_tools=self.toolset.definitions,
                 instruction_parts=[InstructionPart(self._setup.instructions)],
@@ -250,15 +245,34 @@ class Run:
             raise
         finally:
             self._asked_ms += round((self.clock.monotonic() - begun) * 1_000)
-        if question.answer is not None:
-            for event in self._take_answer(question.answer, turn):
-                yield event
+        if question.answer is None:
+            return
+        answer = question.answer
+        is_cut = self._reserve.cuts(answer)
+        cut = self._take_cut_off(question, answer, turn) if is_cut else None
+        for event in cut or self._take_answer(answer, turn):
+            yield event
+
+    def _take_cut_off(
+        self, question: Question, answer: ModelResponse, turn: int
+    ) -> Iterator[Event]:
+        """An answer that ended where what was left did is paid for; none of its calls is made."""
+        cost, usage = self._reserve.paid(answer)
+        self.used += usage
+        if question.unsaid:
+            yield self._piece(question, turn, question.take_unsaid())
+        yield AssistantEvent(usage=usage, turn=turn, extra={"cost_source": cost.source.value})
+        size = self._reserve.max_output
+        text = f"the answer was cut off at {size:,} tokens: no more was left for it"
+        yield describe(Warned(code="answer_cut_off"), text, turn=turn)
+        self._reserve.was_cut = True
+        said = [part.content for part in answer.parts if isinstance(part, TextPart)]
+        self._conversation.cut_off = "".join(said) or None
 
     def _take_answer(self, given: ModelResponse, turn: int) -> Iterator[Event]:
         """The answer's lines; one that is of no use is paid for all the same, and then raised about."""
         answer = mend(given)
-        cost = cost_of(answer, members(self.model)[0].model_name)
-        usage = usage_of(answer, cost)
+        cost, usage = self._reserve.paid(answer)
         self.used += usage
         if cost.source is CostSource.UNKNOWN and not self._warned:
             self._warned = True
@@ -298,7 +312,7 @@ class Run:
         return AssistantEvent(content=text, partial=True, usage=used, turn=turn, extra=ESTIMATED)
 
     def _so_far(self, question: Question) -> Usage:
-        return used_so_far(self.model, self._sent, question.usage, question.heard)
+        return self._reserve.so_far(question.usage, question.heard)
 
     def _calls(self) -> list[ToolCallPart]:
         answer = self._conversation.last_answer
