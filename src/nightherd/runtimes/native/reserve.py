@@ -14,6 +14,7 @@ from nightherd.model.limits import Shortfall
 from nightherd.model.price import Prices
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.answer import Question
 from nightherd.runtimes.native.price import (
     Cost,
     cost_of,
@@ -50,9 +51,9 @@ class Reserve:
         return self.full.get("max_tokens", 0)
 
     @property
-    def max_output(self) -> int:
-        """How long the next answer may be."""
-        return self._max_output
+    def cut_off_text(self) -> str:
+        """Say at which length the last answer was cut off."""
+        return f"the answer was cut off at {self._max_output:,} tokens: no more was left for it"
 
     @property
     def settings(self) -> ModelSettings:
@@ -93,6 +94,6 @@ class Reserve:
         cost = cost_of(answer, members(self.model)[0].model_name, self._declared)
         return cost, usage_of(answer, cost)
 
-    def so_far(self, said: RequestUsage, heard: int) -> Usage:
-        """Return what an answer on its way has used; `said` by the provider, `heard` in bytes."""
-        return used_so_far(self.model, self._sent, said, heard, self._declared)
+    def so_far(self, question: Question) -> Usage:
+        """Return what an answer on its way has used."""
+        return used_so_far(self.model, self._sent, question.usage, question.heard, self._declared)

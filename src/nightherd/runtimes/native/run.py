@@ -76,7 +76,7 @@ class Run:
         try:
             self._reserve = Reserve(self.request, self.model)
             self._setup = setup_of(self.request.agent, self.model, self.toolset, self._reserve.full)
-            yield self._init()
+            yield _init(self.request, self.model, self.toolset.names)
             for warning in self.take_warnings():
                 yield warning
             secrets = secrets_of_agents([self.request.agent], self.request.environment)
@@ -102,19 +102,6 @@ class Run:
     def _turn(self) -> int:
         """The number of the turn that is next, or under way."""
         return self.request.job_turns + self._turns + 1
-
-    def _init(self) -> SystemEvent:
-        """Who this is. A session that begins here is named after its job, also when the job is resumed."""
-        request = self.request
-        return describe(
-            Init(
-                runtime=NAME,
-                runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
-                model=self.model.model_name,
-                working_directory=request.agent.working_directory,
-                tools=self.toolset.names,
-            )
-        )
 
     def _opening(self) -> Iterator[Event]:
         """What is said before the first turn: constants that the job has not on record yet, and a loose end."""
@@ -234,13 +221,13 @@ class Run:
             if question.unsaid:
                 yield self._piece(question, turn, question.take_unsaid())
             if question.has_begun:
-                self.used += self._so_far(question)
+                self.used += self._reserve.so_far(question)
             raise
         except BaseException:  # it was stopped: nobody will see the answer, and it is paid for
             if not isinstance(self.model, ScriptModel):
                 if question.unsaid:
                     self.request.late(self._piece(question, turn, question.take_unsaid()))
-                used = self._so_far(question) if question.is_sent else NOTHING_USED
+                used = self._reserve.so_far(question) if question.is_sent else NOTHING_USED
                 self.request.late(AssistantEvent(usage=used, turn=turn, extra=ESTIMATED))
             raise
         finally:
@@ -262,9 +249,7 @@ class Run:
         if question.unsaid:
             yield self._piece(question, turn, question.take_unsaid())
         yield AssistantEvent(usage=usage, turn=turn, extra={"cost_source": cost.source.value})
-        size = self._reserve.max_output
-        text = f"the answer was cut off at {size:,} tokens: no more was left for it"
-        yield describe(Warned(code="answer_cut_off"), text, turn=turn)
+        yield describe(Warned(code="answer_cut_off"), self._reserve.cut_off_text, turn=turn)
         self._reserve.was_cut = True
         said = [part.content for part in answer.parts if isinstance(part, TextPart)]
         self._conversation.cut_off = "".join(said) or None
@@ -308,11 +293,8 @@ class Run:
 
         On record before it is sent: who finds it without its answer knows what that has cost.
         """
-        used = self._so_far(question)
+        used = self._reserve.so_far(question)
         return AssistantEvent(content=text, partial=True, usage=used, turn=turn, extra=ESTIMATED)
-
-    def _so_far(self, question: Question) -> Usage:
-        return self._reserve.so_far(question.usage, question.heard)
 
     def _calls(self) -> list[ToolCallPart]:
         answer = self._conversation.last_answer
@@ -370,6 +352,19 @@ class Run:
                 api_duration_ms=self._asked_ms or None,
             )
         )
+
+
+def _init(request: RuntimeRequest, model: Model, tools: list[str]) -> SystemEvent:
+    """Who this is. A session that begins here is named after its job, also when the job is resumed."""
+    return describe(
+        Init(
+            runtime=NAME,
+            runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
+            model=model.model_name,
+            working_directory=request.agent.working_directory,
+            tools=tools,
+        )
+    )
 
 
 def _retold(count: int) -> str:
