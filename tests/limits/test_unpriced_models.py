@@ -105,7 +105,7 @@ def test_a_slot_says_why_there_is_no_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", [{"model": KNOWN, "fallback_model": OWN}, {"model": OWN}])
-def test_a_fallback_model_needs_a_price_too(agent: dict[str, str], tmp_path: Path) -> None:
+def test_a_fallback_model_needs_a_price_too(agent: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AgentBlockedError):
         bench_for(tmp_path, HALF_A_DOLLAR, **agent).submit()
 
