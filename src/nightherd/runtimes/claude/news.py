@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model.system import CompactBoundary, Denied, HookRan, Payload, ToolProgress, Warned
+from nightherd.runtimes.claude.gate import UNANNOUNCED, unannounced
 
 Message = Mapping[str, Any]
 News = tuple[Payload, str | None]
@@ -83,6 +84,7 @@ NEWS: Mapping[str, Callable[[Message], News | None]] = {
     "hook_response": _hook,
     "task_started": _task_started,
     "task_notification": _task_ended,
+    UNANNOUNCED: unannounced,
     "model_fallback": _warned,
     "model_refusal_no_fallback": _warned,
     "informational": _warned,

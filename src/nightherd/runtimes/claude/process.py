@@ -20,6 +20,7 @@ from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, vanished
 from nightherd.runtimes.keeper.attendant import KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
+from nightherd.runtimes.keeper.streams import LineReader
 from nightherd.runtimes.tools.output import BoundedOutput
 
 LAST_WORDS_S = 5.0
@@ -87,6 +88,12 @@ class ClaudeProcess:
             async with aclosing(self._process.stdout.lines()) as lines:
                 async for line in lines:
                     yield line
+
+    def reader(self) -> LineReader:
+        """What it prints, line by line, for a reader that also has other things to do."""
+        if self._process is None or self._process.stdout is None:
+            raise RuntimeError("claude has not been started")
+        return LineReader(self._process.stdout)
 
     async def write(self, data: bytes) -> None:
         """It reads `data` next; `BrokenPipeError` when it reads nothing any more."""

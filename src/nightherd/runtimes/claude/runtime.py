@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,6 +20,7 @@ from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_t
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
+from nightherd.runtimes.claude.gate import Gate
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.outcome import stalled
@@ -88,9 +89,9 @@ class ClaudeRuntime(ABC):
 
     @abstractmethod
     def _converse(
-        self, request: RuntimeRequest, opening: Opening, keepers: Keepers
+        self, request: RuntimeRequest, opening: Opening, keepers: Keepers, gate: Gate
     ) -> Conversation:
-        """A conversation that has not begun; its process is to be among `keepers`."""
+        """A conversation that has not begun; its process is to be among `keepers`, its calls wait at `gate`."""
 
     @abstractmethod
     def _program(self, environment: Mapping[str, str]) -> str | None:
@@ -136,7 +137,8 @@ class ClaudeRuntime(ABC):
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
         )
-        conversation = self._converse(request, opening, keepers)
+        gate = Gate()
+        conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()
         try:
@@ -146,9 +148,9 @@ class ClaudeRuntime(ABC):
                     if is_terminal(last):
                         break
                     yield last
-                    if harvest is not None:
-                        for event in harvest.follow(translator.session):
-                            yield event
+                    # It was asked for the next event, so this one is on record.
+                    for event in _recorded(last, gate, harvest, translator.session):
+                        yield event
         finally:
             cost = translator.cost_of_the_rest(conversation.late_result)
             if cost is not None:
@@ -208,6 +210,15 @@ class ClaudeRuntime(ABC):
             yield event
         if not translator.has_result:
             yield failure or conversation.failure
+
+
+def _recorded(
+    event: Event, gate: Gate, harvest: Harvest | None, session: str | None
+) -> Iterator[Event]:
+    """Go on after `event` is in the journal: its call may be made, the transcript has grown."""
+    yield from gate.record(event)
+    if harvest is not None:
+        yield from harvest.follow(session)
 
 
 def _background_stopped(limit: float) -> Event:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import claude_agent_sdk
@@ -16,6 +16,10 @@ from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
     ClaudeSDKError,
+    HookContext,
+    HookInput,
+    HookJSONOutput,
+    HookMatcher,
     McpServerConfig,
     SdkMcpTool,
     SessionStore,
@@ -25,6 +29,8 @@ from claude_agent_sdk import (
 from nightherd.model.event import ErrorEvent
 from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude import duty
+from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, Gate
 from nightherd.runtimes.claude.launch import Option
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
@@ -42,8 +48,7 @@ from nightherd.runtimes.mcp.injected import call_injected
 ENVIRONMENT = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
     "CLAUDE_AGENT_SDK_VERSION": claude_agent_sdk.__version__,
-    # Says when nothing more will come, so that its input is not closed too early.
-    "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
+    **duty.ENVIRONMENT,
 }
 
 
@@ -56,12 +61,12 @@ class ClaudeSdkRuntime(ClaudeRuntime):
     name = "sdk"
 
     def _converse(
-        self, request: RuntimeRequest, opening: Opening, keepers: Keepers
+        self, request: RuntimeRequest, opening: Opening, keepers: Keepers, gate: Gate
     ) -> Conversation:
         store = None
         if self._transcripts is not None:
             store = FileSessionStore(self._transcripts / SECOND_COPY)
-        return SdkConversation(request, opening, keepers, self._grace, store)
+        return SdkConversation(request, opening, keepers, self._grace, gate, store)
 
     def _program(self, environment: Mapping[str, str]) -> str | None:
         return _program(environment)
@@ -76,8 +81,10 @@ class SdkConversation:
         opening: Opening,
         keepers: Keepers,
         grace: timedelta,
+        gate: Gate,
         store: SessionStore | None = None,
     ) -> None:
+        self._gate = gate
         self._text = opening.told
         self._grace_s = grace.total_seconds()
         launch = launch_of(
@@ -89,8 +96,9 @@ class SdkConversation:
             injected=in_process(request),
         )
         self._process = ClaudeProcess(launch, keepers, grace)
-        self._transport = KeptTransport(self._process, end_s=self._grace_s)
-        self._client = ClaudeSDKClient(sdk_options(request, store), transport=self._transport)
+        self._transport = KeptTransport(self._process, gate, end_s=self._grace_s)
+        options = sdk_options(request, store, gate)
+        self._client = ClaudeSDKClient(options, transport=self._transport)
         self._is_over = False
         self._refusal: ErrorEvent | None = None
 
@@ -115,6 +123,7 @@ class SdkConversation:
                 await self._process.settle()
             self._is_over = True
         finally:
+            self._gate.close()
             with anyio.CancelScope(shield=True):
                 if not self._is_over:
                     await self._interrupt()
@@ -130,8 +139,9 @@ class SdkConversation:
             try:
                 await self._client.connect()
                 await self._client.query(_once(user_message(self._text)))
-            except ClaudeSDKError:
-                pass
+            except ClaudeSDKError as error:
+                if self._transport.is_ready():  # it runs, and may not be used
+                    self._refusal = not_answering(error)
             except Exception as error:  # noqa: BLE001 the SDK has no better class for an answer that did not come
                 self._refusal = not_answering(error)
 
@@ -143,7 +153,9 @@ class SdkConversation:
             await self._transport.owes_nothing.wait()
 
 
-def sdk_options(request: RuntimeRequest, store: SessionStore | None) -> ClaudeAgentOptions:
+def sdk_options(
+    request: RuntimeRequest, store: SessionStore | None, gate: Gate
+) -> ClaudeAgentOptions:
     """What the SDK itself has to know; what `claude` has to know is in its launch."""
     environment = request.environment
     return ClaudeAgentOptions(
@@ -153,7 +165,17 @@ def sdk_options(request: RuntimeRequest, store: SessionStore | None) -> ClaudeAg
         mcp_servers=in_process_servers(request),
         # What waits for the end of a turn is lost when the worker is killed in the middle of it.
         session_store_flush="eager",
+        hooks={"PreToolUse": [_gate_hook(gate)]},
     )
+
+
+def _gate_hook(gate: Gate) -> HookMatcher:
+    """The gate before every call. Claude does not run a tool when the gate fails or is gone."""
+
+    async def ask(hook: HookInput, _call: str | None, _context: HookContext) -> HookJSONOutput:
+        return cast("HookJSONOutput", await gate.ask(cast("Mapping[str, Any]", hook)))
+
+    return HookMatcher(hooks=[ask], timeout=HOOK_TIMEOUT_S, on_failure="block")
 
 
 def in_process(request: RuntimeRequest) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,6 @@ SDK's. The conversation itself is ours, message by message as it is, so that bot
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import anyio
 from claude_agent_sdk import CLIConnectionError, Transport
 
+from nightherd.runtimes.claude.duty import Duty, parsed
+from nightherd.runtimes.claude.gate import Gate
 from nightherd.runtimes.claude.process import ClaudeProcess
 
 PROTOCOL = frozenset(
@@ -27,11 +28,12 @@ WAITING = 1_000
 class KeptTransport(Transport):
     """One process; `heard` is what it says to us. It is told nothing more once it owes nothing more."""
 
-    def __init__(self, process: ClaudeProcess, *, end_s: float) -> None:
+    def __init__(self, process: ClaudeProcess, gate: Gate, *, end_s: float) -> None:
         self._process = process
+        self._gate = gate
         self._end_s = end_s
         self._put, self._get = anyio.create_memory_object_stream[bytes | Mapping[str, Any]](WAITING)
-        self._duty = _Duty()
+        self._duty = Duty()
         self._is_deaf = False
         self._has_ended = False
         self.on_end: Callable[[], object] = lambda: None
@@ -89,7 +91,11 @@ class KeptTransport(Transport):
         try:
             async with aclosing(self._process.lines()) as lines:
                 async for line in lines:
-                    message = _parsed(line)
+                    message = parsed(line)
+                    if isinstance(message, dict):
+                        unannounced = self._gate.read(message)
+                        if unannounced is not None:
+                            await self._hand_over(unannounced)
                     if isinstance(message, dict) and message.get("type") in PROTOCOL:
                         yield message
                     else:
@@ -100,50 +106,16 @@ class KeptTransport(Transport):
             self.owes_nothing.set()
             self.on_end()
 
-    async def _hand_over(self, message: bytes | dict[str, Any]) -> None:
+    async def _hand_over(self, message: bytes | Mapping[str, Any]) -> None:
         if not self._is_deaf:
             try:
                 await self._put.send(message)
             except anyio.BrokenResourceError:  # nobody listens any more
                 self._is_deaf = True
-        if isinstance(message, dict):
+        if isinstance(message, Mapping):
             if message.get("type") == "result":
                 self.last_result = message
             self._duty.see(message)
             if self._duty.is_done:
                 self.owes_nothing.set()
                 await self._process.end_input()
-
-
-class _Duty:
-    """Whether the process still owes an answer: to what it was asked, or to what runs in its background."""
-
-    def __init__(self) -> None:
-        self._has_result = False
-        self._state: str | None = None
-        """Versions that do not tell their state are done with their result."""
-        self._has_tasks = False
-
-    @property
-    def is_done(self) -> bool:
-        return self._has_result and not self._has_tasks and self._state in (None, "idle")
-
-    def see(self, message: Mapping[str, Any]) -> None:
-        match message:
-            case {"type": "result"}:
-                self._has_result = True
-            case {"type": "system", "subtype": "session_state_changed", "state": str(state)}:
-                self._state = state
-            case {"type": "system", "subtype": "background_tasks_changed"}:
-                self._has_tasks = bool(message.get("tasks"))
-            case _:
-                pass
-
-
-def _parsed(line: bytes) -> bytes | dict[str, Any]:
-    """The message, or the line as it is when it is none."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return line
-    return message if isinstance(message, dict) else line

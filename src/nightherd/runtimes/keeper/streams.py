@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 
 import anyio
@@ -40,20 +41,37 @@ class Source(_End):
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
         """Every line without its end, whatever its length; the last one also when it is not ended."""
-        parts: list[bytes] = []
-        while chunk := await self.receive():
-            first, *others = chunk.split(b"\n")
-            parts.append(first)
-            for other in others:
-                yield b"".join(parts)
-                parts = [other]
-        if last := b"".join(parts):
-            yield last
+        reader = LineReader(self)
+        while (line := await reader.next()) is not None:
+            yield line
 
     async def drain(self, take: Callable[[bytes], object]) -> None:
         """Give everything to `take` until the end: a bounded one keeps the command from filling the pipe."""
         while chunk := await self.receive():
             take(chunk)
+
+
+class LineReader:
+    """Reads lines one by one. A reading that is cancelled loses nothing: the next one goes on where it was."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._ready: deque[bytes] = deque()
+        self._parts: list[bytes] = []
+
+    async def next(self) -> bytes | None:
+        """The next line without its end, whatever its length; None when there is none any more."""
+        while not self._ready:
+            chunk = await self._source.receive()
+            if not chunk:
+                last, self._parts = b"".join(self._parts), []
+                return last or None
+            first, *others = chunk.split(b"\n")
+            self._parts.append(first)
+            for other in others:
+                self._ready.append(b"".join(self._parts))
+                self._parts = [other]
+        return self._ready.popleft()
 
 
 class Sink(_End):

@@ -1,0 +1,174 @@
+"""The gate: no tool of Claude's runs before its call is on record, in our journal and in Claude's transcript.
+
+Claude writes its transcript a moment after it starts a tool. Killed in between, it forgets the call and makes it
+again when it is resumed. So Claude asks the gate before every call (a `PreToolUse` hook over the control
+protocol) and waits for its answer. The gate answers once the call is on record and decides nothing else: Claude's
+own permission rules apply as without it. A gate that does not answer means that the tool does not run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from nightherd.model.event import (
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+    payload_of,
+)
+from nightherd.model.system import ToolProgress, Warned
+from nightherd.runtimes.claude.transcripts.written import WrittenCalls
+
+PATIENCE = timedelta(seconds=30)
+"""How long a call may take to be on record. Claude flushes its transcript every 100 ms."""
+POLL_S = 0.005
+HOOK_TIMEOUT_S = 6 * 3600
+"""How long Claude waits for the gate: longer than any lease, because old versions run the tool after it."""
+UNANNOUNCED = "unannounced_call"
+"""Subtype of the message that stands for a call which Claude's stream does not show."""
+SHOWN = 2_000
+"""Characters of the input of such a call."""
+
+PASS: Mapping[str, Any] = {}
+"""No decision. An explicit `allow` would bypass Claude's permission rules."""
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedCall:
+    """A call that waits at the gate."""
+
+    call: str | None
+    transcript: Path
+    agent: str | None = None
+    """The sub-agent that makes it."""
+
+    @classmethod
+    def of(cls, hook: Message) -> GatedCall:
+        """Return the call that a hook's input is about."""
+        return cls(
+            call=_text(hook.get("tool_use_id")),
+            transcript=Path(_text(hook.get("transcript_path")) or ""),
+            agent=_text(hook.get("agent_id")),
+        )
+
+
+class Gate:
+    """The gate of one run."""
+
+    def __init__(self, patience: timedelta = PATIENCE) -> None:
+        self._patience = patience
+        self._announced: set[str] = set()
+        self._recorded: set[str] = set()
+        self._passed: set[str] = set()
+        self._written = WrittenCalls()
+        self._is_closed = False
+        self._has_warned = False
+
+    def read(self, message: Message) -> Message | None:
+        """Take note of what Claude says, in its order; a message to be recorded before it, if there is one.
+
+        The stream does not show the calls of a sub-agent's sub-agents: what the gate is asked stands for them.
+        """
+        match message:
+            case {"type": "assistant", "message": {"content": list(blocks)}}:
+                self._announced.update(
+                    block["id"]
+                    for block in blocks
+                    if isinstance(block, Mapping) and isinstance(block.get("id"), str)
+                )
+            case {
+                "type": "control_request",
+                "request": {"input": {"tool_use_id": str(call)} as hook},
+            }:
+                if call not in self._announced:
+                    self._announced.add(call)
+                    return {"type": "system", "subtype": UNANNOUNCED, **hook}
+            case _:
+                pass
+        return None
+
+    def record(self, event: Event) -> Iterator[Event]:
+        """Take note that `event` is in the journal; a warning when it shows that the gate was not asked."""
+        match event:
+            case ToolUseEvent(tool_use_id=str(call)):
+                self._recorded.add(call)
+            case ToolResultEvent(tool_use_id=str(call), success=True, parent_tool_use_id=None):
+                if call not in self._passed and not self._has_warned:
+                    self._has_warned = True
+                    yield describe(Warned(code="gate_bypassed"), BYPASSED)
+            case SystemEvent():
+                match payload_of(event):
+                    case ToolProgress(tool_use_id=str(call)):
+                        self._recorded.add(call)
+                    case _:
+                        pass
+            case _:
+                pass
+
+    def answer(self, asked: GatedCall, waited_s: float) -> Message | None:
+        """Return what a hook answers about a call that has waited for so long; None when it has to wait on."""
+        call = asked.call
+        if call is None:
+            return _denied("this version of Claude does not say which call it is about to make")
+        is_recorded = call in self._recorded
+        if is_recorded and self._written.has(asked.transcript, call, asked.agent):
+            self._passed.add(call)
+            return PASS
+        if self._is_closed:
+            return _denied("the run is being stopped")
+        if waited_s < self._patience.total_seconds():
+            return None
+        missing = "Claude's transcript" if is_recorded else "the journal"
+        return _denied(f"it was not in {missing} after {self._patience.total_seconds():g} s")
+
+    async def ask(self, hook: Message) -> Message:
+        """Wait for the answer about the call that a hook's input names."""
+        asked, began = GatedCall.of(hook), anyio.current_time()
+        while (answer := self.answer(asked, anyio.current_time() - began)) is None:  # noqa: ASYNC110 a file grows in silence
+            await anyio.sleep(POLL_S)
+        return answer
+
+    def close(self) -> None:
+        """Nothing more is recorded: calls that are not on record yet are denied."""
+        self._is_closed = True
+
+
+BYPASSED = (
+    "claude ran a tool without asking nightherd first; a call that is cut off may be made again. "
+    "Check whether its settings turn hooks off"
+)
+
+
+def unannounced(message: Message) -> tuple[ToolProgress, str]:
+    """Return the line for a call that only the gate knows of."""
+    said = f"{message.get('tool_name')} {json.dumps(message.get('tool_input'))}"
+    agent = message.get("agent_id")
+    by = f"sub-agent {agent}" if agent else "claude"
+    return ToolProgress(tool_use_id=_text(message.get("tool_use_id"))), f"{by}: {said[:SHOWN]}"
+
+
+def _denied(reason: str) -> Message:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": (
+                f"nightherd did not let this call run: {reason}. It has not run, and nothing was changed by it."
+            ),
+        }
+    }
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
