@@ -36,6 +36,7 @@ class Orders:
     lease_s: float = 0.0
     margin_s: float = 0.1
     beats: int = 0
+    holds_input: bool = False
 
 
 class KeptWorker:
@@ -116,6 +117,8 @@ async def work(orders: Orders) -> None:
             cwd=directory,
             env={"PATH": os.environ["PATH"]},
             execution=orders.execution,
+            stdin=subprocess.PIPE if orders.holds_input else subprocess.DEVNULL,
+            holds_input=orders.holds_input,
             stdout=subprocess.DEVNULL,
             stderr=2,
             grace=timedelta(seconds=orders.grace_s),

@@ -18,6 +18,7 @@ import pytest
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers, Kept
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
+from nightherd.runtimes.keeper.streams import LineReader
 from nightherd.runtimes.tools.output import BoundedOutput
 from runtimes.stage import PATIENCE_S, is_running, is_written, until
 
@@ -176,6 +177,21 @@ def test_what_is_sent_comes_back_whole_also_when_it_is_more_than_a_pipe_holds(
     assert anyio.run(echo) == data
 
 
+def test_a_command_finds_the_end_of_an_input_that_its_keeper_held(tmp_path: Path) -> None:
+    async def say_and_end() -> tuple[bytes, Ending]:
+        async with kept(tmp_path, "cat", stdin=subprocess.PIPE, holds_input=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            await process.stdin.send(b"hello")
+            process.end_input()
+            heard = bytearray()
+            await process.stdout.drain(heard.extend)
+            return bytes(heard), await process.wait()
+
+    heard, ending = anyio.run(say_and_end)
+    assert (heard, ending.returncode, ending.killed) == (b"hello", 0, 0)
+
+
 def test_sending_to_a_command_that_does_not_read_is_told(tmp_path: Path) -> None:
     async def send() -> None:
         async with kept(tmp_path, "true", stdin=subprocess.PIPE) as process:
@@ -226,6 +242,23 @@ def test_lines_may_be_of_any_length_and_the_last_need_not_be_ended(tmp_path: Pat
 
     assert [len(line) for line in lines] == [3, 0, 3_000_000, 4]
     assert (lines[0], lines[-1]) == (b"one", b"last")
+
+
+def test_a_reading_of_a_line_that_is_cancelled_loses_nothing(tmp_path: Path) -> None:
+    async def read() -> list[bytes | None]:
+        command = "printf 'one\\ntw'; read go; printf 'o\\nthree'"
+        async with kept(tmp_path, "sh", "-c", command, stdin=subprocess.PIPE) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            lines = LineReader(process.stdout)
+            found = [await lines.next()]
+            with anyio.move_on_after(0.05) as cut:
+                found.append(await lines.next())
+            assert cut.cancelled_caught
+            await process.stdin.send(b"go\n")
+            return [*found, await lines.next(), await lines.next(), await lines.next()]
+
+    assert anyio.run(read) == [b"one", b"two", b"three", None]
 
 
 def test_nothing_outlives_a_command_that_may_leave_nothing(tmp_path: Path) -> None:

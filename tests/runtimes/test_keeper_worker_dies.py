@@ -38,6 +38,17 @@ def test_a_killed_worker_takes_the_command_and_the_keeper_with_it(tmp_path: Path
         assert not is_running(command)
 
 
+def test_input_that_the_keeper_holds_does_not_end_with_the_worker(tmp_path: Path) -> None:
+    command = 'trap "" TERM; echo $$ > it.pid; cat; echo ended > input'
+    with kept_worker(orders(tmp_path, command, grace_s=1.0, holds_input=True)) as worker:
+        worker.pid_in("it.pid")
+
+        worker.process.kill()
+        wait_until(lambda: is_gone(worker))
+
+        assert not (tmp_path / "input").exists()
+
+
 @pytest.mark.parametrize(
     "start",
     [

@@ -74,6 +74,8 @@ class ClaudeProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._stderr.descriptor,
                 grace=self._grace,
+                # A `claude` whose gate has lost its worker waits on, whatever its version makes of a closed input.
+                holds_input=True,
                 keepers=self._keepers,
             )
         )
@@ -105,8 +107,8 @@ class ClaudeProcess:
     async def end_input(self) -> None:
         """It is told nothing more: when it is done with what it has, it ends."""
         async with self._writing:
-            if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.close()
+            if self._process is not None:
+                self._process.end_input()
 
     async def settle(self) -> None:
         """Wait for its end; `failure` then says what a run without a result died of. Also when it was closed.

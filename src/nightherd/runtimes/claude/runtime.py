@@ -20,7 +20,7 @@ from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_t
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
-from nightherd.runtimes.claude.gate import Gate
+from nightherd.runtimes.claude.gate import PATIENCE, Gate
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.outcome import stalled
@@ -73,10 +73,12 @@ class ClaudeRuntime(ABC):
         transcripts: Path | None = None,
         price: Price = no_price,
         clock: Clock | None = None,
+        gate_patience: timedelta = PATIENCE,
     ) -> None:
         """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere.
 
-        `price` says what an answer is taken to cost until Claude says what the run did.
+        `price` says what an answer is taken to cost until Claude says what the run did. `gate_patience` is how
+        long a call may take to be on record before it is denied.
         """
         self._price = price
         self._clock: Clock = clock if clock is not None else SystemClock()
@@ -86,6 +88,7 @@ class ClaudeRuntime(ABC):
         self._linger = linger
         self._gives_partial = gives_partial
         self._transcripts = transcripts
+        self._gate_patience = gate_patience
 
     @abstractmethod
     def _converse(
@@ -137,7 +140,7 @@ class ClaudeRuntime(ABC):
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
         )
-        gate = Gate()
+        gate = Gate(self._gate_patience)
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()

@@ -49,14 +49,20 @@ class Attendant:
     """Starts a keeper and hears it out. `changed` is called, in the thread, each time there is news."""
 
     def __init__(
-        self, told: Instructions, marks: Mapping[str, str], standard: Sequence[int]
+        self,
+        told: Instructions,
+        marks: Mapping[str, str],
+        standard: Sequence[int],
+        held: int | None = None,
     ) -> None:
+        """`held` is what the keeper keeps open until it is ordered to release it, or has ended everything."""
         self._message = encode(told)
         self._told = told
         control, self._control = os.pipe()
         self._status, status = os.pipe()
         try:
-            self.keeper_pid = launch(marks, [*standard, control, status])
+            more = [] if held is None else [held]
+            self.keeper_pid = launch(marks, [*standard, control, status, *more])
         except BaseException:
             os.close(self._control)
             os.close(self._status)

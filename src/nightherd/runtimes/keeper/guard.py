@@ -18,8 +18,8 @@ import time
 from nightherd.runtimes.keeper.census import Census, send
 from nightherd.runtimes.keeper.instructions import FOREVER, Instructions, decode
 
-CONTROL, STATUS = 3, 4
-"""Where orders come from and answers go to."""
+CONTROL, STATUS, HELD = 3, 4, 5
+"""Where orders come from and answers go to; and, if it is given, the command's input, held open for the worker."""
 PR_SET_CHILD_SUBREAPER = 36
 KILL_WAIT_S = 5.0
 """After this long a process that survives SIGKILL is stuck in the kernel, and waiting does not help."""
@@ -34,8 +34,9 @@ NOT_HERE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES)
 def main() -> None:
     """Keep one command from its start to the end of everything it started. Does not return."""
     worker = int(sys.argv[2])
-    _close_strays()
-    for descriptor in (CONTROL, STATUS):
+    given = int(sys.argv[3])
+    _close_strays(given)
+    for descriptor in range(CONTROL, given):
         os.set_inheritable(descriptor, False)
     os.setsid()
     if sys.platform == "linux":
@@ -43,10 +44,10 @@ def main() -> None:
     os._exit(_Guard(_Ears(worker)).run())
 
 
-def _close_strays() -> None:
+def _close_strays(given: int) -> None:
     """Let go of what the worker left open without meaning to; closing a whole range can take minutes."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 the keeper does without pathlib
-        if int(name) > STATUS:
+        if int(name) >= given:
             try:
                 os.close(int(name))
             except OSError:  # what the list itself was read from
@@ -197,6 +198,8 @@ class _Guard:
                 self._beat(float(value))
             elif order == b"stop":
                 self._end_because(b"stop", float(value))
+            elif order == b"release":
+                _release()
         for number in FORWARDED:
             if number in self._ears.signals:
                 self._forward(number)
@@ -296,6 +299,14 @@ def _spawn(told: Instructions) -> int:
             if os.access(program, os.F_OK):
                 refusal = error
     raise refusal
+
+
+def _release() -> None:
+    """Let go of the command's input, for the worker means it to end."""
+    try:
+        os.close(HELD)
+    except OSError:  # it was not given, or is let go of already
+        pass
 
 
 def _say(line: bytes) -> None:

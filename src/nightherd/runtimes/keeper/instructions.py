@@ -1,8 +1,8 @@
 """What a keeper is told when it starts: one header line, then fields with a NUL between them.
 
 Arguments and environments are bytes that hold no NUL, so they pass unchanged; JSON would double the time a
-keeper takes to start. After the instructions the same pipe carries orders, a line each: `beat DEADLINE` and
-`stop GRACE`. The keeper answers with lines on another: `started PID`, `refused ERRNO WHAT`, and
+keeper takes to start. After the instructions the same pipe carries orders, a line each: `beat DEADLINE`,
+`stop GRACE`, and `release` for an input that it holds open. The keeper answers with lines on another: `started PID`, `refused ERRNO WHAT`, and
 `ended RETURNCODE WHY KILLED LEFT`, which comes a second time when something outlived the command.
 Times are seconds; deadlines are on the monotonic clock, which is one for all processes of a machine.
 """

@@ -1,4 +1,4 @@
-"""Launching a keeper: a bare interpreter, five descriptors, and nothing secret in its arguments."""
+"""Launching a keeper: a bare interpreter, a few descriptors, and nothing secret in its arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,16 @@ def launch(marks: Mapping[str, str], descriptors: Sequence[int]) -> int:
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", "-c", BOOT + "main()", PACKAGES, str(os.getpid())],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                BOOT + "main()",
+                PACKAGES,
+                str(os.getpid()),
+                str(len(raised)),
+            ],
             {**environment, **marks, keeper: itself},
             file_actions=[(os.POSIX_SPAWN_DUP2, one, at) for at, one in enumerate(raised)],
             setsigmask=(),

@@ -14,6 +14,8 @@ class Pipes:
 
     def __init__(self) -> None:
         self.given: list[int] = []
+        self.held: int | None = None
+        """Our end of its input, for a keeper that holds it open; closed with `stdin`."""
         self.stdin: Sink | None = None
         self.stdout: Source | None = None
         self.stderr: Source | None = None
@@ -44,7 +46,7 @@ def open_pipes(stdin: int, stdout: int, stderr: int) -> Pipes:
         if stdin == subprocess.PIPE:
             theirs, ours = os.pipe()
             pipes.give(theirs, is_ours=True)
-            pipes.stdin = Sink(ours)
+            pipes.stdin, pipes.held = Sink(ours), ours
         else:
             _give_file(pipes, stdin, os.O_RDONLY)
         pipes.stdout = _give_output(pipes, stdout)

@@ -75,6 +75,12 @@ class KeptProcess:
         """The lease now ends at `deadline` on the monotonic clock. May be called from any thread."""
         self._attendant.order(f"beat {deadline}")
 
+    def end_input(self) -> None:
+        """Let the command find the end of its input, also where its keeper holds it open."""
+        if self.stdin is not None:
+            self.stdin.close()
+            self._attendant.order("release")
+
     def close(self) -> None:
         """Let go of the pipes."""
         for stream in (self.stdin, self.stdout, self.stderr):
@@ -129,6 +135,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     grace: timedelta = GRACE,
     lease: float | None = None,
     may_outlive: bool = False,
+    holds_input: bool = False,
     keepers: Keepers | None = None,
 ) -> AsyncIterator[KeptProcess]:
     """The command, running under a keeper; `OSError` or `ValueError` when it cannot be started.
@@ -140,6 +147,9 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     whatever way, ends everything the command started. Only with `may_outlive`, when the command itself
     has ended and the block was left in peace, what it left in the background goes on under its keeper
     until `keepers` are stopped.
+
+    With `holds_input` and PIPE as `stdin`, the death of this worker is no end of the command's input: the
+    command finds that end only by `end_input`, and so does nothing on account of it while it is being ended.
     """
     owner = keepers if keepers is not None else Keepers()
     every_mark = {EXECUTION_MARK: execution_mark(execution, owner.directory), **(marks or {})}
@@ -158,7 +168,9 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     async with owner.starts:
         # Not cancelled half-way: a process that exists but is not known here could not be stopped.
         with anyio.CancelScope(shield=True):
-            process = await _start(told, every_mark, (stdin, stdout, stderr), owner)
+            process = await _start(
+                told, every_mark, (stdin, stdout, stderr), owner, holds_input=holds_input
+            )
     try:
         yield process
     except BaseException:
@@ -172,12 +184,18 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
 
 
 async def _start(
-    told: Instructions, marks: Mapping[str, str], standard: tuple[int, int, int], owner: Keepers
+    told: Instructions,
+    marks: Mapping[str, str],
+    standard: tuple[int, int, int],
+    owner: Keepers,
+    *,
+    holds_input: bool,
 ) -> KeptProcess:
     pipes = open_pipes(*standard)
     try:
         try:
-            attendant = Attendant(told, marks, pipes.given)
+            held = pipes.held if holds_input else None
+            attendant = Attendant(told, marks, pipes.given, held)
         finally:
             pipes.close_given()
         process = KeptProcess(attendant, pipes, timedelta(seconds=told.grace_s))
