@@ -98,7 +98,7 @@ SILENT = frozenset(
         "hook_progress", "session_state_changed", "session_title_changed", "files_persisted",
         "local_command_output", "commands_changed", "memory_recall", "post_turn_summary",
         "turn_preempted", "keep_alive", "control_request", "control_response", "prompt_suggestion",
-        "tool_use_summary", "conversation_reset",
+        "tool_use_summary", "conversation_reset", "ui_invalidate",
     }
 )  # fmt: skip
 """Types and subtypes that say nothing the other messages do not say."""

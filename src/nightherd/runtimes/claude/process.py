@@ -45,23 +45,22 @@ class ClaudeProcess:
         """Whether there ever was a process; what became of it, `settle` finds out."""
         return self._process is not None
 
-    async def start(self, first: bytes | None = None) -> None:
-        """Start it, unless `failure` says why not. It reads `first` and then the end, or what is written."""
+    async def start(self) -> None:
+        """Start it, unless `failure` says why not. It reads what is written."""
         program = self._launch.program
         if program is None:
             return
         try:
-            self._process = await self._started(program, first)
+            self._process = await self._started(program)
         except (OSError, ValueError) as error:
             self.failure = not_started(error, program, self._launch.directory)
             await self._opened.aclose()
 
-    async def _started(self, program: str, first: bytes | None) -> KeptProcess:
+    async def _started(self, program: str) -> KeptProcess:
         scratch = self._launch.environment.get("TMPDIR")
         files = self._opened.enter_context(
             tempfile.TemporaryDirectory(prefix="nightherd-", dir=scratch)
         )
-        feeder = None if first is None else self._opened.enter_context(_Feeder(first))
         self._opened.enter_context(self._stderr)
         self._launch.write_files(Path(files))
         process = await self._opened.enter_async_context(
@@ -70,7 +69,7 @@ class ClaudeProcess:
                 cwd=self._launch.directory,
                 env=self._launch.environment,
                 execution=self._launch.execution,
-                stdin=subprocess.PIPE if feeder is None else feeder.descriptor,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr.descriptor,
                 grace=self._grace,
@@ -80,8 +79,6 @@ class ClaudeProcess:
             )
         )
         self._stderr.is_given()
-        if feeder is not None:
-            feeder.start()
         return process
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
@@ -127,45 +124,6 @@ class ClaudeProcess:
         """It and everything it started has ended. Cannot be cancelled."""
         with anyio.CancelScope(shield=True):
             await self._opened.aclose()
-
-
-class _Feeder:
-    """Writes one message to a pipe in a thread, whatever its length, and closes it.
-
-    Not a file: claude 2.1.150 and 2.1.197 read nothing from a file on standard input.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._is_started = False
-        self.descriptor, self._sink = os.pipe()
-        self._thread = threading.Thread(target=self._feed, name="claude-stdin", daemon=True)
-
-    def start(self) -> None:
-        """Write, now that the process has its copy of the descriptor."""
-        os.close(self.descriptor)
-        self._is_started = True
-        self._thread.start()
-
-    def __enter__(self) -> _Feeder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_started:
-            self._thread.join(LAST_WORDS_S)
-        else:
-            os.close(self.descriptor)
-            os.close(self._sink)
-
-    def _feed(self) -> None:
-        rest = memoryview(self._data)
-        try:
-            while rest:
-                rest = rest[os.write(self._sink, rest) :]
-        except BrokenPipeError:  # it ended before it had read everything; `settle` says why
-            pass
-        finally:
-            os.close(self._sink)
 
 
 class _Ear:

@@ -73,12 +73,10 @@ class ClaudeRuntime(ABC):
         transcripts: Path | None = None,
         price: Price = no_price,
         clock: Clock | None = None,
-        gate_patience: timedelta = PATIENCE,
     ) -> None:
         """`transcripts` is where copies of Claude's transcripts are kept; None for nowhere.
 
-        `price` says what an answer is taken to cost until Claude says what the run did. `gate_patience` is how
-        long a call may take to be on record before it is denied.
+        `price` says what an answer is taken to cost until Claude says what the run did.
         """
         self._price = price
         self._clock: Clock = clock if clock is not None else SystemClock()
@@ -88,7 +86,8 @@ class ClaudeRuntime(ABC):
         self._linger = linger
         self._gives_partial = gives_partial
         self._transcripts = transcripts
-        self._gate_patience = gate_patience
+        self.gate_patience = PATIENCE
+        """How long a call may take to be on record before it is denied."""
 
     @abstractmethod
     def _converse(
@@ -140,7 +139,7 @@ class ClaudeRuntime(ABC):
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
         )
-        gate = Gate(self._gate_patience)
+        gate = Gate(self.gate_patience)
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()

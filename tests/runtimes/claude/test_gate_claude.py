@@ -1,0 +1,158 @@
+"""The gate before the real `claude`: what waits, what passes, and that nothing turns it off."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import pytest
+
+from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.system import ToolProgress
+from nightherd.testing.messages_api import MessagesApi
+from nightherd.testing.messages_script import Call, Say
+from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
+from runtimes.commanded import Commanded
+from runtimes.heard import codes, payloads
+from runtimes.stage import until
+
+RAN = Call("Bash", {"command": "echo ran >> ran"})
+FREE: dict[str, Any] = {"permission_mode": "bypassPermissions"}
+
+
+def transcripts(stage: ClaudeStage) -> bytes:
+    """Everything that Claude has written so far."""
+    found = stage.claude_home.glob("projects/**/*.jsonl")
+    return b"".join(path.read_bytes() for path in found)
+
+
+def results(events: list[Event]) -> list[ToolResultEvent]:
+    return [event for event in events if isinstance(event, ToolResultEvent)]
+
+
+def delegate(*, background: bool = False) -> Call:
+    return Call(
+        "Agent",
+        {
+            "description": "a part",
+            "prompt": "do it",
+            "subagent_type": "general-purpose",
+            "run_in_background": background,
+        },
+    )
+
+
+def test_no_tool_runs_before_its_call_is_in_the_journal(stage: ClaudeStage) -> None:
+    ran_early: list[bool] = []
+
+    async def record_slowly(api: MessagesApi) -> None:
+        request = stage.request(api, **FREE)
+        async for event in stage.make_runtime().execute(request):
+            if isinstance(event, ToolUseEvent):
+                # As long as this is not done, the event is not on record.
+                await until(lambda: b'"name":"Bash"' in transcripts(stage))
+                await anyio.sleep(0.2)  # a tool that does not wait has run by now
+                ran_early.append((stage.work / "ran").exists())
+
+    with MessagesApi(Say(calls=(RAN,)), Say(text="done")) as api:
+        anyio.run(record_slowly, api)
+
+    assert ran_early == [False]
+    assert (stage.work / "ran").exists()
+
+
+def test_calls_of_one_message_and_of_nested_sub_agents_pass(stage: ClaudeStage) -> None:
+    nested = Call("Bash", {"command": "echo nested >> ran"})
+    with MessagesApi(
+        Say(calls=(RAN, Call("Bash", {"command": "echo too >> ran"}), delegate())),
+        Say(text="I pass it on", calls=(delegate(),)),
+        Say(text="I do it", calls=(nested,)),
+        Say(text="done"),
+    ) as api:
+        events = stage.run(api, **FREE)
+
+    assert sorted((stage.work / "ran").read_text().split()) == ["nested", "ran", "too"]
+    assert codes(events) == []
+    assert all(result.success for result in results(events))
+    called = json.dumps(nested.input)
+    shown = [event for event in events if getattr(event, "content", None) or ""]
+    assert [event for event in shown if called in str(getattr(event, "content", ""))]
+    assert payloads(events, ToolProgress)
+
+
+@pytest.mark.timeout(240)
+def test_no_tool_starts_while_its_worker_is_frozen_nor_when_it_dies(stage: ClaudeStage) -> None:
+    fleet = (
+        f"defaults: {{runtime: {stage.runtime}}}\nlease: 60s\nheartbeat: 2s\n"
+        "agents: [{name: helper, permission_mode: bypassPermissions, working_directory: work}]\n"
+    )
+    asked = threading.Event()
+    with MessagesApi(Say(text="I do it", calls=(RAN,), hold=asked), Say(text="Done.")) as api:
+        herd = Commanded(stage.root, fleet, stage.environment(api))
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(1, PATIENCE_S)
+            os.kill(worker.pid, signal.SIGSTOP)
+            asked.set()
+            anyio.run(until, lambda: b'"name":"Bash"' in transcripts(stage))
+            worker.kill()
+            worker.wait()
+        anyio.run(until, lambda: stage.processes() == {})
+        assert not (stage.work / "ran").exists()
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["summary"]) == ("completed", "Done.")
+    assert not (stage.work / "ran").exists()
+
+
+def test_settings_of_a_project_do_not_turn_the_gate_off(stage: ClaudeStage) -> None:
+    (stage.work / ".claude").mkdir()
+    (stage.work / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    with MessagesApi(Say(calls=(RAN,)), Say(text="done")) as api:
+        events = stage.run(api, setting_sources=("project",), **FREE)
+
+    assert [result.success for result in results(events)] == [True]
+    assert codes(events) == []
+
+
+def test_hooks_of_a_project_still_decide(stage: ClaudeStage) -> None:
+    denied = {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": "the project says no",
+        }
+    }
+    command = f"cat > /dev/null; echo '{json.dumps(denied)}'"
+    hooks = {
+        "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]
+    }
+    (stage.work / ".claude").mkdir()
+    (stage.work / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    with MessagesApi(Say(calls=(RAN,)), Say(text="done")) as api:
+        events = stage.run(api, setting_sources=("project",), **FREE)
+
+    (result,) = results(events)
+    assert not result.success
+    assert "the project says no" in str(result.result)
+    assert not (stage.work / "ran").exists()
+
+
+def test_call_that_claude_cannot_write_down_does_not_run(stage: ClaudeStage) -> None:
+    stage.claude_home.mkdir()
+    (stage.claude_home / "projects").write_text("no directory")
+    runtime = stage.make_runtime()
+    runtime.gate_patience = timedelta(seconds=1)
+    with MessagesApi(Say(calls=(RAN,)), Say(text="done")) as api:
+        events = stage.run(api, runtime=runtime, **FREE)
+
+    (result,) = results(events)
+    assert not result.success
+    assert "not in Claude's transcript" in str(result.result)
+    assert not (stage.work / "ran").exists()
