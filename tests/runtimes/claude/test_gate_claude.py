@@ -14,6 +14,7 @@ import pytest
 
 from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.system import ToolProgress
+from nightherd.runtimes.claude.gate import Gate
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
@@ -148,7 +149,7 @@ def test_call_that_claude_cannot_write_down_does_not_run(stage: ClaudeStage) -> 
     stage.claude_home.mkdir()
     (stage.claude_home / "projects").write_text("no directory")
     runtime = stage.make_runtime()
-    runtime.gate_patience = timedelta(seconds=1)
+    runtime.make_gate = lambda: Gate(timedelta(seconds=1))
     with MessagesApi(Say(calls=(RAN,)), Say(text="done")) as api:
         events = stage.run(api, runtime=runtime, **FREE)
 

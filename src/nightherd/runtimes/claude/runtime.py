@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,7 +20,7 @@ from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_t
 from nightherd.model.system import SystemSubtype, Warned
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
-from nightherd.runtimes.claude.gate import PATIENCE, Gate
+from nightherd.runtimes.claude.gate import Gate
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.outcome import stalled
@@ -86,8 +86,8 @@ class ClaudeRuntime(ABC):
         self._linger = linger
         self._gives_partial = gives_partial
         self._transcripts = transcripts
-        self.gate_patience = PATIENCE
-        """How long a call may take to be on record before it is denied."""
+        self.make_gate: Callable[[], Gate] = Gate
+        """Makes the gate of each run."""
 
     @abstractmethod
     def _converse(
@@ -139,7 +139,7 @@ class ClaudeRuntime(ABC):
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
         )
-        gate = Gate(self.gate_patience)
+        gate = self.make_gate()
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()
