@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,15 @@ def test_names_that_systemd_would_take_apart_are_kept_whole() -> None:
     assert "WorkingDirectory=/srv/my 100%% $fleet" in text
     with pytest.raises(InvalidValueError):
         unit_text(service("/srv/two\nlines"))
+
+
+def test_unit_finds_programs_where_the_shell_does() -> None:
+    path = ("/home/me/.local/bin", "/opt/100% mine", "/usr/bin")
+    text = unit_text(replace(service("/srv/fleet"), path=path))
+
+    line = 'Environment="PATH=/home/me/.local/bin:/opt/100%% mine:/usr/bin"'
+    assert line in text.splitlines()
+    assert "Environment" not in unit_text(service("/srv/fleet"))
 
 
 def test_each_directory_has_a_unit_of_its_own() -> None:

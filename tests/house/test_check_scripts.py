@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ PROGRAMS = ("python", "mypy", "ruff", "lint-imports")
 STAND_IN = '#!/bin/sh\necho "heard $*"\nexit {status}\n'
 
 
-def run(script: str, repository: Path, folder: Path, *, failing: str = "") -> tuple[int, str]:
+def run(
+    script: str, repository: Path, folder: Path, *, failing: str = "", python: str | None = None
+) -> tuple[int, str]:
     """How the script ends, and all it says, where the programs it calls only pass or fail."""
     (folder / "scripts").mkdir()
     for name in ("check", "test"):
@@ -21,6 +24,8 @@ def run(script: str, repository: Path, folder: Path, *, failing: str = "") -> tu
     programs.mkdir(parents=True)
     for name in PROGRAMS:
         (programs / name).write_text(STAND_IN.format(status=int(name == failing)))
+        if name == "python" and python is not None:
+            (programs / name).write_text(python)
         (programs / name).chmod(0o755)
     done = subprocess.run(
         [folder / "scripts" / script],
@@ -61,3 +66,31 @@ def test_one_that_fails_fails_the_whole_and_is_heard(
     assert status == 1
     assert "heard" in said
     assert ("failed:" in said) == (script == "check" or program != "python")
+
+
+FLAKY = """\
+from pathlib import Path
+
+
+def test_second_time() -> None:
+    seen = Path(__file__).with_name("seen")
+    is_first = not seen.exists()
+    seen.touch()
+    assert not is_first
+"""
+BROKEN = "def test_never() -> None:\n    assert []\n"
+
+
+@pytest.mark.parametrize(("more", "status"), [("", 0), (BROKEN, 1)])
+def test_what_failed_runs_once_more_alone_and_is_listed_as_flaky_when_it_passes(
+    more: str, status: int, repository: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "test_flaky.py").write_text(FLAKY)
+    (tmp_path / "test_broken.py").write_text(more)
+    real = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
+
+    found, said = run("test", repository, tmp_path, python=real)
+
+    assert found == status, said
+    listed = [line for line in said.splitlines() if line.startswith("FLAKY")]
+    assert listed == ["FLAKY test_flaky.py::test_second_time"]

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from nightherd.cli.invocation import invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import load
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
-from nightherd.engine.doctor import Examined, OnStep, examine, no_step
-from nightherd.errors import RefusedError
+from nightherd.engine.doctor import Check, Examined, OnStep, examine, no_step
+from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError
 from nightherd.model.finding import Finding, Level
 from nightherd.wiring import (
     doctor_checks,
+    night_checks,
     noted_damage,
     open_record,
     rebuild_database,
@@ -54,13 +55,14 @@ COUNTING = frozenset(("ledger", "agreement", "orphans"))
 def doctor(
     ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: bool, acknowledge: bool
 ) -> None:
-    """Examine the state directory. Exit code 1 when a problem is left."""
+    """Examine the state directory, and whether this machine can run the fleet. Exit code 1 when a problem is left."""
     invocation = invocation_of(ctx)
     screen, state = invocation.screen, invocation.new_state_directory()
     if not _is_begun(state):
         state = invocation.state_directory()
-        _tell_nothing_there(screen, state)
-        return
+        night = anyio.run(_examine_night, invocation, state)
+        _tell_nothing_there(screen, state, night)
+        ctx.exit(_exit_code(night))
     rebuild, lost = rebuild or salvage, list[str]()
     kept: Sequence[Path] = ()
     with _steps(screen) as on_step:
@@ -70,6 +72,7 @@ def doctor(
         is_deep = verify or acknowledge
         examined = anyio.run(_examine, state, fix or rebuild, is_deep, acknowledge, on_step)
         mirror = _refresh_mirror(state, examined, is_new=rebuild) if fix or rebuild else None
+        examined += anyio.run(_examine_night, invocation, state)
     for what in lost:
         screen.say(f"lost: {neutralise(what)}")
     for path in kept:
@@ -77,7 +80,11 @@ def doctor(
     if mirror is not None:
         screen.say(f"the readable files are as they were: {mirror}")
     _tell(screen, state, examined, kept, lost)
-    ctx.exit(1 if any(one.level is Level.PROBLEM for one in examined) else 0)
+    ctx.exit(_exit_code(examined))
+
+
+def _exit_code(examined: Sequence[Examined]) -> int:
+    return 1 if any(one.level is Level.PROBLEM for one in examined) else 0
 
 
 def _is_begun(state: Path) -> bool:
@@ -97,6 +104,34 @@ async def _examine(
             return found
         notes, at = noted_damage(state), record.clock.now()
         return [_noted(one, notes, at) if one.check.name == LASTING else one for one in found]
+
+
+async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
+    """Whether the fleet can be run unattended here. Without a fleet file there is nothing to say."""
+    try:
+        file = invocation.fleet_file()
+    except ConfigNotFoundError:
+        return []
+
+    def checks() -> list[Check]:
+        loaded = load("nightherd.config.load:load_fleet")(
+            file,
+            environ=invocation.environ,
+            cwd=invocation.cwd,
+            state_dir=invocation.named_state,
+        )
+        return night_checks(state, loaded.fleet, invocation.environ)
+
+    try:
+        return await examine(checks(), is_deep=False, is_fixing=False)
+    except ConfigError as error:
+        finding = Finding(
+            check="fleet",
+            level=Level.PROBLEM,
+            message=error.message,
+            remedy="nightherd config check",
+        )
+        return [Examined(check=Check("fleet", "fleet file", lambda: ()), findings=[finding])]
 
 
 def _noted(examined: Examined, notes: NotedDamage, at: datetime) -> Examined:
@@ -134,12 +169,10 @@ def _steps(screen: Screen) -> Iterator[OnStep]:
         yield busy.tell
 
 
-def _tell_nothing_there(screen: Screen, state: Path) -> None:
-    now = system_clock().now()
-    if screen.is_json:
-        screen.document("doctor", _document(state, [], (), ()), now)
-        return
-    screen.show(f"{state}: nothing there yet, and nothing wrong")
+def _tell_nothing_there(screen: Screen, state: Path, night: list[Examined]) -> None:
+    if not screen.is_json:
+        screen.show(f"{state}: nothing there yet, and nothing wrong")
+    _tell(screen, state, night, (), ())
 
 
 def _tell(

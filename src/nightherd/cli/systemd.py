@@ -17,6 +17,7 @@ from nightherd.cli.options import json_option
 from nightherd.daemon.unit import Service, unit_path, unit_text
 from nightherd.errors import NightherdError
 from nightherd.files.atomic import atomic_write_file
+from nightherd.host.machine import is_lingering
 from nightherd.wiring import system_clock
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
@@ -52,6 +53,7 @@ def install(invocation: Invocation, user: bool, dry_run: bool) -> None:
         fleet_file=file,
         state_dir=invocation.new_state_directory().resolve(),
         is_user=user,
+        path=_search_path(invocation),
     )
     text, path = unit_text(made), unit_path(_directory(invocation, user), file)
     name = path.name
@@ -66,6 +68,7 @@ def install(invocation: Invocation, user: bool, dry_run: bool) -> None:
             "unit": text,
             "is_written": not dry_run,
             "is_checked": is_checked,
+            "lingers": _lingers(invocation) if user else None,
         }
         screen.document("service", data, now)
         return
@@ -75,6 +78,8 @@ def install(invocation: Invocation, user: bool, dry_run: bool) -> None:
     screen.show(str(path))
     screen.flush()
     screen.say(f"start it: {manager} daemon-reload && {manager} enable --now {name}")
+    if user and _lingers(invocation) is not True:
+        screen.say("to keep it running while you are logged out: loginctl enable-linger")
 
 
 def _program() -> Path:
@@ -86,6 +91,17 @@ def _program() -> Path:
             "the command nightherd is not to be found", hint="pip install nightherd"
         )
     return Path(found)
+
+
+def _search_path(invocation: Invocation) -> tuple[str, ...]:
+    """Where agents find programs, `claude` among them: systemd's own PATH is shorter than a shell's."""
+    given = invocation.environ.get("PATH", os.defpath).split(os.pathsep)
+    beside = str(Path(sys.executable).parent)
+    return tuple(dict.fromkeys(one for one in (*given, beside) if Path(one).is_absolute()))
+
+
+def _lingers(invocation: Invocation) -> bool | None:
+    return is_lingering(invocation.environ.get("USER") or str(os.getuid()))
 
 
 def _directory(invocation: Invocation, is_user: bool) -> Path:

@@ -20,7 +20,7 @@ After=network-online.target
 Type=notify
 NotifyAccess=main
 ExecStart={command}
-ExecReload=/bin/kill -HUP $MAINPID
+{environment}ExecReload=/bin/kill -HUP $MAINPID
 WorkingDirectory={directory}
 # Jobs that run are finished; what is not done by then is cancelled, and never lost.
 KillMode=mixed
@@ -46,6 +46,8 @@ class Service:
     fleet_file: Path
     state_dir: Path
     is_user: bool
+    path: tuple[str, ...] = ()
+    """Directories in which agents find programs; empty for systemd's own."""
     stop_s: int = 600
 
 
@@ -83,10 +85,20 @@ def unit_text(service: Service) -> str:
     ]
     return TEMPLATE.format(
         command=" ".join(_quoted(one) for one in arguments),
+        environment=_environment(service.path),
         directory=_plain(service.fleet_file.parent),
         stop_s=service.stop_s,
         target="default.target" if service.is_user else "multi-user.target",
     )
+
+
+def _environment(path: tuple[str, ...]) -> str:
+    """The line that sets PATH. What a unit cannot hold is left out of it."""
+    usable = [one for one in path if all(ord(letter) >= 32 for letter in one)]
+    if not usable:
+        return ""
+    value = os.pathsep.join(usable).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'Environment="PATH={value}"\n'
 
 
 def _quoted(text: str) -> str:

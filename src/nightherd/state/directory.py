@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nightherd.db.failure import errno_name, explain
@@ -211,3 +213,12 @@ def _write_gitignore(path: Path) -> None:
         raise StateDirectoryCreateError(
             explain(error, path), path=str(path), code=errno_name(error)
         ) from error
+
+
+def last_written(root: Path) -> datetime | None:
+    """When database or ledger was last written, by the disk's own word; None when neither is there."""
+    times = []
+    for path in (root / "nightherd.db", *(root / "ledger").glob("*.jsonl")):
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC) if times else None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nightherd.wiring.care import (
         doctor_checks,
+        night_checks,
         noted_damage,
         open_desk,
         open_retelling,
@@ -65,6 +66,7 @@ __all__ = [
     "load",
     "load_persistence",
     "make_shift",
+    "night_checks",
     "noted_damage",
     "open_desk",
     "open_feed",
@@ -95,6 +97,7 @@ _HOMES = {
     "can_run": "nightherd.wiring.runtimes",
     "check_runtime": "nightherd.wiring.runtimes",
     "doctor_checks": "nightherd.wiring.care",
+    "night_checks": "nightherd.wiring.care",
     "kept_transcript": "nightherd.wiring.mirrors",
     "lease_terms": "nightherd.wiring.workshops",
     "load": "nightherd.wiring.loading",

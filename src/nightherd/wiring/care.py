@@ -107,6 +107,26 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     return [*quick, *agreeing, mirror, *deep, *reading, each_file, threads]
 
 
+def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:
+    """Whether the fleet can be run unattended on this machine."""
+    environment = {**fleet.environment, **environ}
+    machine = load("nightherd.engine.night_checks:Machine")(
+        claude_facts=lambda runtime: load("nightherd.runtimes.claude.installation:claude_facts")(
+            runtime, environment
+        ),
+        why_no_model=lambda agent: load("nightherd.runtimes.native.readiness:why_no_model")(
+            agent, environment
+        ),
+        git_version=load("nightherd.host.machine:git_version"),
+        is_clock_synchronised=load("nightherd.host.machine:is_clock_synchronised"),
+        last_recorded=lambda: load("nightherd.state.directory:last_written")(state_dir),
+    )
+    checks = load("nightherd.engine.night_checks:night_checks")(
+        fleet.agents.values(), machine, system_clock().now()
+    )
+    return cast("list[Check]", checks)
+
+
 def noted_damage(state_dir: Path) -> NotedDamage:
     """What somebody has taken note of that nothing can mend."""
     return cast("NotedDamage", load("nightherd.state.noted_damage:NotedDamage")(state_dir))

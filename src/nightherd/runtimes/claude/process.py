@@ -12,9 +12,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.errors import FencedError
 from nightherd.model.event import ErrorEvent
+from nightherd.model.readiness import version_fault
+from nightherd.runtimes.claude.installation import version_text
 from nightherd.runtimes.claude.launch import Launch
 from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, vanished
 from nightherd.runtimes.keeper.attendant import KilledBy
@@ -23,6 +26,8 @@ from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.keeper.streams import LineReader
 from nightherd.runtimes.tools.output import BoundedOutput
 
+UNEXPLAINED = frozenset({"no_result", "claude_failed"})
+"""Failures of which an old version may be the cause."""
 LAST_WORDS_S = 5.0
 """How long standard error may stay open after everything has ended; only a stuck process can do that."""
 
@@ -118,7 +123,18 @@ class ClaudeProcess:
         ending = await self._process.wait()
         if ending.killed_by is KilledBy.LEASE:
             raise FencedError("claude was stopped because the worker's lease had run out")
-        self.failure = vanished(ending, await anyio.to_thread.run_sync(self._stderr.text))
+        failure = vanished(ending, await anyio.to_thread.run_sync(self._stderr.text))
+        self.failure = await anyio.to_thread.run_sync(self._with_version, failure)
+
+    def _with_version(self, failure: ErrorEvent) -> ErrorEvent:
+        """The failure; one that nothing else explains names a version that is known not to work."""
+        if failure.code not in UNEXPLAINED:
+            return failure
+        version = version_text(self._launch.program, self._launch.environment)
+        fault = version_fault(version) if version is not None else None
+        if fault is None:
+            return failure
+        return replace(failure, message=f"{failure.message} (claude {version}: {fault})")
 
     async def close(self) -> None:
         """It and everything it started has ended. Cannot be cancelled."""
