@@ -75,6 +75,7 @@ def test_what_servers_are_told_in_secret_is_masked_and_never_shown() -> None:
     assert secrets.mask(said) == (
         "[secret:DESK_TOKEN], brown-as-a-nut, [secret:Authorization], [secret:API_KEY]"
     )
+    assert secrets.mask("in-the-arguments, in-the-address") == "[secret:--key], [secret:web]"
     shown = repr(agent)
     assert "told-to" not in shown
     assert "in-the-a" not in shown

@@ -17,12 +17,12 @@ from nightherd.errors import ConfigError, RefusedError, SessionNotFoundError
 from nightherd.model.change import Change, Refused, Why
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import SessionId
-from nightherd.model.secret import Secrets, secrets_of
+from nightherd.model.secret import Secrets
 from nightherd.model.session import Session
 from nightherd.model.session_change import RenameSession, UseSession
 from nightherd.model.text import counted
 from nightherd.views.sessions import get_session, session_row
-from nightherd.wiring import open_record, refresh_mirror, system_clock
+from nightherd.wiring import known_secrets, open_record, refresh_mirror, system_clock
 
 NAME_LIMIT = 100
 
@@ -59,7 +59,7 @@ def _secrets(invocation: Invocation) -> Secrets:
         fleet = load_fleet_told(invocation, is_quiet=True)
     except ConfigError:
         fleet = None
-    return secrets_of(fleet, invocation.environ)
+    return known_secrets(fleet, invocation.environ)
 
 
 def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:

@@ -25,6 +25,7 @@ from nightherd.config.resolve import (
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
+from nightherd.config.secret_variables import secret_variables
 from nightherd.config.submitted_agents import AGENT_HOOKS, LIMIT_HOOKS, check_submitted
 from nightherd.config.validate import check
 from nightherd.config.wording import did_you_mean, quote
@@ -110,8 +111,14 @@ def check_fleet(
         own = {name: value for name, value in assembly.dotenv.items() if name not in environ}
         resolved = [agent for agent, _ in agents]
         loaded = LoadedFleet(
-            fleet=resolve_fleet(
-                settings, resolved, file=str(file), files=findings.files, environment=own
+            fleet=replace(
+                resolve_fleet(
+                    settings, resolved, file=str(file), files=findings.files, environment=own
+                ),
+                secret_variables=secret_variables(
+                    [node for _, node in assembly.fleets] + [one.node for _, one in agents],
+                    settings,
+                ),
             ),
             notices=findings.notices,
             settings=Section(assembly.fleets[0][1], settings),

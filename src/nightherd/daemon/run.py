@@ -27,10 +27,9 @@ from nightherd.errors import NightherdError, StateFileError, unwrapped
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.model.agent import Fleet
-from nightherd.model.secret import secrets_of
 from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
-from nightherd.wiring import system_clock
+from nightherd.wiring import known_secrets, system_clock
 
 TRIM_S = 10.0
 """How often it is looked at how much has been said."""
@@ -46,7 +45,7 @@ async def run_daemon(post: Post) -> None:
     init_state_directory(post.state_dir)
     with (
         owning(post.state_dir),
-        telling(post.state_dir, secrets_of(loading.fleet, post.environ), post.tell) as log,
+        telling(post.state_dir, known_secrets(loading.fleet, post.environ), post.tell) as log,
     ):
         post = replace(post, tell=log.tell)
         _check_mirror(post)
@@ -157,7 +156,7 @@ class Daemon:
             self._refuse(loading.problems)
             return
         self._fleet = loading.fleet
-        self._log.know(secrets_of(loading.fleet, self._post.environ))
+        self._log.know(known_secrets(loading.fleet, self._post.environ))
         try:
             if self._stints:
                 await self._bring_up_to_date(self._stints[-1])

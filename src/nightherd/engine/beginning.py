@@ -260,6 +260,7 @@ def request_for(
         environment=workshop.environment,
         protected=workshop.protected,
         prices=workshop.prices,
+        secrets=workshop.secrets,
         fork=fork,
         is_continued=job.epoch > 1,
         follow_up=begun.follow_up,

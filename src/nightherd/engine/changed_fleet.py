@@ -7,7 +7,6 @@ from dataclasses import replace
 from nightherd.engine.hooks import JobHooks
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Fleet
-from nightherd.model.secret import secrets_of
 
 
 def for_fleet(workshop: Workshop, fleet: Fleet, before: Fleet) -> Workshop:
@@ -23,7 +22,7 @@ def for_fleet(workshop: Workshop, fleet: Fleet, before: Fleet) -> Workshop:
     }
     environment = {**kept, **fleet.environment}
     hooks = workshop.hooks
-    secrets = workshop.secrets.joined(secrets_of(fleet, environment))
+    secrets = workshop.secrets.joined(workshop.find_secrets(fleet, environment))
     workshop.log.know(secrets)
     return replace(
         workshop,

@@ -21,7 +21,7 @@ from nightherd.model.persistence import Persistence
 from nightherd.model.price import Prices
 from nightherd.model.protected import ProtectedPaths
 from nightherd.model.retry import PATIENT, RetryPolicy
-from nightherd.model.secret import Secrets
+from nightherd.model.secret import Secrets, secrets_of
 from nightherd.ports import (
     Clock,
     FinishedJournals,
@@ -113,6 +113,7 @@ class Workshop:
     environment: Mapping[str, str]
     """The environment of the agents' processes."""
     secrets: Secrets
+    """What must not be written."""
     version: str
     directory: str = ""
     """The identity of the state directory, by which its processes are told from those of a copy."""
@@ -124,6 +125,8 @@ class Workshop:
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
+    find_secrets: Callable[[Fleet, Mapping[str, str]], Secrets] = secrets_of
+    """Finds the secrets of a changed fleet and its environment."""
     prices: Prices = field(default_factory=dict)
     """What models cost, as the fleet file declares it."""
     has_price: Callable[[str], bool] = lambda model: True

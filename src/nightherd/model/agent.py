@@ -142,6 +142,8 @@ class Fleet:
     max_restarts: int = 5
     retry: RetryPolicy = PATIENT
     """What is done about failures that can pass."""
+    secret_variables: frozenset[str] = frozenset()
+    """Variables that hold secrets, as keys such as `token_env` and `secret_env` name them."""
     web: Web = field(default_factory=Web)
     webhooks: Webhooks = field(default_factory=Webhooks)
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.event import Event
-
-NAME_OF_SECRET = re.compile(
-    r"key|token|secret|passw(or)?d|passphrase|credential|auth|dsn|cookie", re.IGNORECASE
-)
-SHORTEST = 8
-"""Values shorter than this are not masked: they would blot out ordinary words."""
+from nightherd.model.hook import HttpRequest
+from nightherd.model.secret_values import Exists, is_secret_name, secret_values
 
 MASKED_FIELDS = frozenset(
     {"content", "thinking", "input", "result", "error", "message", "stack", "extra"}
@@ -59,14 +56,16 @@ class Secrets:
         return msgspec.structs.replace(event, **changed) if changed else event
 
 
-def find_secrets(environment: Mapping[str, str]) -> Secrets:
-    """The secrets of an environment: long enough values of variables whose name says so."""
-    names = {
-        value: name
-        for name, value in sorted(environment.items())
-        if len(value) >= SHORTEST and NAME_OF_SECRET.search(name) and not value.startswith("/")
-    }
-    return knowing(names)
+def _never(path: str) -> bool:
+    """Nothing is known of any path."""
+    return False
+
+
+def find_secrets(
+    environment: Mapping[str, str], *, named: Collection[str] = (), exists: Exists = _never
+) -> Secrets:
+    """The secrets of an environment; `named` are variables that the fleet file calls secret."""
+    return knowing(secret_values(environment, named=named, exists=exists))
 
 
 def knowing(names: Mapping[str, str]) -> Secrets:
@@ -77,17 +76,48 @@ def knowing(names: Mapping[str, str]) -> Secrets:
     return Secrets(names, re.compile("|".join(re.escape(value) for value in longest_first)))
 
 
-def secrets_of(fleet: Fleet | None, environment: Mapping[str, str]) -> Secrets:
-    """The secrets of an environment, of what the fleet adds to it, and those that its MCP servers are told."""
+def secrets_of(
+    fleet: Fleet | None, environment: Mapping[str, str], *, exists: Exists = _never
+) -> Secrets:
+    """The secrets of an environment, of what the fleet adds to it, and those that its file holds or names.
+
+    `exists` says whether a path is there: paths that are stay readable.
+    """
     if fleet is None:
-        return find_secrets(environment)
-    return secrets_of_agents(fleet.agents.values(), {**fleet.environment, **environment})
+        return find_secrets(environment, exists=exists)
+    return secrets_of_agents(
+        fleet.agents.values(),
+        {**fleet.environment, **environment},
+        named=fleet.secret_variables,
+        exists=exists,
+    )
 
 
-def secrets_of_agents(agents: Iterable[Agent], environment: Mapping[str, str]) -> Secrets:
-    """The secrets of an environment, and those that the MCP servers of `agents` are told."""
-    told: dict[str, str] = {}
+def secrets_of_agents(
+    agents: Iterable[Agent],
+    environment: Mapping[str, str],
+    *,
+    named: Collection[str] = (),
+    exists: Exists = _never,
+) -> Secrets:
+    """The secrets of an environment, and those that MCP servers and hooks of `agents` are told."""
+    found: dict[str, str] = {}
     for agent in agents:
-        for server in agent.mcp_servers:
-            told |= {**server.env, **server.headers}
-    return find_secrets({**told, **environment})
+        for told in _told_by(agent):
+            found |= secret_values(told, exists=exists)
+    return knowing({**found, **secret_values(environment, named=named, exists=exists)})
+
+
+def _told_by(agent: Agent) -> Iterator[Mapping[str, str]]:
+    """What the agent's servers and hooks are told, by name; addresses and arguments under the server's or hook's."""
+    for server in agent.mcp_servers:
+        yield server.env
+        yield server.headers
+        yield from ({server.name: text} for text in (server.url, *server.args) if text)
+        for option, value in pairwise(server.args):
+            if is_secret_name(option) and not value.startswith("-"):
+                yield {option: value}
+    for hook in agent.hooks:
+        if isinstance(hook.action, HttpRequest):
+            yield hook.action.headers
+            yield {hook.id: hook.action.url}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.mcp import InjectedMcpServerDef
     from nightherd.model.price import Prices
     from nightherd.model.protected import ProtectedPaths
+    from nightherd.model.secret import Secrets
     from nightherd.model.spawn import SpawnCall
     from nightherd.model.trigger_point import TriggerPoint
 
@@ -86,6 +87,8 @@ class RuntimeRequest:
     may_spend: Callable[[int | None, int], Awaitable[Shortfall | None]] = no_limit
     """Asked before a model is: the worst case in micro-dollars (None when the model's price is unknown) and
     tokens. None when the turn may begin, else why not and how much is left."""
+    secrets: Secrets | None = None
+    """What must not be written, nor sent to a model; None for what the environment says."""
     prices: Prices = field(default_factory=dict)
     """What models cost by the fleet file; it wins over published prices."""
     late: Callable[[Event], None] = nobody_listens

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from nightherd.wiring.loading import load
     from nightherd.wiring.memories import (
+        known_secrets,
         load_persistence,
         open_feed,
         open_job_list,
@@ -62,6 +63,7 @@ __all__ = [
     "check_runtime",
     "doctor_checks",
     "kept_transcript",
+    "known_secrets",
     "lease_terms",
     "load",
     "load_persistence",
@@ -108,6 +110,7 @@ _HOMES = {
     "open_feed": "nightherd.wiring.memories",
     "open_job_list": "nightherd.wiring.memories",
     "open_journals": "nightherd.wiring.memories",
+    "known_secrets": "nightherd.wiring.memories",
     "open_log": "nightherd.wiring.memories",
     "open_mirror": "nightherd.wiring.mirrors",
     "open_reader": "nightherd.wiring.memories",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from nightherd import __version__
 from nightherd.wiring.loading import load
 from nightherd.wiring.memories import (
+    known_secrets,
     load_persistence,
     open_feed,
     open_journals,
@@ -60,7 +61,7 @@ async def open_desk(
             reader=reader,
             journals=open_journals(state_dir),
             shelf=shelf,
-            secrets=load("nightherd.model.secret:secrets_of")(fleet, environ),
+            secrets=known_secrets(fleet, environ),
             version=__version__,
             pens=pens,
         )
@@ -79,7 +80,7 @@ async def open_retelling(
             journals=record.journals,
             finished=finished_journals(state_dir),
             transcripts=transcripts_of(state_dir, environment),
-            secrets=load("nightherd.model.secret:secrets_of")(fleet, environ),
+            secrets=known_secrets(fleet, environ),
             version=__version__,
         )
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, cast
 from nightherd.wiring.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from nightherd.engine.record import Record
     from nightherd.engine.retention import Storeroom
     from nightherd.logs.files import LogFiles
     from nightherd.mirror.threads import ThreadStateFiles
+    from nightherd.model.agent import Fleet
     from nightherd.model.ids import RandomText
     from nightherd.model.persistence import Persistence
     from nightherd.model.secret import Secrets
@@ -99,6 +100,12 @@ async def open_storeroom(state_dir: Path) -> AsyncIterator[Storeroom]:
             persistence=persistence,
             archive=load("nightherd.mirror.threads:ThreadArchive")(state_dir, files),
         )
+
+
+def known_secrets(fleet: Fleet | None, environment: Mapping[str, str]) -> Secrets:
+    """Everything that must not be written; paths that exist stay readable."""
+    secrets_of = load("nightherd.model.secret:secrets_of")
+    return cast("Secrets", secrets_of(fleet, environment, exists=load("os.path:exists")))
 
 
 def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:

@@ -11,6 +11,7 @@ from nightherd import __version__
 from nightherd.errors import RefusedError
 from nightherd.wiring.loading import load
 from nightherd.wiring.memories import (
+    known_secrets,
     load_persistence,
     open_journals,
     open_log,
@@ -80,7 +81,7 @@ async def open_workshop(
         keepers = _keepers(terms, identity)
         sign_on = _signing_on(opened, terms, state, clock, keepers)
         worker, lease = await sign_on()
-        secrets = load("nightherd.model.secret:secrets_of")(fleet, environment)
+        secrets = known_secrets(fleet, environment)
         log = open_log(state_dir, secrets)
         opened.callback(log.close)
         syncs = load("nightherd.journal.syncing:SyncThreads")()
@@ -100,6 +101,7 @@ async def open_workshop(
             sign_on=sign_on,
             environment=environment,
             secrets=secrets,
+            find_secrets=known_secrets,
             version=__version__,
             **_watched_by(fleet, persistence, state_dir),
             **_told_by(state_dir, environment),

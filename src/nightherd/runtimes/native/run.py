@@ -79,7 +79,7 @@ class Run:
             yield _init(self.request, self.model, self.toolset.names)
             for warning in self.take_warnings():
                 yield warning
-            secrets = secrets_of_agents([self.request.agent], self.request.environment)
+            secrets = self.request.secrets or _secrets_of(self.request)
             self._conversation = await self._recall(secrets)
             for event in self._opening():
                 yield event
@@ -365,6 +365,10 @@ def _init(request: RuntimeRequest, model: Model, tools: list[str]) -> SystemEven
             tools=tools,
         )
     )
+
+
+def _secrets_of(request: RuntimeRequest) -> Secrets:
+    return secrets_of_agents([request.agent], request.environment)
 
 
 def _retold(count: int) -> str:
