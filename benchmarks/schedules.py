@@ -18,8 +18,8 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.daemon.workers import is_at_work
 from nightherd.engine.scheduling import Scheduler, SchedulingReports
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.agent_state import AgentState, AgentStatus
 from nightherd.model.change import AdoptRows, Row
@@ -142,7 +142,7 @@ async def fill(folder: Path, count: int) -> None:
 def ask(folder: Path, fleet: Fleet) -> Callable[[], object]:
     """What `status` asks of the state."""
     reader, clock = open_reader(folder), system_clock()
-    return lambda: show_fleet(reader, fleet.agents, is_at_work(clock.monotonic()), clock.now())
+    return lambda: show_fleet(reader, fleet.agents, is_at_work, clock.now())
 
 
 def best(questions: Mapping[int, Callable[[], object]]) -> dict[int, float]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.job import JobStatus
 from nightherd.model.limits import BOUNDLESS, LimitName, Used
+from nightherd.model.lost import ObservedJob
 from nightherd.model.money import MicroUsd
 from nightherd.model.trigger import TriggerType
 from nightherd.views.checkpoints import come_to
@@ -18,13 +19,14 @@ from nightherd.views.limits import LimitView, limits_of_job
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 ID = JobId("job-2026-03-04-aaaaaa")
-JOB = Job(
+JOB = ObservedJob(
     id=ID,
     agent="coder",
     trigger_type=TriggerType.MANUAL,
     status=JobStatus.RUNNING,
     created_at=NOW,
     started_at=NOW,
+    worked=timedelta(milliseconds=1_500),
 )
 LAST = Checkpoint(
     id=f"{ID}/3",
@@ -47,7 +49,7 @@ def amounts(found: list[LimitView]) -> dict[LimitName, tuple[int, int | None]]:
 
 
 def test_a_running_job_has_used_what_its_last_checkpoint_says() -> None:
-    found = limits_of_job(JOB, LAST, Used(spend=50_000), now=NOW)
+    found = limits_of_job(JOB, LAST, Used(spend=50_000))
 
     assert amounts(found) == {
         LimitName.SPEND: (500_000, 450_000),
@@ -77,7 +79,7 @@ def test_the_row_of_a_job_that_nobody_runs_is_right(status: JobStatus) -> None:
 def test_what_is_on_its_row_counts_where_that_is_more() -> None:
     job = replace(JOB, cost_microusd=MicroUsd(480_000), turns=3)
 
-    found = limits_of_job(job, LAST, Used(), now=NOW)
+    found = limits_of_job(job, LAST, Used())
 
     assert amounts(found)[LimitName.SPEND] == (500_000, 480_000)
     assert amounts(found)[LimitName.TURNS] == (9, 3)
@@ -94,7 +96,7 @@ def test_what_is_on_its_row_counts_where_that_is_more() -> None:
 def test_what_was_raised_counts_before_the_next_checkpoint_says_so(
     given: dict[str, int], expected: tuple[int, int] | None
 ) -> None:
-    found = amounts(limits_of_job(JOB, LAST, Used(), given=given, now=NOW))
+    found = amounts(limits_of_job(JOB, LAST, Used(), given=given))
 
     assert found.get(LimitName.SPEND) == expected
     assert (LimitName.TOKENS in found) is ("tokens" in given)
@@ -103,7 +105,7 @@ def test_what_was_raised_counts_before_the_next_checkpoint_says_so(
 def test_a_job_that_waits_for_its_first_worker_says_what_it_was_given() -> None:
     job = replace(JOB, status=JobStatus.PENDING, started_at=None)
 
-    assert amounts(limits_of_job(job, None, Used(), given={"turns": 3}, now=NOW)) == {
+    assert amounts(limits_of_job(job, None, Used(), given={"turns": 3})) == {
         LimitName.TURNS: (3, 0)
     }
-    assert limits_of_job(job, None, Used(), now=NOW) == []
+    assert limits_of_job(job, None, Used()) == []

@@ -29,6 +29,7 @@ from nightherd.testing.runtime import PlayedRuntime
 from nightherd.testing.state_values import job_id, settle, start, submit
 from nightherd.views.checkpoints import checkpoint_row, list_bookmarks, thread_state
 from nightherd.views.limits import limits_of_job
+from nightherd.views.observed import own_job
 
 CACHED = Usage(
     input_tokens=10,
@@ -128,7 +129,8 @@ def test_what_is_shown_as_used_is_what_is_counted(tmp_path: Path) -> None:
     job = bench.run()
     last = list_bookmarks(bench.reader, bench.workshop.journals, job.id)[-1]
 
-    (limit,) = limits_of_job(job, last, bench.reader.used_below(job.id), now=bench.clock.now())
+    seen = own_job(bench.reader, job, bench.clock.now())
+    (limit,) = limits_of_job(seen, last, bench.reader.used_below(job.id))
 
     assert limit.used == 2 * 100_025
 

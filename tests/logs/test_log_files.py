@@ -19,6 +19,7 @@ from nightherd.model.event import AssistantEvent, ErrorEvent, Event, describe
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.log import LogLevel, LogLine, line_of_end, line_of_event, line_of_start
+from nightherd.model.lost import with_observation
 from nightherd.model.secret import Secrets, find_secrets
 from nightherd.model.system import Denied, HookRan, Warned
 from nightherd.model.trigger import TriggerType
@@ -252,7 +253,8 @@ def test_begin_and_end_of_a_job_are_lines() -> None:
         JOB, status=JobStatus.FAILED, exit_reason=ExitReason.ERROR, finished_at=ended, error="no"
     )
 
-    start, end = line_of_start(JOB, AT), line_of_end(failed, ended)
+    seen = with_observation(failed, None, timedelta(seconds=2))
+    start, end = line_of_start(JOB, AT), line_of_end(seen, ended)
 
     assert (start.event, start.data) == ("job.started", {"trigger": "schedule", "epoch": 1})
     assert (end.event, end.level, end.message) == ("job.ended", LogLevel.ERROR, "no")

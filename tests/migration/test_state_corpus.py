@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from nightherd.host.liveness import is_at_work
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import JobQuery
@@ -23,6 +24,7 @@ from nightherd.testing.clock import FakeClock
 from nightherd.testing.state_values import submit
 from nightherd.views.events import read_events
 from nightherd.views.jobs import job_row
+from nightherd.views.observed import observe_jobs
 from nightherd.wiring import open_journals, rebuild_database
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "state"
@@ -43,7 +45,8 @@ def shown(root: Path) -> list[dict[str, Any]]:
     remembered = remembered_in(root)
     reader = SqliteReader(root)
     try:
-        jobs = [job_row(job, NOW) for job in reader.list_jobs(JobQuery(limit=100))]
+        rows = reader.list_jobs(JobQuery(limit=100))
+        jobs = [job_row(job) for job in observe_jobs(reader, rows, is_at_work, NOW)]
     finally:
         reader.close()
     return [{key: job[key] for key in remembered[0]} for job in jobs]
@@ -120,6 +123,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "count_open_jobs": (),
         "jobs_to_cancel": (worker,),
         "live_workers": (),
+        "find_worker": (worker,),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),

@@ -13,6 +13,7 @@ from nightherd.model.job import JobTexts
 from nightherd.model.recollection import rebuilt_rows, recollect
 from nightherd.model.system import Complete, Init, Warned
 from nightherd.testing.runtime import PlayedRuntime
+from nightherd.views.observed import own_job
 from nightherd.views.results import result_document
 from sessions.ranch import Ranch
 
@@ -131,8 +132,9 @@ def test_session_that_the_runtime_has_lost_begins_anew_and_says_so() -> None:
 
     texts = bench.reader.find_texts(job.id)
     assert texts is not None
-    assert result_document(job, texts, job.created_at)["session_note"] == lost
-    assert result_of(job, bench.reader, bench.workshop.journals).session_note == lost
+    seen = own_job(bench.reader, job, job.created_at)
+    assert result_document(seen, texts)["session_note"] == lost
+    assert result_of(seen, bench.reader, bench.workshop.journals).session_note == lost
     assert rebuilt(bench.journal(job.id)).session_note == lost
 
 

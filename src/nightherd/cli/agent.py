@@ -11,6 +11,7 @@ from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup, load
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.render import status_cell
 from nightherd.cli.status import agent_table, look
@@ -63,6 +64,7 @@ def show(invocation: Invocation, agent: str) -> None:
     """One agent: where it stands and its schedules."""
     screen, now = invocation.screen, system_clock().now()
     view, schedules = _view(invocation, agent)
+    refresh_lost(invocation, view.lost_jobs)
     row = {**agent_row(view), "schedules": schedules}
     if screen.is_json:
         screen.document("agent", row, now)
@@ -77,6 +79,9 @@ def show(invocation: Invocation, agent: str) -> None:
         ("next", " ".join(filter(None, (state.next_schedule, absolute(state.next_trigger_at))))),
         ("runtime", row["runtime"] or "-"),
         ("about", state.error_message or row["description"] or "-"),
+    ]
+    lines += [
+        ("lost", f"{one.id} lost its worker; {one.lost.next}") for one in view.lost_jobs if one.lost
     ]
     for label, text in lines:
         screen.show(f"{label.ljust(10)}{neutralise(str(text))}")

@@ -47,6 +47,7 @@ from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import load_fleet
 from nightherd.engine.submit import SubmitRequest
 from nightherd.errors import NightherdError, RefusedError
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Fleet, RuntimeName
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import JobId
@@ -54,7 +55,7 @@ from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.limits import LimitName
 from nightherd.model.money import format_usd, to_usd
 from nightherd.model.text import shorten
-from nightherd.views.jobs import worked
+from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.results import result_document
 from nightherd.wiring import can_run, open_journals, open_reader, system_clock
 
@@ -124,7 +125,7 @@ class Demo:
             self._head(f"nightherd run {agent}")
             finished = self._run(fleet, agent, environ)
             played.append(finished)
-            self._tell(result_line(finished.job, finished.took, self.screen.out))
+            self._tell(result_line(finished.job, self.screen.out))
             if finished.job.status is not JobStatus.COMPLETED:
                 raise_or_leave(finished)
                 return exit_code_of(finished.job)
@@ -171,7 +172,7 @@ class Demo:
             LimitName.SPEND.code,
         ):
             raise NightherdError(f"the demo's job {job_id} does not wait at its limit")
-        self._tell(result_line(waiting.job, waiting.took, self.screen.out))
+        self._tell(result_line(waiting.job, self.screen.out))
         self._tell(f"  {waiting.job.error}")
         command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
         self._kill(workers, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
@@ -184,7 +185,7 @@ class Demo:
         finished = self._find(job_id)
         if finished.job.status is not JobStatus.COMPLETED:
             raise NightherdError(f"the demo's job {job_id} did not go on")
-        self._tell(result_line(finished.job, finished.took, self.screen.out))
+        self._tell(result_line(finished.job, self.screen.out))
         return finished
 
     def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
@@ -201,8 +202,8 @@ class Demo:
             job, texts = reader.find_job(job_id), reader.find_texts(job_id)
             if job is None:
                 raise NightherdError(f"the demo's job {job_id} is gone")
-            took = worked(job, reader, system_clock().now())
-        return Finished(job=job, texts=texts, took=took)
+            seen = observe_job(reader, job, is_at_work, system_clock().now())
+        return Finished(job=seen, texts=texts)
 
     def _show_record(self, finished: Finished) -> None:
         """The journal: where it is, how it ends, and that it saw the tests fail and pass."""
@@ -232,11 +233,11 @@ class Demo:
     ) -> None:
         now = system_clock().now()
         with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
-            jobs = reader.list_jobs(JobQuery(limit=len(played)))
-            took = [worked(job, reader, now) for job in jobs]
+            newest = reader.list_jobs(JobQuery(limit=len(played)))
+            jobs = observe_jobs(reader, newest, is_at_work, now)
         cost = sum(job.cost_microusd for job in jobs)
         if self.screen.is_json:
-            results = [result_document(one.job, one.texts, now) for one in played]
+            results = [result_document(one.job, one.texts) for one in played]
             data = {
                 "directory": str(self.place) if is_kept else None,
                 "jobs": results,
@@ -247,7 +248,7 @@ class Demo:
             self.screen.document("demo", data, now)
             return
         self._head("nightherd jobs")
-        self._tell(job_table(jobs, took, self.screen, now))
+        self._tell(job_table(jobs, self.screen, now))
         self._tell(
             f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: nobody is charged)"
         )

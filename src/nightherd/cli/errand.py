@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.job_text import observed
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import absolute, length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
@@ -21,15 +22,18 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
+from nightherd.host.liveness import is_at_work
 from nightherd.model.advice import advice_on
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.decisions.jobs import INTERRUPTED
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
+from nightherd.model.lost import ObservedJob
 from nightherd.model.money import format_usd
 from nightherd.model.retry import KEEPS_A_CLOCK
 from nightherd.model.system import Denied
 from nightherd.model.text import counted
-from nightherd.views.jobs import job_row, worked
+from nightherd.views.jobs import job_row
+from nightherd.views.observed import observe_job
 from nightherd.views.results import denials_of, result_document
 from nightherd.wiring import (
     check_runtime,
@@ -71,10 +75,8 @@ class Errand:
 class Finished:
     """The job as it ended, with its long texts."""
 
-    job: Job
+    job: ObservedJob
     texts: JobTexts | None
-    took: timedelta | None = None
-    """How long somebody worked at it."""
     denials: tuple[Denied, ...] = ()
     """The calls it was not allowed to make; looked for only where they are shown."""
 
@@ -143,10 +145,10 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
             )
             texts = workshop.reader.find_texts(job_id)
             denials = denials_of(job, workshop.journals) if screen.is_json else ()
-            took = worked(job, workshop.reader, workshop.clock.now())
+            seen = observe_job(workshop.reader, job, is_at_work, workshop.clock.now())
             tell_notices(workshop, screen)
             tasks.cancel_scope.cancel()
-    return Finished(job=job, texts=texts, took=took, denials=denials)
+    return Finished(job=seen, texts=texts, denials=denials)
 
 
 async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
@@ -169,7 +171,8 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
     """The one record of a job that is durable and waits."""
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
-        screen.document("launch", {**job_row(job, now), **result_document(job, None, now)}, now)
+        seen = observed(job, invocation.state_directory(), now)
+        screen.document("launch", {**job_row(seen), **result_document(seen, None)}, now)
         return
     screen.show(job.id)
     screen.flush()
@@ -199,7 +202,7 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:
-        screen.document("run", result_document(job, finished.texts, now, finished.denials), now)
+        screen.document("run", result_document(job, finished.texts, finished.denials), now)
         return
     answer = (finished.texts.summary if finished.texts else None) or job.summary
     if is_quiet and answer:
@@ -207,7 +210,7 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
         screen.flush()
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
-    screen.say(f"{result_line(job, finished.took, screen.err)}, nightherd jobs show {job.id}")
+    screen.say(f"{result_line(job, screen.err)}, nightherd jobs show {job.id}")
     # The end of a run is among its events; that nobody continues it is not.
     if job.error and (is_quiet or job.error_code == INTERRUPTED):
         screen.say(f"  {one_line(job.error)}")
@@ -219,13 +222,13 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
         screen.say(f"  try: {screen.err.bold(advice)}")
 
 
-def result_line(job: Job, took: timedelta | None, style: Style) -> str:
+def result_line(job: ObservedJob, style: Style) -> str:
     """How the job ended, or why it waits, and what it took, on one line."""
     why = job.exit_reason or job.suspend_reason
     reason = f" ({why.value})" if why else ""
     turns = counted(job.turns, "turn")
     cost = format_usd(job.cost_microusd)
-    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {length(took)}"
+    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {length(job.worked)}"
 
 
 def exit_code_of(job: Job) -> int:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import click
 
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.job_text import job_card
+from nightherd.cli.job_card import job_card
 from nightherd.cli.lazy import load
 from nightherd.cli.limit_text import limit_text
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import job_argument, json_option
+from nightherd.host.liveness import is_at_work
 from nightherd.model.limits import Limits
 from nightherd.views.checkpoints import come_to, latest_known
 from nightherd.views.jobs import find_job_id, job_document, show_job
@@ -28,15 +30,16 @@ def show(invocation: Invocation, job: str) -> None:
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
-        view = show_job(reader, find_job_id(reader, job), now)
+        view = show_job(reader, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, open_journals(state), view.job.id)
         below = reader.used_below(view.job.id)
+    refresh_lost(invocation, [view.job])
     view = replace(view, job=come_to(view.job, last))
     given = view.texts.overrides.get("limits") if view.texts is not None else None
     declared: Limits | None = None
     if last is None and not view.job.is_terminal:  # the fleet file is read for nothing else
         declared = load("nightherd.cli.declared_limits:declared_limits")(invocation, view)
-    limits = limits_of_job(view.job, last, below, given=given, declared=declared, now=now)
+    limits = limits_of_job(view.job, last, below, given=given, declared=declared)
     if screen.is_json:
         rows = [limit_row(one) for one in limits]
         screen.document("job", {**job_document(view, now), "limits": rows}, now)

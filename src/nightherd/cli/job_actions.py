@@ -11,6 +11,7 @@ from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.job_text import observed
 from nightherd.cli.options import job_argument, json_option
 from nightherd.model.ids import JobId
 from nightherd.views.jobs import find_job_id, job_row
@@ -27,7 +28,7 @@ def cancel(invocation: Invocation, job: str) -> None:
     cancelled = open_gateway(invocation).cancel(_find(state, job))
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
-        screen.document("job", job_row(cancelled, now), now)
+        screen.document("job", job_row(observed(cancelled, state, now)), now)
         return
     if cancelled.is_terminal:
         screen.show(f"cancelled {cancelled.id}")

@@ -10,10 +10,12 @@ from nightherd.cli.complete import complete_agents
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import job_table
 from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.lost import is_at_work, refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.text import PAGE, neutralise, next_page
 from nightherd.model.job import JobQuery, JobStatus
-from nightherd.views.jobs import job_row, list_page, worked
+from nightherd.views.jobs import job_row, list_page
+from nightherd.views.observed import observe_jobs
 from nightherd.wiring import open_job_list, system_clock
 
 MOST = 1_000
@@ -59,9 +61,10 @@ def list_jobs(
     )
     with closing(open_job_list(invocation.state_directory())) as reader:
         page = list_page(reader, query)
-        took = [] if screen.is_json else [worked(job, reader, now) for job in page.jobs]
+        found = observe_jobs(reader, page.jobs, is_at_work, now)
+    refresh_lost(invocation, found)
     if screen.is_json:
-        rows = [job_row(job, now) for job in page.jobs]
+        rows = [job_row(job) for job in found]
         screen.document("jobs", rows, now, next_before=page.next_before)
         return
     if not page.jobs:
@@ -69,7 +72,7 @@ def list_jobs(
         screen.say("no such jobs" if is_filtered else "no jobs yet")
         screen.say("  try: " + ("nightherd jobs" if is_filtered else "nightherd run AGENT -p TEXT"))
         return
-    screen.show(job_table(page.jobs, took, screen, now))
+    screen.show(job_table(found, screen, now))
     if page.next_before is not None:
         screen.flush()
         command = next_page(

@@ -15,6 +15,7 @@ GLYPHS = {
     "pending": ("○", "33"),
     "running": ("●", "36"),
     "suspended": ("‖", "33"),
+    "lost": ("?", "31"),
     "completed": ("✔", "32"),
     "failed": ("✗", "31"),
     "cancelled": ("⊘", "35"),

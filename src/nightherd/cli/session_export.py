@@ -13,6 +13,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading, session_argument, told_session
 from nightherd.errors import NotFoundError
 from nightherd.files.atomic import atomic_write_file
+from nightherd.host.liveness import is_at_work
 from nightherd.views.export.claude import as_transcript, claude_session_id
 from nightherd.views.export.document import as_document
 from nightherd.views.export.exported import Export, Exported, ExportFormat, to_export
@@ -51,7 +52,9 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
     named = told_session(invocation, session)
     with reading(invocation) as reader:
         found = get_session(reader, named.id)
-        exported = to_export(reader, journals, found, at=now, version=__version__)
+        exported = to_export(
+            reader, journals, found, at=now, version=__version__, is_at_work=is_at_work
+        )
     pieces = FORMATS[chosen](exported)
     if output is not None:
         target = invocation.cwd / output

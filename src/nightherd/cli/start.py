@@ -16,7 +16,7 @@ from nightherd.cli.complete import complete_agents
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.job_text import happening
+from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import absolute, neutralise
@@ -173,7 +173,7 @@ def _worker_reports(screen: Screen, state: Path) -> WorkerReports:
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            _document(screen, {"what": word, "job": job_row(job, now)})
+            _document(screen, {"what": word, "job": job_row(observed(job, state, now))})
             return
         _line(screen, happening(word, job, now, state))
 

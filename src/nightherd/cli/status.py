@@ -12,6 +12,7 @@ import click
 
 from nightherd.cli.fleet import why_not_here
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.problems import problems_data
 from nightherd.cli.render import Screen, status_cell, table
@@ -19,8 +20,8 @@ from nightherd.cli.text import length, neutralise, one_line
 from nightherd.config.load import check_fleet
 from nightherd.daemon.describe import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.daemon.workers import is_at_work
 from nightherd.errors import ConfigNotFoundError
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.money import format_usd
 from nightherd.model.overlap import open_text
@@ -45,6 +46,7 @@ def status(invocation: Invocation) -> None:
     state_dir = invocation.state_directory()
     declared, problems = _declared(invocation)
     view = look(state_dir, declared)
+    refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
     record = find_daemon(state_dir)
     if screen.is_json:
         cwd = invocation.cwd
@@ -101,8 +103,7 @@ def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem
 def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
     """The fleet on record."""
     with closing(open_reader(state_dir)) as reader:
-        clock = system_clock()
-        return show_fleet(reader, declared, is_at_work(clock.monotonic()), clock.now())
+        return show_fleet(reader, declared, is_at_work, system_clock().now())
 
 
 def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:
@@ -135,8 +136,8 @@ def _agent_cells(
 ) -> tuple[str, ...]:
     state = view.state
     about = state.error_message or ""
-    if view.lost_job is not None:
-        about = f"{view.lost_job} lost its worker"
+    if view.lost_job is not None and view.lost_job.lost is not None:
+        about = f"{view.lost_job.id} lost its worker; {view.lost_job.lost.next}"
     elif view.suspended and not about:
         about = f"{counted(view.suspended, 'job')} suspended"
     elif view.declared is None and is_known:

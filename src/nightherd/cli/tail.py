@@ -9,13 +9,18 @@ import click
 
 from nightherd.cli.event_text import event_text
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.render import Screen
+from nightherd.cli.text import absolute
+from nightherd.host.liveness import is_at_work
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus
 from nightherd.ports import JobReader, Journals
 from nightherd.views.events import event_document, follow_events, read_events
 from nightherd.views.jobs import find_job_id
+from nightherd.views.observed import observe_job
 from nightherd.wiring import open_journals, open_reader, system_clock
 
 DEFAULT_COUNT = "20"
@@ -37,6 +42,28 @@ class Patience:
     def __call__(self) -> None:
         time.sleep(self._next_s)
         self._next_s = min(self._next_s * 1.5, LONGEST_WAIT_S)
+
+
+class LostNotice:
+    """Says once per execution that its worker is gone, while the job is followed."""
+
+    def __init__(self, invocation: Invocation, reader: JobReader) -> None:
+        self._invocation = invocation
+        self._reader = reader
+        self._told_epoch = 0
+
+    def __call__(self, job: Job) -> None:
+        if job.status is not JobStatus.RUNNING or job.epoch == self._told_epoch:
+            return
+        seen = observe_job(self._reader, job, is_at_work, system_clock().now())
+        if seen.lost is None:
+            return
+        self._told_epoch = job.epoch
+        refresh_lost(self._invocation, [seen])
+        screen = self._invocation.screen
+        screen.flush()
+        since = absolute(seen.lost.since)
+        screen.say(f"{job.id}: since {since}: lost its worker; {seen.lost.next}")
 
 
 class Count(click.ParamType[str]):
@@ -75,7 +102,8 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
         if not journals.last(job_id, 1):
             _tell_nothing(screen, reader, job_id, follow=follow)
         due = 1 if last is None else 0
-        for event in _events(journals, reader, job_id, follow, last, patience):
+        notice = LostNotice(invocation, reader)
+        for event in _events(journals, reader, job_id, follow, last, patience, notice):
             patience.renew()
             if 0 < due < event.seq:
                 _tell_missing(screen, due, event.seq - 1)
@@ -120,7 +148,8 @@ def _events(
     follow: bool,
     last: int | None,
     patience: Patience,
+    notice: LostNotice,
 ) -> Iterator[Event]:
     if follow:
-        return follow_events(journals, reader, job_id, last=last, wait=patience)
+        return follow_events(journals, reader, job_id, last=last, wait=patience, on_wait=notice)
     return read_events(journals, job_id, last=last)

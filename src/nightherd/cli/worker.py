@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 
 from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.job_text import happening
+from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
@@ -106,7 +106,9 @@ def _reports(screen: Screen, state: Path) -> WorkerReports:
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            screen.document("worker", {"what": word, "job": job_row(job, now)}, now)
+            screen.document(
+                "worker", {"what": word, "job": job_row(observed(job, state, now))}, now
+            )
             return
         screen.show(happening(word, job, now, state))
         screen.flush()

@@ -89,7 +89,12 @@ def _shelve(session: Session, desk: Desk) -> None:
     if here is None or uuid is None or session.runtime_type not in CLAUDE or desk.pens is None:
         return
     exported = to_export(
-        desk.reader, desk.journals, here, at=here.last_active_at, version=desk.version
+        desk.reader,
+        desk.journals,
+        here,
+        at=here.last_active_at,
+        version=desk.version,
+        is_at_work=lambda worker: True,
     )
     if not desk.shelf.has(f"{uuid}.jsonl"):
         with desk.shelf.draft(f"{uuid}.jsonl") as draft:

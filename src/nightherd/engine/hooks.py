@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -36,10 +35,12 @@ from nightherd.model.hook import (
 )
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, row_text
+from nightherd.model.lost import ObservedJob
 from nightherd.model.outcome import Outcome
 from nightherd.model.system import HookRan
 from nightherd.model.trigger import TriggerType
 from nightherd.ports import HookCall, HookCarrier, HookResult
+from nightherd.views.observed import own_job
 
 SCHEMA = "nightherd/v1/hook"
 MOST_GENERATIONS = 8
@@ -47,7 +48,7 @@ MOST_GENERATIONS = 8
 CUT_OFF = "interrupted: the worker was lost while this ran, how far it came is unknown"
 
 RecordEvent = Callable[[Event], Event]
-DescribeJob = Callable[[Job, datetime], Mapping[str, Any]]
+DescribeJob = Callable[[ObservedJob], Mapping[str, Any]]
 """A job as every surface shows it."""
 
 
@@ -226,7 +227,7 @@ class JobHooks:
         return {
             "schema": SCHEMA,
             "event": event.value,
-            "job": dict(self.describe_job(job, workshop.clock.now())),
+            "job": dict(self.describe_job(own_job(workshop.reader, job, workshop.clock.now()))),
             "result": {
                 "success": job.status is JobStatus.COMPLETED,
                 "output": answer,

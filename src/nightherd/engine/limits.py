@@ -246,7 +246,7 @@ class Guard:
 
 
 def earlier_ms(job: Job, workshop: Workshop) -> int:
-    """How long earlier executions of the job ran."""
+    """How long workers have worked at the job in its earlier executions."""
     if job.epoch <= 1:
         return 0
     executions = workshop.reader.list_executions(job.id)

@@ -9,6 +9,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.event import Event
 from nightherd.model.job import Job
 from nightherd.model.log import LogLevel, LogLine, line_of_end, line_of_event, line_of_start
+from nightherd.views.observed import own_job
 
 
 def log_start(job: Job, workshop: Workshop) -> None:
@@ -18,7 +19,8 @@ def log_start(job: Job, workshop: Workshop) -> None:
 
 def log_end(job: Job, workshop: Workshop) -> None:
     """The execution has ended, and the job stands so."""
-    workshop.log.write(line_of_end(job, workshop.clock.now()))
+    now = workshop.clock.now()
+    workshop.log.write(line_of_end(own_job(workshop.reader, job, now), now))
 
 
 def logged(job: Job, workshop: Workshop, on_event: OnEvent) -> OnEvent:

@@ -11,7 +11,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.recollection import Recollection, recollect
 from nightherd.model.worker import Worker
-from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter
+from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter, process_of
 from nightherd.views.jobs import every_job
 
 PAGE = 500
@@ -40,13 +40,6 @@ def workers_at_work(record: Record) -> list[Worker]:
 def is_there(worker: Worker, record: Record) -> bool:
     """Whether the worker's very process is still there."""
     return record.is_alive(process_of(worker))
-
-
-def process_of(worker: Worker) -> Process:
-    """The process that the worker was, or is."""
-    return Process(
-        host=worker.host, pid=worker.pid, started=worker.process_started, boot_id=worker.boot_id
-    )
 
 
 def list_jobs(reader: StateReader, status: JobStatus | None) -> Iterator[Job]:

@@ -11,11 +11,13 @@ import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import timedelta
 
 import anyio
 
 from nightherd.engine.beginning import close_open_calls
 from nightherd.engine.context_limit import keep_within_context
+from nightherd.engine.limits import earlier_ms
 from nightherd.engine.oversight import is_cancel_requested
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.stopper import Stopper
@@ -35,6 +37,7 @@ from nightherd.model.job import ExitReason, Job
 from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome
 from nightherd.model.replace import replace
 from nightherd.model.retry import TryAgain, failure_of, next_step
+from nightherd.model.session_terms import TIMEOUT_KEY
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import Resumed, Warned
 from nightherd.ports import RuntimeRequest
@@ -63,7 +66,7 @@ class Running:
         request, asked_at = self.make_request(), self.recorder.last_seq
         limit = request.agent.job_timeout
         scope, stopper = self.stopper.scope, self.stopper
-        timeout = math.inf if limit is None else limit.total_seconds()
+        timeout = math.inf if limit is None else self._left_of(limit)
         left = self.watch.time_left()
         scope.deadline = anyio.current_time() + min(timeout, math.inf if left is None else left)
         stop: Stop | None = None
@@ -80,9 +83,15 @@ class Running:
         if scope.cancelled_caught and left is not None and left <= timeout:
             return self._told(self.watch.out_of_time())
         if scope.cancelled_caught and limit is not None:
-            message = f"the job ran longer than its job_timeout of {format_duration(limit)}"
+            key = TIMEOUT_KEY if limit == request.agent.session.job_timeout else "job_timeout"
+            message = f"the job ran longer than its {key} of {format_duration(limit)}"
             return self._fail(ErrorEvent(message=message, code="timeout"))
         return stop or SILENT_END
+
+    def _left_of(self, limit: timedelta) -> float:
+        """Seconds that are left of a limit on the job's whole time: earlier executions have used some."""
+        earlier = timedelta(milliseconds=earlier_ms(self.job, self.workshop))
+        return max(limit - earlier, timedelta()).total_seconds()
 
     async def _try_until_over(self, request: RuntimeRequest, asked_at: int) -> Stop:
         """Run, and run again as long as failures may pass; `request` is good until the record goes on."""

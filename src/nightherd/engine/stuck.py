@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from nightherd.engine.record import (
     KillMarked,
@@ -131,7 +132,19 @@ def ending(
         total=known.tally.totals if known.last_seq > 0 else _counted(job),
         own=Totals() if is_unsaid else known.own,
         auto_resume=auto_resume,
+        last_seen=_last_seen(job, None if is_unsaid else known.last_at, record),
     )
+
+
+def _last_seen(job: Job, last_event_at: datetime | None, record: Record) -> datetime | None:
+    """The last sign of life of the job's execution: its worker's last heartbeat or its last event.
+
+    At least its start, which the change itself sees to; None when nothing at all is known of its worker.
+    """
+    worker = record.reader.find_worker(job.worker) if job.worker is not None else None
+    known = [worker.heartbeat_at] if worker is not None else []
+    known += [last_event_at] if last_event_at is not None else []
+    return max(known, default=job.started_at)
 
 
 def _counted(job: Job) -> Totals:
@@ -154,6 +167,7 @@ async def caught_up(record: Record, job: Job, known: Recollection) -> Job:
             last_seq=job.last_seq,
             total=known.totals_before(job.epoch + 1),
             own=known.totals_before(job.epoch + 1) - known.totals_before(job.epoch),
+            last_seen=owner.last_before if owner is not None else None,
         )
         await apply_changes(record, [lost])
         job = get_job(record.reader, job.id)

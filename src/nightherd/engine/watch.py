@@ -13,7 +13,7 @@ from typing import Protocol
 from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_ended, write_state
 from nightherd.engine.limit_answers import answer_changes, is_asked, obey_earlier, tell_asker
-from nightherd.engine.limits import ASKING, Guard, Stop, job_limits, stop_of
+from nightherd.engine.limits import ASKING, Guard, Stop, earlier_ms, job_limits, stop_of
 from nightherd.engine.pricing import price_unknown
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
@@ -137,7 +137,8 @@ class QuietWatch:
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)
         if point is not None:
-            running_ms = int((self._clock.monotonic() - self._begun) * 1_000)
+            own_ms = int((self._clock.monotonic() - self._begun) * 1_000)
+            running_ms = earlier_ms(self._job, self._workshop) + own_ms
             await self._bookmarks.close(point, end, running_ms)
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 

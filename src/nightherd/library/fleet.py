@@ -22,15 +22,18 @@ from nightherd.errors import (
     ConfigNotFoundError,
     UsageError,
 )
+from nightherd.host.liveness import is_at_work
 from nightherd.library.result import RunnerResult, result_of
 from nightherd.model.agent import Agent, Fleet, get_agent
 from nightherd.model.event import Event
 from nightherd.model.job import ExitReason, Job, JobQuery
+from nightherd.model.lost import ObservedJob
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.session import Session, SessionQuery
 from nightherd.model.trigger import TriggerType
 from nightherd.views.conversation import find_session_id
 from nightherd.views.jobs import find_job_id, get_job
+from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import get_session
 from nightherd.wiring import check_runtime, open_workshop, rescuer
 
@@ -154,14 +157,15 @@ class OpenFleet:
         rescue = rescuer(workshop, self.fleet)
         return await cancel_job(job_id, workshop, workshop.threads, rescue=rescue)
 
-    def job(self, reference: str) -> Job:
-        """One job, by its id, a unique prefix, `@last` or `@last-failed`."""
+    def job(self, reference: str) -> ObservedJob:
+        """One job, by its id, a unique prefix, `@last` or `@last-failed`; `lost` when its worker is gone."""
         reader = self._workshop.reader
-        return get_job(reader, find_job_id(reader, reference))
+        return self._observed(get_job(reader, find_job_id(reader, reference)))
 
-    def jobs(self, query: JobQuery | None = None) -> Sequence[Job]:
-        """Jobs, newest first."""
-        return self._workshop.reader.list_jobs(query or JobQuery())
+    def jobs(self, query: JobQuery | None = None) -> Sequence[ObservedJob]:
+        """Jobs, newest first; `lost` when their worker is gone."""
+        reader, now = self._workshop.reader, self._workshop.clock.now()
+        return observe_jobs(reader, reader.list_jobs(query or JobQuery()), is_at_work, now)
 
     def session(self, reference: str) -> Session:
         """One session, by our id or the runtime's, or a unique prefix."""
@@ -190,7 +194,11 @@ class OpenFleet:
             rescue=rescuer(self._workshop, self.fleet),
             injected=injected_servers,
         )
-        return result_of(ended, self._workshop.reader, self._workshop.journals)
+        return result_of(self._observed(ended), self._workshop.reader, self._workshop.journals)
+
+    def _observed(self, job: Job) -> ObservedJob:
+        workshop = self._workshop
+        return observe_job(workshop.reader, job, is_at_work, workshop.clock.now())
 
 
 @asynccontextmanager

@@ -9,7 +9,8 @@ from nightherd.errors import RunnerError
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
 from nightherd.model.failure import RunnerErrorDetails, details_of, error_of
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.job import JobStatus
+from nightherd.model.lost import ObservedJob
 from nightherd.model.system import Denied, Warned
 from nightherd.ports import Journals, StateReader
 from nightherd.views.results import denials_of
@@ -24,7 +25,7 @@ class RunnerResult:
 
     success: bool
     job_id: JobId
-    job: Job
+    job: ObservedJob
     session_id: SessionId | None = None
     runtime_session_id: str | None = None
     session_note: str | None = None
@@ -38,11 +39,10 @@ class RunnerResult:
     """Every call that was not allowed, in order."""
 
 
-def result_of(job: Job, reader: StateReader, journals: Journals) -> RunnerResult:
+def result_of(job: ObservedJob, reader: StateReader, journals: Journals) -> RunnerResult:
     """The result of a job as it stands."""
     texts = reader.find_texts(job.id)
-    ended = job.finished_at
-    took = job.duration(ended) if ended is not None else None
+    took = job.worked if job.finished_at is not None else None
     last = journals.last(job.id, LOOK_BACK) if job.error is not None else ()
     return RunnerResult(
         success=job.status is JobStatus.COMPLETED,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nightherd.files.yaml_dump import dump_field
 from nightherd.mirror.images import AgentImage
-from nightherd.mirror.memory import AgentMemory, Memory
+from nightherd.mirror.memory import AgentMemory, LiveJob, Memory
 from nightherd.model.agent_state import AgentStatus
 from nightherd.model.schedule import ScheduleStatus
 
@@ -26,7 +26,8 @@ class StateText:
         shown = {*memory.declared, *memory.agents}
         for name in set(agents) | (shown - self._pieces.keys()):
             if name in shown:
-                document = agent_document(memory.agents.get(name, NOBODY))
+                running = [(id, job) for id, job in memory.jobs.items() if job.agent == name]
+                document = agent_document(memory.agents.get(name, NOBODY), dict(running))
                 self._pieces[name] = dump_field(name, document, "  ")
             else:
                 self._pieces.pop(name, None)
@@ -39,20 +40,29 @@ class StateText:
         return f"{dump_field('fleet', fleet)}\n{agents}"
 
 
-def agent_document(agent: AgentMemory) -> dict[str, Any]:
-    """What the state says of one agent and its schedules."""
+def agent_document(agent: AgentMemory, jobs: Mapping[str, LiveJob]) -> dict[str, Any]:
+    """What the state says of one agent, its open jobs and its schedules."""
     row = agent.image or NOTHING_YET
     next_schedule, next_trigger_at = next_trigger(agent)
-    error = row.error_message if row.status == AgentStatus.ERROR else None
+    current, lost = row.current_job, _oldest_lost(jobs)
+    status = row.status
+    if lost is not None:
+        # `running` is for jobs that a live worker has.
+        live = [id for id, job in jobs.items() if job.is_running and job.lost is None]
+        current = live[0] if live else None
+        idle = AgentStatus.ERROR if row.error_message is not None else AgentStatus.IDLE
+        status = AgentStatus.RUNNING.value if live else idle.value
+    error = row.error_message if status == AgentStatus.ERROR else None
     return {
-        "status": row.status,
-        "current_job": row.current_job,
+        "status": status,
+        "current_job": current,
         "last_job": row.last_job,
         "next_schedule": next_schedule,
         "next_trigger_at": next_trigger_at,
         "container_id": row.container_id,
         # Pieces are parted by blank lines, which a text that ends with some would take for its own.
         "error_message": error.rstrip() if error is not None else None,
+        **({} if lost is None else {"lost": lost}),
         "schedules": {
             schedule.name: {
                 "status": schedule.status,
@@ -63,6 +73,14 @@ def agent_document(agent: AgentMemory) -> dict[str, Any]:
             for schedule in sorted(agent.schedules.values(), key=lambda schedule: schedule.name)
         },
     }
+
+
+def _oldest_lost(jobs: Mapping[str, LiveJob]) -> dict[str, str] | None:
+    """The oldest job that has no live worker, and since when."""
+    for job_id, job in jobs.items():
+        if job.lost is not None:
+            return {"job": job_id, "since": job.lost.since, "next": job.lost.next}
+    return None
 
 
 def next_trigger(agent: AgentMemory) -> tuple[str | None, str | None]:

@@ -7,7 +7,7 @@ no further than what is written. Killed at any point, the next follower goes on 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,7 +17,7 @@ from nightherd.errors import NightherdError, RefusedError
 from nightherd.files.calls import SYSTEM_CALLS, FileCalls
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.mirror.lock import MirrorLock
-from nightherd.mirror.memory import VERSION, Memory, Pending, declare, fold
+from nightherd.mirror.memory import VERSION, LostImage, Memory, Pending, declare, fold, note_lost
 from nightherd.mirror.output_log import write_output_log
 from nightherd.mirror.position import load_memory, save_memory
 from nightherd.mirror.scribe import Scribe
@@ -31,6 +31,9 @@ INTERVAL_S = 0.7
 BATCH = 2_000
 """Changes taken in at once: what bounds the follower's memory while it catches up."""
 STOP_PATIENCE_S = 10.0
+
+FindLost = Callable[[Sequence[str]], Mapping[str, LostImage]]
+"""Those of the running jobs, by id, that have no live worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ class MirrorFollower:
     Any number of processes may have one; the one that holds the lock writes, and when it dies another
     takes over. `agents` are the declared agents, None for those known before; `started_at` is when the
     fleet was started, None for when it was before; `conversation` gives what was said in a session, None
-    where contexts are not kept.
+    where contexts are not kept; `find_lost` tells which running jobs have no live worker, None for none.
     """
 
     def __init__(  # noqa: PLR0913 (a port each)
@@ -73,6 +76,7 @@ class MirrorFollower:
         wait: Wait | None = None,
         calls: FileCalls = SYSTEM_CALLS,
         conversation: Conversation | None = None,
+        find_lost: FindLost | None = None,
     ) -> None:
         self._layout = MirrorLayout(root)
         self._feed = feed
@@ -80,6 +84,7 @@ class MirrorFollower:
         self._clock = clock
         self._agents = agents
         self._started_at = started_at
+        self._find_lost = find_lost
         self._scribe = Scribe(
             self._layout, feed, journals, clock=clock, calls=calls, conversation=conversation
         )
@@ -212,10 +217,18 @@ class MirrorFollower:
                 return
             for entry in entries:
                 fold(work.memory, entry, work.pending)
+            self._look_for_lost(work)
             self._scribe.write(work.memory, work.pending)
             if not self._scribe.unwritten.keys() - {str(self._layout.root)}:
                 work.saved = save_memory(self._layout.memory, work.memory, work.saved)
             is_behind = len(entries) == BATCH
+
+    def _look_for_lost(self, work: _Work) -> None:
+        """Which of the running jobs have no live worker now."""
+        running = [job_id for job_id, live in work.memory.jobs.items() if live.is_running]
+        if self._find_lost is None or not running:
+            return
+        note_lost(work.memory, self._find_lost(running), work.pending)
 
     def _let_go(self) -> None:
         self._work = None

@@ -73,6 +73,7 @@ class ExecutionImage(msgspec.Struct, frozen=True, kw_only=True):
     """An execution's row."""
 
     job_id: str
+    epoch: int = 0
     duration_ms: int | None = None
     stop_reason: str | None = None
 

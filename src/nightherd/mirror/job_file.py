@@ -6,17 +6,25 @@ from datetime import datetime
 
 from nightherd.files.yaml_dump import BlockText, dump_field, dump_line
 from nightherd.mirror.images import JobImage, TextsImage
+from nightherd.mirror.memory import LostImage
 from nightherd.model.job import JobStatus
 from nightherd.model.money import MicroUsd, to_usd
 
 
-def job_text(job: JobImage, texts: TextsImage | None) -> str:
+def job_text(
+    job: JobImage,
+    texts: TextsImage | None,
+    lost: LostImage | None = None,
+    worked_ms: int | None = None,
+) -> str:
     """The whole file. A suspended job reads `running`, the format's nearest word, and `suspended` why.
 
     Written line by line, as every job's file is written again and again.
     """
     is_suspended = job.status == JobStatus.SUSPENDED
     took = seconds_between(job.started_at, job.finished_at)
+    if took is not None and worked_ms is not None:
+        took = worked_ms / 1_000
     summary = (texts.summary if texts is not None else None) or job.summary
     lines = (
         dump_line("id", job.id),
@@ -34,6 +42,7 @@ def job_text(job: JobImage, texts: TextsImage | None) -> str:
         dump_line("summary", summary),
         dump_line("output_file", f"{job.id}.jsonl"),
         dump_line("suspended", job.suspend_reason or "unknown") if is_suspended else "",
+        "" if lost is None else dump_field("lost", {"since": lost.since, "next": lost.next}),
         dump_line("turns", job.turns),
         dump_line("cost_usd", to_usd(MicroUsd(job.cost_microusd))),
         "usage:\n",
@@ -63,7 +72,7 @@ def shown_session_id(job: JobImage) -> str | None:
 
 
 def seconds_between(started_at: str | None, finished_at: str | None) -> float | None:
-    """How long it took, to the millisecond; None unless both are known."""
+    """How long it took from its start to its end, to the millisecond; None unless both are known."""
     if started_at is None or finished_at is None:
         return None
     took = datetime.fromisoformat(finished_at) - datetime.fromisoformat(started_at)

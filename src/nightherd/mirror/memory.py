@@ -6,7 +6,7 @@ memory of exactly that change. It is bounded by what is going on: what has ended
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,6 +31,13 @@ from nightherd.ports import LedgerEntry
 VERSION = 1
 
 
+class LostImage(msgspec.Struct, frozen=True, kw_only=True):
+    """Since when a running job has no live worker, and what happens next."""
+
+    since: str
+    next: str
+
+
 class LiveJob(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A job that has not ended, or whose end is not mirrored yet."""
 
@@ -47,6 +54,9 @@ class LiveJob(msgspec.Struct, kw_only=True, omit_defaults=True):
     is_introduced: bool = False
     """The runtime has said who it is, or that it is nobody."""
     model: str | None = None
+    lost: LostImage | None = None
+    worked_ms: dict[str, int] = {}
+    """How long each execution took that has ended, by epoch."""
 
 
 class SessionMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -149,7 +159,7 @@ def fold(memory: Memory, entry: LedgerEntry, pending: Pending) -> None:
             case TextsImage():
                 _fold_texts(memory, image, pending, entry.change)
             case ExecutionImage():
-                pending.executions[image.job_id] = image
+                _fold_execution(memory, image, pending)
             case AgentImage():
                 _agent(memory, image.name, pending).image = image
             case ScheduleImage():
@@ -219,12 +229,32 @@ def _fold_job(memory: Memory, image: JobImage, pending: Pending, change: int) ->
     live.row_at = change
     live.session_id = image.session_id
     live.is_running = image.status == JobStatus.RUNNING
+    live.lost = live.lost if live.is_running else None
     live.runtime_session_id = live.runtime_session_id or image.runtime_session_id
     session = memory.sessions.get(image.session_id) if image.session_id is not None else None
     if session is not None and image.id not in session.jobs:
         session.jobs.append(image.id)
         pending.sessions.add(session.image.id)
     _agent(memory, image.agent, pending)
+
+
+def _fold_execution(memory: Memory, image: ExecutionImage, pending: Pending) -> None:
+    pending.executions[image.job_id] = image
+    live = memory.jobs.get(image.job_id)
+    if live is not None and image.duration_ms is not None:
+        live.worked_ms[str(image.epoch)] = image.duration_ms
+
+
+def note_lost(memory: Memory, lost: Mapping[str, LostImage], pending: Pending) -> None:
+    """These running jobs, and no others, have no live worker; whatever shows another one is written again."""
+    for job_id, live in memory.jobs.items():
+        found = lost.get(job_id) if live.is_running else None
+        if found == live.lost:
+            continue
+        live.lost = found
+        if job_id not in pending.jobs:
+            pending.orphans.add(job_id)
+        _agent(memory, live.agent, pending)
 
 
 def _fold_texts(memory: Memory, image: TextsImage, pending: Pending, change: int) -> None:

@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from nightherd.errors import StateFileError
-from nightherd.mirror.images import JOBS, TEXTS, Image, JobImage, TextsImage, read_image
+from nightherd.mirror.images import (
+    EXECUTIONS,
+    JOBS,
+    TEXTS,
+    ExecutionImage,
+    Image,
+    JobImage,
+    TextsImage,
+    read_image,
+)
 from nightherd.ports import ChangeFeed, LedgerEntry
 
 NEAR = 1_000
@@ -20,6 +29,8 @@ class Recalled:
     jobs: dict[str, JobImage] = field(default_factory=dict)
     texts: dict[str, TextsImage] = field(default_factory=dict)
     session_jobs: dict[str, list[str]] = field(default_factory=dict)
+    worked_ms: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How long each execution of a job took, by job and epoch."""
 
 
 def recall_at(feed: ChangeFeed, changes: Collection[int]) -> Recalled:
@@ -55,6 +66,8 @@ def recall_all(
                     jobs = found.session_jobs.get(session_id or "")
                     if jobs is not None and job_id not in jobs:
                         jobs.append(job_id)
+                case ExecutionImage(job_id=job_id, duration_ms=int() as took) if job_id in job_ids:
+                    found.worked_ms.setdefault(job_id, {})[str(image.epoch)] = took
                 case _:
                     continue
     return found
@@ -62,7 +75,7 @@ def recall_all(
 
 def _images(entry: LedgerEntry) -> Iterator[Image]:
     for table, row in entry.rows:
-        if table not in (JOBS, TEXTS):
+        if table not in (JOBS, TEXTS, EXECUTIONS):
             continue
         try:
             image = read_image(table, row)

@@ -64,7 +64,7 @@ class Scribe:
         self._made.clear()
         self._transcripts.begin()
         self._recall(memory, pending)
-        done = {job_id for job_id in pending.jobs if self._write_job(job_id, pending)}
+        done = {job_id for job_id in pending.jobs if self._write_job(job_id, memory, pending)}
         self._write_sessions(memory, pending)
         self._write_transcripts(memory, pending)
         for job_id in done:
@@ -114,6 +114,9 @@ class Scribe:
             every = recall_all(self._feed, job_ids=far, session_ids=sessions, until=memory.change)
             pending.texts |= {job: i for job, i in every.texts.items() if job in texts}
             pending.jobs |= {job: i for job, i in every.jobs.items() if job in pending.orphans}
+            for job_id, spans in every.worked_ms.items():
+                if job_id in memory.jobs:
+                    memory.jobs[job_id].worked_ms = {**spans, **memory.jobs[job_id].worked_ms}
             for session_id, jobs in every.session_jobs.items():
                 memory.sessions[session_id].jobs = jobs
         pending.orphans.clear()
@@ -125,11 +128,15 @@ class Scribe:
     def _has_session(self, session_id: str) -> bool:
         return (self._layout.sessions / f"{session_id}.json").exists()
 
-    def _write_job(self, job_id: str, pending: Pending) -> bool:
+    def _write_job(self, job_id: str, memory: Memory, pending: Pending) -> bool:
         path = f"{self._jobs}/{job_id}.yaml"  # ids are checked where they are read
+        live = memory.jobs.get(job_id)
+        lost = live.lost if live is not None else None
+        worked_ms = sum(live.worked_ms.values()) if live is not None and live.worked_ms else None
 
         def replace() -> None:
-            self._replace(path, job_text(pending.jobs[job_id], pending.texts.get(job_id)))
+            texts = pending.texts.get(job_id)
+            self._replace(path, job_text(pending.jobs[job_id], texts, lost, worked_ms))
 
         return self._attempt(path, replace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nightherd.model.job import CHILD_WAITS, PRICE_UNKNOWN, Job, JobStatus, SuspendReason
+from nightherd.model.session_terms import TIMEOUT_KEY
 
 GO_ON = "nightherd jobs resume {job}"
 AGAIN = "nightherd jobs retry {job}"
@@ -53,6 +54,8 @@ def advice_on(job: Job) -> str | None:
     code = job.error_code or ""
     limit = code.removesuffix(EXCEEDED)
     known = ADVICE.get(code) if limit == code else MORE.format(limit=limit)
+    if code == "timeout" and TIMEOUT_KEY in (job.error or ""):
+        known = f"raise {TIMEOUT_KEY}, then: {GO_ON}"
     if job.suspend_reason is SuspendReason.BUDGET:
         known = SHARED if job.parent_job_id is None or job.not_before is not None else ABOVE
     if known is None and job.suspend_reason is SuspendReason.ERROR:

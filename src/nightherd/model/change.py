@@ -163,6 +163,8 @@ class LoseExecution:
     """Whether its owner gave it back in order: that is no restart, and no reason to give up on it."""
     auto_resume: bool = True
     """Whether it goes on by itself; if not, the job ends as interrupted, and its session can be resumed."""
+    last_seen: datetime | None = None
+    """The owner's last sign of life, where the execution ended; None when it lived until `at`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

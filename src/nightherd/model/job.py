@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -155,12 +155,6 @@ class Job:
     def resumes_at(self) -> datetime | None:
         """When a job that waits goes on by itself; None when it does not wait, or for somebody."""
         return self.not_before if self.status is JobStatus.SUSPENDED else None
-
-    def duration(self, now: datetime) -> timedelta | None:
-        """How long it has run: to its end, or to `now` while it runs; None before it started."""
-        if self.started_at is None:
-            return None
-        return max((self.finished_at or now) - self.started_at, timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import msgspec
 
 from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
 from nightherd.model.system import HookRan, SystemSubtype
 
@@ -52,9 +53,9 @@ def line_of_start(job: Job, at: datetime) -> LogLine:
     return LogLine(at=at, event="job.started", agent=job.agent, job=job.id, data=data)
 
 
-def line_of_end(job: Job, at: datetime) -> LogLine:
+def line_of_end(job: ObservedJob, at: datetime) -> LogLine:
     """An execution of a job has ended, and where the job stands now."""
-    took = job.duration(at)
+    took = job.worked
     data: dict[str, Any] = {
         "status": job.status.value,
         "exit_reason": job.exit_reason.value if job.exit_reason else None,

@@ -49,6 +49,8 @@ class Owner:
     worker: str
     at: datetime
     before: Totals
+    last_before: datetime | None = None
+    """When the record before it ended: the last sign of life of the execution before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,11 @@ class Recollection:
                 return replace(after, header=header)
             case ExecutionStarted(worker=worker) if event.timestamp is not None:
                 owner = Owner(
-                    epoch=event.epoch, worker=worker, at=event.timestamp, before=tally.totals
+                    epoch=event.epoch,
+                    worker=worker,
+                    at=event.timestamp,
+                    before=tally.totals,
+                    last_before=self.last_at,
                 )
                 return replace(
                     after,
@@ -255,7 +261,7 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
         until = known.tally.totals if is_last else known.owners[place + 1].before
         part = until - owner.before
         ended = is_last and known.end is not None
-        finished_at = known.last_at if is_last else known.owners[place + 1].at
+        finished_at = known.last_at if is_last else known.owners[place + 1].last_before
         rows.append(
             Execution(
                 id=generate_execution_id(job.id, owner.epoch),

@@ -9,6 +9,8 @@ from nightherd.model.session import SessionMode
 
 DEFAULT_IDLE = timedelta(hours=24)
 """How long a session that jobs share may go unused when nothing was said."""
+TIMEOUT_KEY = "session.timeout"
+"""The key that bounds a job with a session of its own."""
 DEFAULT_CONTEXT_WINDOW = 20
 """How many of the latest messages a summary leaves as they are when nothing was said."""
 

@@ -40,7 +40,7 @@ from nightherd.ports.state import (
     StateReader,
     StateWriter,
 )
-from nightherd.ports.world import Clock, OperatorLog, Probe, Process, no_probe
+from nightherd.ports.world import Clock, OperatorLog, Probe, Process, no_probe, process_of
 
 __all__ = [
     "BadLine",
@@ -78,4 +78,5 @@ __all__ = [
     "no_limit",
     "no_probe",
     "nothing_at",
+    "process_of",
 ]

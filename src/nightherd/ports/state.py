@@ -36,6 +36,12 @@ class JobList(Protocol):
     def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
         """When a job's executions began and ended, first to last."""
 
+    def live_workers(self) -> Sequence[Worker]:
+        """Workers that have not ended, by their own account."""
+
+    def find_worker(self, worker_id: str) -> Worker | None:
+        """The worker of that id, ended or not."""
+
     def close(self) -> None: ...
 
 
@@ -104,9 +110,6 @@ class FleetReader(Protocol):
 
     def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
         """The worker's running jobs that somebody wants to end."""
-
-    def live_workers(self) -> Sequence[Worker]:
-        """Workers that have not ended, by their own account."""
 
 
 class SpendingReader(Protocol):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
 
     from nightherd.model.log import LogLine
     from nightherd.model.secret import Secrets
+    from nightherd.model.worker import Worker
 
 
 class Clock(Protocol):
@@ -52,3 +53,10 @@ class Process:
     pid: int
     started: str
     boot_id: str
+
+
+def process_of(worker: Worker) -> Process:
+    """The process that the worker was, or is."""
+    return Process(
+        host=worker.host, pid=worker.pid, started=worker.process_started, boot_id=worker.boot_id
+    )

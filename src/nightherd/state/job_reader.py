@@ -1,6 +1,6 @@
 """Reading jobs: synchronous, read-only, cheap to open. A directory without a database reads as empty.
 
-The command that lists jobs stands on this module alone: it loads no other kind of row, no event loop and
+The command that lists jobs stands on this module alone: it loads rows of jobs and workers, no event loop and
 nothing of writing.
 """
 
@@ -17,6 +17,7 @@ from nightherd.db.schema import known_schema, refuse_newer, schema_number
 from nightherd.errors import StateFileError
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobTexts
+from nightherd.model.worker import Worker
 from nightherd.state.layout import DATABASE, LEDGER
 from nightherd.state.rows import SqliteRows
 
@@ -82,6 +83,14 @@ class SqliteJobReader:
             )
             for begun, ended in found
         ]
+
+    def live_workers(self) -> Sequence[Worker]:
+        rows = self._rows()
+        return rows.list(Worker, "live_workers", ()) if rows else ()
+
+    def find_worker(self, worker_id: str) -> Worker | None:
+        rows = self._rows()
+        return rows.get(Worker, worker_id) if rows else None
 
     def close(self) -> None:
         for database in (self._database, self._older):

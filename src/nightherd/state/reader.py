@@ -14,7 +14,6 @@ from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Used
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session, SessionQuery
-from nightherd.model.worker import Worker
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
 from nightherd.state.spending import spent, used_below
 from nightherd.state.tables import time_text
@@ -149,7 +148,3 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         found = rows.values("jobs_to_cancel", worker) if rows else ()
         return [JobId(str(id)) for (id,) in found]
-
-    def live_workers(self) -> Sequence[Worker]:
-        rows = self._rows()
-        return rows.list(Worker, "live_workers", ()) if rows else ()

@@ -339,6 +339,9 @@ class MemoryReader:
         alive = [row for row in self._rows.all(Worker) if row.status is WorkerStatus.ALIVE]
         return sorted(alive, key=lambda worker: worker.id)
 
+    def find_worker(self, worker_id: str) -> Worker | None:
+        return self._rows.get(Worker, worker_id)
+
     def close(self) -> None:
         """Nothing to give back."""
 

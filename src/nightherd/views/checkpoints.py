@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from nightherd.errors import NotFoundError
 from nightherd.model.bookmark import bookmarks, ever, removed, saved_in
@@ -18,6 +18,8 @@ from nightherd.model.outcome import Tally
 from nightherd.model.thread_state import state_document
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import get_job, timestamp
+
+JobT = TypeVar("JobT", bound=Job)
 
 RECENT = 64
 """How many lines at a journal's end are looked at for its last checkpoint: far more than a turn has."""
@@ -76,7 +78,7 @@ def latest_known(reader: StateReader, journals: Journals, job_id: JobId) -> Chec
     return gone[-1] if gone else None
 
 
-def come_to(job: Job, last: Checkpoint | None) -> Job:
+def come_to(job: JobT, last: Checkpoint | None) -> JobT:
     """The job with what its last checkpoint says that it has come to: its row is behind while it runs."""
     if last is None or job.status not in UNSETTLED:
         return job

@@ -9,6 +9,7 @@ import msgspec
 
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.ids import JobId
+from nightherd.model.job import Job
 from nightherd.model.system import SystemSubtype
 from nightherd.ports import JobReader, Journals
 
@@ -30,11 +31,18 @@ def read_events(journals: Journals, job_id: JobId, *, last: int | None = None) -
 
 
 def follow_events(
-    journals: Journals, reader: JobReader, job_id: JobId, *, last: int | None, wait: Wait
+    journals: Journals,
+    reader: JobReader,
+    job_id: JobId,
+    *,
+    last: int | None,
+    wait: Wait,
+    on_wait: Callable[[Job], None] = lambda job: None,
 ) -> Iterator[Event]:
     """The job's events as they are written, across restarts of its worker, until the job has ended.
 
-    Begins with the last so many (all when None). Nothing is missed and nothing is given twice.
+    Begins with the last so many (all when None). Nothing is missed and nothing is given twice. `on_wait` is
+    called with the job's row before each wait for more.
     """
     seen = 0
     for event in journals.last(job_id, last) if last is not None else ():
@@ -52,7 +60,8 @@ def follow_events(
             return True
         job = reader.find_job(job_id)
         is_over = job is None or job.is_terminal
-        if not is_over:
+        if job is not None and not is_over:
+            on_wait(job)
             wait()
         return False
 

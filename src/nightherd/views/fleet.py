@@ -13,12 +13,13 @@ from nightherd.model.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.spending import day_of
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, timestamp
+from nightherd.views.observed import observe_jobs
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from nightherd.model.agent import Agent
-    from nightherd.model.ids import JobId, WorkerId
+    from nightherd.model.lost import ObservedJob
     from nightherd.model.worker import Worker
     from nightherd.ports import StateReader
 
@@ -36,10 +37,18 @@ class AgentView:
     running: int
     """Jobs that a worker has who is really there."""
     suspended: int
-    lost: int = 0
-    """Jobs that run by their rows, but whose workers are gone: they go on with the next one."""
-    lost_job: str | None = None
-    """The oldest of them."""
+    lost_jobs: tuple[ObservedJob, ...] = ()
+    """Jobs that run by their rows and have no live worker, the oldest first."""
+
+    @property
+    def lost(self) -> int:
+        """How many jobs have no live worker."""
+        return len(self.lost_jobs)
+
+    @property
+    def lost_job(self) -> ObservedJob | None:
+        """The oldest job without a live worker."""
+        return self.lost_jobs[0] if self.lost_jobs else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,31 +72,30 @@ class FleetView:
 def show_fleet(
     reader: StateReader,
     declared: Mapping[str, Agent],
-    is_there: Callable[[Worker], bool],
+    is_at_work: Callable[[Worker], bool],
     now: datetime,
 ) -> FleetView:
     """Every agent that is declared or ever worked, the declared ones first."""
     states = {state.name: state for state in reader.list_agents()}
     counts = reader.count_open_jobs()
-    workers = [worker for worker in reader.live_workers() if is_there(worker)]
-    alive = {worker.id for worker in workers}
+    running = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
+    jobs = _by_agent(observe_jobs(reader, running, is_at_work, now))
+    workers = [worker for worker in reader.live_workers() if is_at_work(worker)]
     schedules: dict[str, list[ScheduleState]] = {}
     for schedule in reader.list_schedules():
         schedules.setdefault(schedule.agent, []).append(schedule)
-    jobs = _running(reader, alive)
 
     def view_of(name: str) -> AgentView:
         runs, lost = jobs.get((name, True), ()), jobs.get((name, False), ())
         state = states.get(name) or AgentState(name=name)
-        seen = with_status(replace(state, current_job=runs[0] if runs else None))
+        seen = with_status(replace(state, current_job=runs[0].id if runs else None))
         return AgentView(
             state=with_next(seen, schedules.get(name, ())),
             declared=declared.get(name),
             waiting=counts.get((name, JobStatus.PENDING), 0),
             running=len(runs),
             suspended=counts.get((name, JobStatus.SUSPENDED), 0),
-            lost=len(lost),
-            lost_job=lost[0] if lost else None,
+            lost_jobs=tuple(lost),
         )
 
     agents = [view_of(name) for name in dict.fromkeys((*declared, *states))]
@@ -117,18 +125,18 @@ def with_next(state: AgentState, schedules: Sequence[ScheduleState]) -> AgentSta
     return replace(state, next_schedule=name, next_trigger_at=at)
 
 
-def _running(reader: StateReader, alive: set[WorkerId]) -> dict[tuple[str, bool], list[JobId]]:
-    """Jobs that run by their rows, the oldest first, by agent and by whether their worker is there."""
-    found: dict[tuple[str, bool], list[JobId]] = {}
-    newest = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
+def _by_agent(newest: Sequence[ObservedJob]) -> dict[tuple[str, bool], list[ObservedJob]]:
+    """Jobs that are running, the oldest first, by agent and by whether a live worker has them."""
+    found: dict[tuple[str, bool], list[ObservedJob]] = {}
     for job in reversed(newest):
-        found.setdefault((job.agent, job.worker in alive), []).append(job.id)
+        if job.status is JobStatus.RUNNING:
+            found.setdefault((job.agent, job.lost is None), []).append(job)
     return found
 
 
 def agent_row(view: AgentView) -> dict[str, Any]:
     """An agent as lists give it."""
-    state, declared = view.state, view.declared
+    state, declared, lost = view.state, view.declared, view.lost_job
     return {
         "name": state.name,
         "status": state.status.value,
@@ -142,7 +150,9 @@ def agent_row(view: AgentView) -> dict[str, Any]:
         "running": view.running,
         "suspended": view.suspended,
         "lost": view.lost,
-        "lost_job": view.lost_job,
+        "lost_job": None if lost is None else lost.id,
+        "lost_since": None if lost is None or lost.lost is None else timestamp(lost.lost.since),
+        "lost_next": None if lost is None or lost.lost is None else lost.lost.next,
         "is_declared": declared is not None,
         "runtime": declared.runtime.value if declared is not None else None,
         "description": declared.description if declared is not None else None,

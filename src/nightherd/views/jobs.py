@@ -11,14 +11,17 @@ from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.money import to_usd
+from nightherd.views.observed import observe_job
 
 if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from nightherd.model.execution import Execution
+    from nightherd.model.lost import Lost, ObservedJob
     from nightherd.model.session import Session
     from nightherd.ports import JobList, StateReader
+    from nightherd.views.observed import IsAtWork
 
 LAST = "@last"
 LAST_FAILED = "@last-failed"
@@ -43,12 +46,10 @@ class Page:
 class JobView:
     """One job with everything around it."""
 
-    job: Job
+    job: ObservedJob
     texts: JobTexts | None
     executions: Sequence[Execution]
     session: Session | None
-    worked: timedelta | None = None
-    """How long somebody has worked at it."""
 
 
 def find_job_id(reader: JobList, reference: str) -> JobId:
@@ -115,31 +116,15 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
     return Page(jobs=jobs, next_before=jobs[-1].number if more and jobs else None)
 
 
-def show_job(reader: StateReader, job_id: JobId, now: datetime) -> JobView:
+def show_job(reader: StateReader, job_id: JobId, now: datetime, is_at_work: IsAtWork) -> JobView:
     """The job and everything around it."""
-    job = get_job(reader, job_id)
+    job = observe_job(reader, get_job(reader, job_id), is_at_work, now)
     return JobView(
         job=job,
         texts=reader.find_texts(job_id),
         executions=reader.list_executions(job_id),
         session=reader.find_session(job.session_id) if job.session_id is not None else None,
-        worked=worked(job, reader, now),
     )
-
-
-def worked(job: Job, reader: JobList, now: datetime) -> timedelta | None:
-    """How long somebody has worked at it, up to `now` while it runs; None before it started.
-
-    Time in which it only waited is not in it, for a worker or for somebody to let it go on.
-    """
-    whole = job.duration(now)
-    is_one = job.epoch <= 1 and job.status is not JobStatus.SUSPENDED
-    if whole is None or (is_one and job.status is not JobStatus.PENDING):
-        return whole
-    spans = reader.spans_of_job(job.id)
-    end = now if job.status is JobStatus.RUNNING else None
-    known = [(begun, ended or end) for begun, ended in spans]
-    return sum((ended - begun for begun, ended in known if ended), timedelta()) if spans else whole
 
 
 def timestamp(at: datetime | None) -> str | None:
@@ -147,9 +132,8 @@ def timestamp(at: datetime | None) -> str | None:
     return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def job_row(job: Job, now: datetime) -> dict[str, Any]:
+def job_row(job: ObservedJob) -> dict[str, Any]:
     """A job as lists and `jobs show` give it: everything but its long texts."""
-    duration = job.duration(now)
     return {
         "id": job.id,
         "agent": job.agent,
@@ -160,6 +144,7 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
         "exit_reason": job.exit_reason.value if job.exit_reason else None,
         "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
         "resumes_at": timestamp(job.resumes_at),
+        "lost": lost_row(job.lost),
         "session_id": job.session_id,
         "runtime_session_id": job.runtime_session_id,
         "forked_from": job.forked_from,
@@ -170,7 +155,7 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
         "created_at": timestamp(job.created_at),
         "started_at": timestamp(job.started_at),
         "finished_at": timestamp(job.finished_at),
-        "duration_seconds": _seconds(duration),
+        "duration_seconds": _seconds(job.worked),
         "turns": job.turns,
         "messages": job.messages,
         "usage": usage_of(job),
@@ -181,15 +166,20 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
     }
 
 
+def lost_row(lost: Lost | None) -> dict[str, str | None] | None:
+    """Since when a running job has no worker, and what happens next; None when it has one or needs none."""
+    return None if lost is None else {"since": timestamp(lost.since), "next": lost.next}
+
+
 def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     """Everything about one job, its long texts included."""
     texts = view.texts
-    document = job_row(view.job, now)
+    document = job_row(view.job)
     document["prompt"] = texts.prompt if texts else None
     document["inputs"] = dict(texts.inputs) if texts else {}
     document["summary"] = (texts.summary if texts else None) or view.job.summary
     document["session_note"] = texts.session_note if texts else None
-    document["worked_seconds"] = _seconds(view.worked)
+    document["worked_seconds"] = _seconds(view.job.worked)
     document["waited_seconds"] = _seconds(waited(view, now))
     document["executions"] = [_execution_row(execution) for execution in view.executions]
     return document
@@ -197,10 +187,10 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
 
 def waited(view: JobView, now: datetime) -> timedelta | None:
     """How long it has only waited since it first started: for somebody, or for its next execution."""
-    whole = view.job.duration(now)
-    if whole is None or view.worked is None:
+    job = view.job
+    if job.started_at is None or job.worked is None:
         return None
-    return max(whole - view.worked, timedelta())
+    return max((job.finished_at or now) - job.started_at - job.worked, timedelta())
 
 
 def _seconds(span: timedelta | None) -> float | None:

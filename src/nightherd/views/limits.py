@@ -9,8 +9,8 @@ from typing import Any
 
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.duration import ONE_MS
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job
 from nightherd.model.limits import (
     BOUNDLESS,
     COUNTED,
@@ -21,6 +21,7 @@ from nightherd.model.limits import (
     limits_document,
     number,
 )
+from nightherd.model.lost import ObservedJob
 from nightherd.model.spending import day_of, used_of
 from nightherd.ports import StateReader
 
@@ -44,13 +45,12 @@ class LimitView:
 
 
 def limits_of_job(
-    job: Job,
+    job: ObservedJob,
     last: Checkpoint | None,
     below: Used,
     *,
     given: Mapping[str, Any] | None = None,
     declared: Limits | None = None,
-    now: datetime,
 ) -> list[LimitView]:
     """The job's limits, as its last checkpoint has them, and what it has used with the jobs it made.
 
@@ -58,10 +58,10 @@ def limits_of_job(
     What it was `given` itself counts before a checkpoint says so; what it has used is on its row at the end of
     an execution at the latest, and in its checkpoints before.
     """
+    ran = 0 if job.worked is None else job.worked // ONE_MS
     used = used_of(job) + below
     header: Mapping[str, Any] = {}
     if last is not None:
-        ran = last.duration_ms if job.duration(now) is not None else 0
         used = _most(used_of(job), _used_at(last)) + below + Used(duration=ran)
         header = last.header
     elif declared is not None and not job.is_terminal:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -11,10 +10,11 @@ import msgspec
 from nightherd.model.event import SystemEvent, payload_of
 from nightherd.model.failure import details_of
 from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
 from nightherd.model.system import Denied, SystemSubtype
 from nightherd.ports import Journals
-from nightherd.views.jobs import error_of, timestamp, usage_of
+from nightherd.views.jobs import error_of, lost_row, timestamp, usage_of
 
 
 def denials_of(job: Job, journals: Journals) -> tuple[Denied, ...]:
@@ -28,10 +28,10 @@ def denials_of(job: Job, journals: Journals) -> tuple[Denied, ...]:
 
 
 def result_document(
-    job: Job, texts: JobTexts | None, now: datetime, denials: Sequence[Denied] = ()
+    job: ObservedJob, texts: JobTexts | None, denials: Sequence[Denied] = ()
 ) -> dict[str, Any]:
     """What `run --json` ends with."""
-    duration = job.duration(now)
+    worked = job.worked
     return {
         "job_id": job.id,
         "session_id": job.session_id,
@@ -42,9 +42,10 @@ def result_document(
         "exit_reason": job.exit_reason.value if job.exit_reason else None,
         "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
         "resumes_at": timestamp(job.resumes_at),
+        "lost": lost_row(job.lost),
         "success": job.status is JobStatus.COMPLETED,
         "summary": (texts.summary if texts else None) or job.summary,
-        "duration_seconds": None if duration is None else round(duration.total_seconds(), 3),
+        "duration_seconds": None if worked is None else round(worked.total_seconds(), 3),
         "usage": usage_of(job),
         "cost_usd": to_usd(job.cost_microusd),
         "error": error_of(job),

@@ -7,25 +7,22 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from nightherd.engine.record import process_of
 from nightherd.engine.schedule_jobs import schedule_request
 from nightherd.engine.schedule_override import override_schedule
 from nightherd.engine.submit import submit
 from nightherd.errors import NotFoundError, RefusedError
-from nightherd.host.process import boot_id, is_alive
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.change import Refused, ResetAgent
 from nightherd.model.due import parse_rule
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
-from nightherd.model.worker import Worker, is_lease_over
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
-from nightherd.views.jobs import job_row
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.bodies import NewRule, Word
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
-from nightherd.web.jobs import Key, key_of
+from nightherd.web.jobs import Key, job_answer, key_of
 from nightherd.web.site import OnSite, Site
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
@@ -88,8 +85,7 @@ async def run_schedule(
     request = replace(schedule_request(owner, schedule), dedupe_key=key)
     job = (await submit(request, site.workshop)).job
     site.wake()
-    now = site.workshop.clock.now()
-    return document("job", job_row(job, now), now, status=201)
+    return await job_answer(job, site, 201)
 
 
 @router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", SCHEDULE, 404))
@@ -161,14 +157,8 @@ async def _agent(site: Site, name: str) -> Response:
 
 async def look(site: Site) -> FleetView:
     """The fleet as it is right now."""
-    monotonic, boot = site.workshop.clock.monotonic(), boot_id()
     now = site.workshop.clock.now()
-
-    def is_there(worker: Worker) -> bool:
-        alive = is_alive(process_of(worker))
-        return not is_lease_over(worker, boot_id=boot, monotonic=monotonic, is_process_alive=alive)
-
-    return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_there, now))
+    return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_at_work, now))
 
 
 def _find(site: Site, agent: str, name: str) -> tuple[Agent, Schedule]:

@@ -16,6 +16,7 @@ from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.duration import parse_duration
 from nightherd.model.ids import JobId
@@ -27,6 +28,7 @@ from nightherd.views.checkpoints import come_to, latest_known
 from nightherd.views.events import event_document
 from nightherd.views.jobs import find_job_id, get_job, job_document, job_row, list_page, show_job
 from nightherd.views.limits import limit_row, limits_of_job
+from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import find_session
 from nightherd.web.bodies import NewJob, Resumption
 from nightherd.web.documents import (
@@ -67,10 +69,15 @@ async def list_jobs(
 ) -> Response:
     """The newest jobs, newest first; `before` is the `next_before` of the page before."""
     query = JobQuery(agent=agent, status=status, before=before, limit=limit)
-    page = await site.ask(lambda reader: list_page(reader, query))
     now = site.workshop.clock.now()
-    rows = [job_row(job, now) for job in page.jobs]
-    return document("jobs", rows, now, next_before=page.next_before)
+
+    def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None]:
+        page = list_page(reader, query)
+        jobs = observe_jobs(reader, page.jobs, is_at_work, now)
+        return [job_row(job) for job in jobs], page.next_before
+
+    rows, next_before = await site.ask(look)
+    return document("jobs", rows, now, next_before=next_before)
 
 
 @router.post("", status_code=201, responses=answers("job", JOB, 404, 409, status=201, also=(200,)))
@@ -102,7 +109,7 @@ async def submit_job(
     site.wake()
     if not submitted.is_new:
         await _check_same(request, submitted, site)
-    return job_answer(submitted.job, site, 201 if submitted.is_new else 200)
+    return await job_answer(submitted.job, site, 201 if submitted.is_new else 200)
 
 
 async def _place(body: NewJob, site: Site) -> ForkAt | None:
@@ -140,7 +147,7 @@ async def _go_on(
     else:
         job = await go_on_in(session.id, agent, wish, shop, dedupe_key=key)
     site.wake()
-    return job_answer(job, site, 201)
+    return await job_answer(job, site, 201)
 
 
 @router.get("/{job}", responses=answers("job", JOB, 404, 409))
@@ -149,7 +156,7 @@ async def show(site: OnSite, job: str) -> Response:
     shop, now = site.workshop, site.workshop.clock.now()
 
     def look(reader: StateReader) -> dict[str, Any]:
-        view = show_job(reader, find_job_id(reader, job), now)
+        view = show_job(reader, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, shop.journals, view.job.id)
         view = replace(view, job=come_to(view.job, last))
         given = view.texts.overrides if view.texts is not None else {}
@@ -160,7 +167,6 @@ async def show(site: OnSite, job: str) -> Response:
             reader.used_below(view.job.id),
             given=given.get("limits"),
             declared=limits_for(view.job, given, agent) if agent is not None else None,
-            now=now,
         )
         return {**job_document(view, now), "limits": [limit_row(one) for one in limits]}
 
@@ -173,7 +179,7 @@ async def cancel(site: OnSite, job: str) -> Response:
     job_id = await _find(site, job)
     workshop = site.workshop
     found = await cancel_job(job_id, workshop, workshop.threads, rescue=site.rescue)
-    return job_answer(found, site)
+    return await job_answer(found, site)
 
 
 @router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
@@ -183,7 +189,7 @@ async def retry(site: OnSite, job: str, idempotency_key: Key = None) -> Response
     key = key_of(f"retry:{old.id}", idempotency_key)
     again = await retry_job(old.id, site.agent(old.agent), site.workshop, dedupe_key=key)
     site.wake()
-    return job_answer(again, site, 201)
+    return await job_answer(again, site, 201)
 
 
 @router.post("/{job}/resume", responses=answers("job", JOB, 404, 409))
@@ -205,7 +211,7 @@ async def resume(
     else:
         on = await resume_at(old.id, number, agent, wish, shop, rescue=lost, dedupe_key=key)
     site.wake()
-    return job_answer(on, site)
+    return await job_answer(on, site)
 
 
 @router.get(
@@ -257,10 +263,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def job_answer(job: Job, site: Site, status: int = 200) -> Response:
+async def job_answer(job: Job, site: Site, status: int = 200) -> Response:
     """The job as lists give it."""
     now = site.workshop.clock.now()
-    answer = document("job", job_row(job, now), now, status=status)
+    seen = await site.ask(lambda reader: observe_job(reader, job, is_at_work, now))
+    answer = document("job", job_row(seen), now, status=status)
     if status == 201:
         answer.headers["location"] = f"/v1/jobs/{job.id}"
     return answer

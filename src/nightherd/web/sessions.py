@@ -76,4 +76,4 @@ async def resume(
         dedupe_key=key_of(f"session:{found.id}", idempotency_key),
     )
     site.wake()
-    return job_answer(on, site)
+    return await job_answer(on, site)

@@ -142,7 +142,7 @@ def rebuild_database(
 
     A damaged ledger is refused too, unless `on_lost` hears what had to be left out.
     """
-    process_of = load("nightherd.engine.record:process_of")
+    process_of = load("nightherd.ports:process_of")
     is_alive = load("nightherd.host.process:is_alive")
     return cast(
         "Sequence[Path]",

@@ -7,13 +7,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from nightherd.wiring.loading import load
-from nightherd.wiring.memories import open_feed, open_journals, open_reader, system_clock
+from nightherd.wiring.memories import (
+    open_feed,
+    open_job_list,
+    open_journals,
+    open_reader,
+    system_clock,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
+    from nightherd.mirror.memory import LostImage
     from nightherd.model.agent import Fleet
     from nightherd.model.event import Event
     from nightherd.model.ids import JobId
@@ -65,9 +72,34 @@ def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None
             clock=system_clock(),
             agents=tuple(fleet.agents) if fleet is not None else None,
             conversation=partial(_conversation, state_dir),
+            find_lost=partial(_find_lost, state_dir),
             started_at=at,
         ),
     )
+
+
+def _find_lost(state_dir: Path, job_ids: Sequence[str]) -> Mapping[str, LostImage]:
+    """Those of the jobs that run by their rows and have no live worker."""
+    observed, image = (
+        import_module("nightherd.views.observed"),
+        load("nightherd.mirror.memory:LostImage"),
+    )
+    timestamp, is_at_work = (
+        load("nightherd.views.jobs:timestamp"),
+        load("nightherd.host.liveness:is_at_work"),
+    )
+    reader = open_job_list(state_dir)
+    try:
+        known = [reader.find_job(cast("JobId", job_id)) for job_id in job_ids]
+        jobs = [job for job in known if job is not None]
+        seen = observed.observe_jobs(reader, jobs, is_at_work, system_clock().now())
+    finally:
+        reader.close()
+    return {
+        job.id: image(since=timestamp(job.lost.since), next=job.lost.next)
+        for job in seen
+        if job.lost is not None
+    }
 
 
 def _conversation(state_dir: Path, session_id: str) -> Sequence[Event]:

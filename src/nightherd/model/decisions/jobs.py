@@ -255,9 +255,12 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
     execution = execution_of(job, rows)
     if execution is not None:
         lost = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.LOST)
+        # Nobody worked after the last sign of life: that time is the outage's, not the job's.
+        seen = max(execution.started_at, change.last_seen or change.at)
+        ended_at = min(seen, change.at)
         written.append(
             ended_execution(
-                execution, lost, change.at, change.own, success=False, error=change.reason
+                execution, lost, ended_at, change.own, success=False, error=change.reason
             )
         )
     is_cancelled = job.cancel_requested_at is not None

@@ -34,7 +34,7 @@ def as_document(exported: Exported) -> Iterator[str]:
 
 
 def _job(exported: Exported, part: Segment) -> Iterator[str]:
-    row = job_row(part.job, exported.at)
+    row = job_row(exported.jobs[part.job.id])
     yield "\n" + _json({"job": row, "upto": part.upto})[:-1] + ',"events":['
     lead = "\n"
     for event in exported.journals.read(part.job.id):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from nightherd.model.ids import JobId
+from nightherd.model.lost import ObservedJob
 from nightherd.model.money import format_usd
 from nightherd.model.session import Session
+from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import DEEPEST, Segment, segments_of
 from nightherd.views.history import Spoken, all_messages
 from nightherd.views.jobs import timestamp
+from nightherd.views.observed import observe_jobs
 from nightherd.views.sessions import up_to_now
 
 
@@ -33,6 +37,8 @@ class Exported:
     ancestors: Sequence[Session]
     """What it was forked from, the first of them first."""
     parts: Sequence[Segment]
+    jobs: Mapping[JobId, ObservedJob]
+    """The jobs of the parts."""
     journals: Journals
     at: datetime
     version: str
@@ -70,14 +76,22 @@ Export = Callable[[Exported], Iterator[str]]
 
 
 def to_export(
-    reader: StateReader, journals: Journals, session: Session, *, at: datetime, version: str
+    reader: StateReader,
+    journals: Journals,
+    session: Session,
+    *,
+    at: datetime,
+    version: str,
+    is_at_work: Callable[[Worker], bool],
 ) -> Exported:
     """The session with all that an export says of it."""
     parts = segments_of(reader, journals, session)
+    jobs = observe_jobs(reader, [part.job for part in parts], is_at_work, at)
     return Exported(
         session=up_to_now(reader, journals, session, at, parts),
         ancestors=ancestors_of(reader, session),
         parts=parts,
+        jobs={job.id: job for job in jobs},
         journals=journals,
         at=at,
         version=version,

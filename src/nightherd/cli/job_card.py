@@ -1,0 +1,97 @@
+"""One job as a card for people: everything about it, as lines of `label  value` and its texts below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from nightherd.cli.job_text import why_text
+from nightherd.cli.limit_text import tokens_text
+from nightherd.cli.render import Screen
+from nightherd.cli.text import length, neutralise, one_line
+from nightherd.model.advice import advice_on
+from nightherd.model.execution import Execution
+from nightherd.model.job import Job
+from nightherd.model.money import format_usd
+from nightherd.model.text import counted
+from nightherd.views.jobs import JobView, waited
+
+TOLD = timedelta(seconds=1)
+"""A wait that is shorter is the machine's own."""
+
+
+def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]) -> str:
+    """Everything about one job, as lines of `label  value` and its texts below."""
+    job, style = view.job, screen.out
+    pairs = [
+        ("job", style.bold(job.id)),
+        ("agent", job.agent),
+        ("status", style.status(job.status.value if job.lost is None else "lost") + why_text(job)),
+        ("trigger", job.trigger_type.value + (f" ({job.trigger_id})" if job.trigger_id else "")),
+        ("session", _session(view)),
+        ("created", screen.when(job.created_at, now)),
+        ("started", screen.when(job.started_at, now)),
+        ("finished", screen.when(job.finished_at, now)),
+        ("took", length(job.worked) + _waited(view, now)),
+        ("turns", f"{counted(job.turns, 'turn')}, {counted(job.messages, 'message')}"),
+        ("tokens", tokens_text(job)),
+        ("cost", format_usd(job.cost_microusd)),
+    ]
+    if job.lost is not None:
+        since = screen.when(job.lost.since, now)
+        pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
+    if job.resumes_at is not None:
+        pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
+    pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
+    pairs += [("limit", one) for one in limits]
+    advice = advice_on(job) if job.error else None
+    pairs += [("try", advice)] if advice is not None else []
+    if len(view.executions) > 1:
+        pairs += [
+            ("execution", f"{one.epoch}: {one.status.value}, {_came_to(one)}, {one.worker}")
+            for one in view.executions
+        ]
+    inputs = view.texts.inputs if view.texts is not None else {}
+    pairs += [("input", f"{one_line(name)}={one_line(value)}") for name, value in inputs.items()]
+    lines = [f"{label:<10}{value}" for label, value in pairs]
+    return "\n".join(lines + _texts(view, screen))
+
+
+def _waited(view: JobView, now: datetime) -> str:
+    """Time in which nobody worked at it, where that is worth telling."""
+    span = waited(view, now)
+    return f", and waited {length(span)}" if span is not None and span >= TOLD else ""
+
+
+def _came_to(execution: Execution) -> str:
+    return f"{counted(execution.turns, 'turn')}, {format_usd(execution.cost_microusd)}"
+
+
+def _error(job: Job) -> str:
+    return f"{job.error_code}: {job.error}" if job.error_code else job.error or ""
+
+
+def _session(view: JobView) -> str:
+    session = view.session
+    if session is None:
+        return view.job.session_id or "-"
+    return f"{session.id} ({session.mode.value}, {counted(session.job_count, 'job')})"
+
+
+def _texts(view: JobView, screen: Screen) -> list[str]:
+    texts = view.texts
+    summary = (texts.summary if texts else None) or view.job.summary
+    parts = [
+        ("a new session", texts.session_note if texts else None),
+        ("prompt", texts.prompt if texts else None),
+        ("summary", summary),
+    ]
+    lines: list[str] = []
+    for label, text in parts:
+        if text:
+            lines += ["", screen.out.bold(label), *_indented(text)]
+    return lines
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in neutralise(text).rstrip("\n").split("\n")]

@@ -1,0 +1,147 @@
+"""A job whose worker was killed is `lost` in every surface, and its duration stands still."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+
+from nightherd import open_fleet
+from surfaces.drivers import FLEET, Cli, Shell
+from surfaces.test_run_processes import wait_for
+
+NEXT = "it resumes when a worker starts: nightherd start"
+
+
+def kill_worker(shell: Shell, agent: str = "slow") -> str:
+    """The id of a job whose worker was killed in the middle of a tool."""
+    process = shell.start("run", agent, "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(shell.directory / "started", process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    (journal,) = (shell.directory / ".nightherd" / "jobs").glob("*.jsonl")
+    return journal.stem
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet whose one job lost its worker; the tests that share it change nothing."""
+    directory = tmp_path_factory.mktemp("lost")
+    (directory / "nightherd.yaml").write_text(FLEET)
+    shell = Shell(directory)
+    kill_worker(shell)
+    shell.close()
+    return directory
+
+
+@pytest.fixture
+def job_id(killed: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The lost job; the test stands in its fleet's directory."""
+    monkeypatch.chdir(killed)
+    (journal,) = (killed / ".nightherd" / "jobs").glob("*.jsonl")
+    return journal.stem
+
+
+def test_every_command_says_that_a_job_lost_its_worker(cli: Cli, job_id: str) -> None:
+    (listed,) = cli("jobs", "--json").data
+    shown = cli("jobs", "show", job_id, "--json").data
+    agent = cli("agent", "show", "slow", "--json").data
+    status = cli("status", "--json").data
+
+    lost = listed["lost"]
+    assert (listed["status"], lost["next"]) == ("running", NEXT)
+    assert listed["created_at"] <= lost["since"] <= cli("jobs", "--json").document["as_of"]
+    assert shown["lost"] == lost
+    assert (agent["status"], agent["current_job"], agent["lost_job"]) == ("idle", None, job_id)
+    assert agent["lost_since"] == lost["since"]
+    assert status["jobs"]["lost"] == 1
+    assert "lost" in cli("jobs").out
+    assert f"lost its worker; {NEXT}" in cli("jobs", "show", job_id).out
+    assert f"{job_id} lost its worker; {NEXT}" in cli("agent", "show", "slow").out
+    assert f"{job_id} lost its worker" in cli("status").out
+
+
+def test_the_duration_of_a_lost_job_does_not_grow(cli: Cli, job_id: str) -> None:
+    first = [cli("jobs", "--json").data[0], cli("jobs", "show", job_id, "--json").data]
+    again = [cli("jobs", "--json").data[0], cli("jobs", "show", job_id, "--json").data]
+
+    durations = [one["duration_seconds"] for one in (*first, *again)]
+    assert len(set(durations)) == 1
+    assert first[1]["worked_seconds"] == again[1]["worked_seconds"] == durations[0]
+
+
+def test_files_say_it_after_the_next_command(cli: Cli, killed: Path, job_id: str) -> None:
+    (listed,) = cli("jobs", "--json").data
+
+    job = yaml.safe_load((killed / ".nightherd" / "jobs" / f"{job_id}.yaml").read_text())
+    state = yaml.safe_load((killed / ".nightherd" / "state.yaml").read_text())
+
+    assert (job["status"], job["lost"]) == ("running", listed["lost"])
+    agent = state["agents"]["slow"]
+    assert (agent["status"], agent["current_job"]) == ("idle", None)
+    assert agent["lost"] == {"job": job_id, **listed["lost"]}
+
+
+def test_files_forget_it_once_a_worker_has_the_job(shell: Shell, cli: Cli, fleet: Path) -> None:
+    job_id = kill_worker(shell)
+    cli("jobs")
+    (fleet / "nightherd.yaml").write_text(FLEET.replace("touch started; sleep 60", "true"))
+
+    assert cli("worker", "--until-idle").code == 0
+    job = yaml.safe_load((fleet / ".nightherd" / "jobs" / f"{job_id}.yaml").read_text())
+    state = yaml.safe_load((fleet / ".nightherd" / "state.yaml").read_text())
+    assert (job["status"], "lost" in job) == ("completed", False)
+    assert "lost" not in state["agents"]["slow"]
+
+
+def test_a_follower_is_told_that_the_worker_is_gone(shell: Shell, fleet: Path) -> None:
+    process = shell.start("run", "slow", "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(fleet / "started", process)
+    tail = shell.start(
+        "jobs", "tail", "@last", "-f", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert tail.stdout is not None
+    assert tail.stderr is not None
+    tail.stdout.readline()
+
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+    assert f"lost its worker; {NEXT}" in tail.stderr.readline().decode()
+
+
+def test_the_library_says_it(killed: Path, job_id: str) -> None:
+    async def ask() -> tuple[Any, Any]:
+        async with open_fleet(killed / "nightherd.yaml") as opened:
+            return opened.job(job_id), opened.jobs()[0]
+
+    one, listed = anyio.run(ask)
+
+    assert one.lost is not None
+    assert one.lost == listed.lost
+    assert one.status == "running"
+
+
+def test_a_list_with_running_jobs_loads_nothing_heavy(shell: Shell, fleet: Path) -> None:
+    process = shell.start("run", "slow", "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(fleet / "started", process)
+    program = (
+        "import sys; from nightherd.cli.main import main; main(sys.argv[1:]);"
+        "print({'anyio', 'pydantic', 'yaml', 'asyncio'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "jobs", "--json"], cwd=fleet, capture_output=True, text=True
+    )
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+
+    document, modules = done.stdout.splitlines()
+    (job,) = json.loads(document)["data"]
+    assert (job["status"], job["lost"], modules) == ("running", None, "set()")
