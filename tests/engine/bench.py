@@ -16,9 +16,11 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, Submitted, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.change import LoseExecution
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import ExitReason, Job
+from nightherd.model.recollection import recollect
 from nightherd.model.secret import find_secrets
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
@@ -101,6 +103,22 @@ class Bench:
 
     def run(self, prompt: str | None = "Fix it", on_event: OnEvent = no_one, **more: Any) -> Job:
         return self.execute(self.submit(prompt, **more).job.id, on_event)
+
+    def lose(self, job_id: JobId) -> None:
+        """Its worker is found dead, and the job waits for the next one."""
+        job = self.job(job_id)
+        known = recollect(self.workshop.journals.read(job_id))
+        lost = LoseExecution(
+            job_id=job_id,
+            epoch=job.epoch,
+            at=self.clock.now(),
+            reason="its worker is gone",
+            max_restarts=5,
+            last_seq=known.last_seq,
+            total=known.tally.totals,
+            own=known.own,
+        )
+        anyio.run(self.store.apply, [lost])
 
     def journal(self, job_id: JobId) -> list[Event]:
         return list(self.workshop.journals.read(job_id))

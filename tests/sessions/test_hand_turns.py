@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
 from engine.bench import Bench, persistent
 from nightherd.engine.hand_turns import OnRecord, only_by_hand
+from nightherd.engine.record import Record
+from nightherd.engine.rescue import RescueTerms, rescue
 from nightherd.imports.claude_transcripts import ClaudeTranscripts
 from nightherd.imports.claude_turns import last_said, said_since
 from nightherd.model.agent import RuntimeName
@@ -19,14 +22,19 @@ from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
+    ToolUseEvent,
     describe,
     is_by_hand,
     is_message,
 )
+from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.job import JobStatus
 from nightherd.model.message import Speaker, whole_messages
+from nightherd.model.money import MicroUsd
 from nightherd.model.recollection import recollect
 from nightherd.model.secret import find_secrets
 from nightherd.model.system import Complete, Init
+from nightherd.model.usage import Usage
 from nightherd.testing.runtime import PlayedRuntime
 
 
@@ -261,3 +269,83 @@ def test_next_job_has_on_record_what_was_said_by_hand_before_it_was_asked() -> N
     assert texts.prompt == "and now?"
     known = recollect(bench.journal(job.id))
     assert (known.prompt, known.tally.turns, known.tally.messages) == ("and now?", 1, 4)
+
+
+INTRODUCED = describe(Init(runtime="cli", runtime_session_id="uuid-1"))
+CALL = ToolUseEvent(tool_name="Bash", tool_use_id="t1", turn=1, index=0, uuid="c1")
+CALLED = AssistantEvent(turn=1, index=1, end=True, uuid="c1")
+
+
+def die_after_the_call(event: Event) -> None:
+    if event.uuid == "c1" and isinstance(event, AssistantEvent):
+        raise KeyboardInterrupt
+
+
+def killed_in_a_call() -> tuple[Bench, JobId]:
+    """Killed while a call ran: its result and the next answer reached the transcript, and nobody else."""
+    use = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}]
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "made"}]
+    spoken = Spoken()
+    spoken.all = [
+        line("user", "q1", None, "by the fleet"),
+        line("assistant", "c1", "q1", use),
+        line("user", "r1", "c1", result),
+        line("assistant", "a2", "r1", text("it is made")),
+    ]
+    bench = Bench(
+        agent=replace(persistent(), runtime=RuntimeName.CLI),
+        runtime=PlayedRuntime([INTRODUCED, CALL, CALLED]),
+    )
+    transcripts = ClaudeTranscripts(lambda uuid, directory: spoken, lambda model, used: MicroUsd(7))
+    bench.workshop = replace(bench.workshop, transcripts=transcripts)
+    job_id = bench.submit("by the fleet").job.id
+    with pytest.raises(KeyboardInterrupt):
+        bench.execute(job_id, die_after_the_call)
+    return bench, job_id
+
+
+RECOVERED = [("by the fleet", None), ("", 1), ("made", 1), ("it is made", 2)]
+
+
+def said_in(bench: Bench, job_id: JobId) -> list[tuple[str, int | None]]:
+    return [(one.text, one.turn) for one in whole_messages(bench.journal(job_id))]
+
+
+def test_answers_received_after_the_worker_died_are_recovered_by_the_next_execution() -> None:
+    bench, job_id = killed_in_a_call()
+    bench.lose(job_id)
+    usage = Usage(input_tokens=5, cost_microusd=MicroUsd(100))
+    answer = AssistantEvent(content="done", turn=3, index=0, end=True, uuid="a3")
+    bench.runtime = PlayedRuntime([INTRODUCED, answer, describe(Complete(usage=usage))])
+
+    job = bench.execute(job_id)
+
+    assert said_in(bench, job_id) == [*RECOVERED, ("done", 3)]
+    assert not any(is_by_hand(event) for event in bench.journal(job_id))
+    assert (job.turns, job.input_tokens, job.cost_microusd) == (3, 95, 107)
+    assert bench.runtime.requests[0].job_turns == 2
+    assert recollect(bench.journal(job_id)).tally.usage.cost_microusd == 107
+
+
+def test_answers_received_after_the_worker_died_are_recovered_when_the_job_ends_with_it() -> None:
+    bench, job_id = killed_in_a_call()
+
+    async def kill_all(executions: Collection[ExecutionId]) -> Mapping[ExecutionId, str]:
+        return {}
+
+    record = Record(
+        state=bench.store,
+        reader=bench.reader,
+        journals=bench.workshop.journals,
+        clock=bench.clock,
+        is_alive=lambda process: False,
+        transcripts=bench.workshop.transcripts,
+    )
+    terms = RescueTerms(boot_id="b", max_restarts=0, kill_all_marked=kill_all)
+    anyio.run(rescue, record, terms)
+    anyio.run(rescue, record, terms)
+
+    job = bench.job(job_id)
+    assert (job.status, job.turns, job.cost_microusd) == (JobStatus.FAILED, 2, 7)
+    assert said_in(bench, job_id) == RECOVERED
+    assert recollect(bench.journal(job_id)).tally.totals.turns == job.turns

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from nightherd.engine.fork_notice import with_notice
-from nightherd.engine.hand_turns import CLAUDE, said_by_hand
+from nightherd.engine.hand_turns import CLAUDE, NOTHING_UNRECORDED, Unrecorded, find_unrecorded
+from nightherd.engine.late_answers import placed
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import children_of_calls
 from nightherd.engine.submit import values_of
@@ -88,7 +89,11 @@ def begin(
             past.add(event)
         recorder.tally = past.tally
     before = recorder.tally = replace(recorder.tally, outcome=None)
+    known = recorder.tally.runtime_session_id or job.runtime_session_id
+    unrecorded = _unrecorded(known, session, workshop)
     if not is_first:
+        for answer in placed(unrecorded.answers, past.last_turn, is_paid=past.has_late_cost):
+            recorder.record(answer)
         found = children_of_calls(job, recorder.tally.open_calls, workshop)
         left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
         _tell_return(recorder, job, was_suspended=past.was_suspended)
@@ -97,7 +102,7 @@ def begin(
         close_open_calls(recorder, besides=frozenset(left))
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
-    for event in _said_meanwhile(job, session, workshop):
+    for event in unrecorded.by_hand:
         recorder.record(event)
     if not past.is_asked:
         _ask(recorder, texts.prompt)
@@ -133,6 +138,10 @@ class _Past:
         self.is_answered = False
         self.cut_off = NOTHING_USED
         """What the last execution's answer had used that never came."""
+        self.last_turn = 0
+        """The highest turn on record, finished or not."""
+        self.has_late_cost = False
+        """Whether the last run said what it had cost when it was stopped, unheard answers included."""
         self._epoch = 0
         self._after_epoch = follow_up.after_epoch if follow_up is not None else 0
 
@@ -144,10 +153,15 @@ class _Past:
         self.repeatable.add(event)
         if is_by_hand(event):
             return
+        self.last_turn = max(self.last_turn, event.turn or 0)
         self.is_asked = self.is_asked or self.tally.messages > 0
         match event:
             case SystemEvent(subtype=SystemSubtype.SUSPENDED):
                 self.was_suspended = True
+            case SystemEvent(subtype=SystemSubtype.INIT):
+                self.has_late_cost = False
+            case AssistantEvent(partial=None | False, turn=None) if is_afterthought(event):
+                self.has_late_cost = True
             case SystemEvent(subtype=SystemSubtype.RESUMED, extra={"reason": "asked"}):
                 self.is_told = event.epoch > self._after_epoch
             case AssistantEvent(partial=None | False) if self.is_told:
@@ -158,16 +172,16 @@ class _Past:
                 pass
 
 
-def _said_meanwhile(job: Job, session: Session | None, workshop: Workshop) -> Sequence[Event]:
-    """What the runtime will remember and nobody here has heard: somebody went on by hand."""
+def _unrecorded(known: str | None, session: Session | None, workshop: Workshop) -> Unrecorded:
+    """What the runtime will remember and the record lacks; `known` is the runtime's session."""
     if session is None:
-        return ()
-    if job.runtime_session_id is not None:
-        return said_by_hand(session, job.runtime_session_id, workshop)
+        return NOTHING_UNRECORDED
+    if known is not None:
+        return find_unrecorded(session, known, workshop)
     fork = _fork_of(session, workshop) if session.runtime_type in CLAUDE else None
     if fork is None or fork.at_uuid is not None:
-        return ()
-    return said_by_hand(session, fork.runtime_session_id, workshop)
+        return NOTHING_UNRECORDED
+    return find_unrecorded(session, fork.runtime_session_id, workshop)
 
 
 def close_open_calls(recorder: Recorder, *, besides: frozenset[str] = frozenset()) -> None:

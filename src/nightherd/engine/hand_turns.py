@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from nightherd.engine.record import Record
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
 from nightherd.model.agent import RuntimeName
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, by_hand, is_message
+from nightherd.model.event import (
+    ErrorEvent,
+    Event,
+    MessageEvent,
+    SystemEvent,
+    by_hand,
+    is_message,
+)
 from nightherd.model.secret import Secrets
 from nightherd.model.session import Session
 from nightherd.model.system import SystemSubtype
@@ -50,8 +58,8 @@ def on_record(reader: StateReader, journals: Journals, sessions: Iterable[Sessio
         parts = segments_of(reader, journals, session)
         for event in events_of(journals, parts, load_blobs=False):
             if event.uuid is not None:
-                uuids.add(event.uuid)
                 if is_message(event):
+                    uuids.add(event.uuid)
                     unanswered.clear()
             elif isinstance(event, SystemEvent) and event.subtype is SystemSubtype.USER_INPUT:
                 unanswered.append(event.content or "")
@@ -76,12 +84,20 @@ def only_by_hand(
 
     `is_ours` says whose the first of it is, before anything is asked.
     """
+    for event, belongs_to_job in _attributed(events, known, secrets, is_ours=is_ours):
+        if not belongs_to_job:
+            yield event
+
+
+def _attributed(
+    events: Iterable[Event], known: OnRecord, secrets: Secrets, *, is_ours: bool
+) -> Iterator[tuple[Event, bool]]:
+    """Each event, masked, and whether it belongs to what a job of ours asked for."""
     for event in events:
         masked = secrets.mask_event(event)
         if isinstance(masked, SystemEvent):
             is_ours = _is_ours(masked.content or "", known, is_ours=is_ours)
-        if not is_ours:
-            yield masked
+        yield masked, is_ours
 
 
 def _is_ours(question: str, known: OnRecord, *, is_ours: bool) -> bool:
@@ -98,28 +114,55 @@ def _is_ours(question: str, known: OnRecord, *, is_ours: bool) -> bool:
     )
 
 
-def said_by_hand(session: Session, runtime_session_id: str, workshop: Workshop) -> Sequence[Event]:
-    """What the runtime's conversation holds besides what is on record of `session`, ready to be recorded in it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """What the runtime's conversation holds and the record lacks."""
+
+    answers: Sequence[MessageEvent] = ()
+    """Answers and results of the last job: the runtime received them when nobody listened any more."""
+    by_hand: Sequence[MessageEvent] = ()
+    """What somebody said in the session outside the fleet, with the answers to it; marked as such."""
+
+
+NOTHING_UNRECORDED = Unrecorded()
+
+
+def find_unrecorded(
+    session: Session, runtime_session_id: str, workshop: Workshop | Record
+) -> Unrecorded:
+    """Return what the runtime's conversation holds besides what is on record of `session`.
 
     Costs a look at two ends when there is nothing. What cannot be read is not recorded, and stops nobody.
     """
     if session.runtime_type not in CLAUDE:
-        return ()
+        return NOTHING_UNRECORDED
     reader, journals, transcripts = workshop.reader, workshop.journals, workshop.transcripts
     try:
         last = transcripts.last_said(runtime_session_id, session.working_directory)
         if last is None:
-            return ()
+            return NOTHING_UNRECORDED
         parts = segments_of(reader, journals, session)
         if is_recorded(last, parts, journals):
-            return ()
+            return NOTHING_UNRECORDED
         known = on_record(reader, journals, [session])
         if last in known.uuids:
-            return ()
-        found = transcripts.said_since(runtime_session_id, session.working_directory, known.uuids)
+            return NOTHING_UNRECORDED
+        found = transcripts.said_since(
+            runtime_session_id, session.working_directory, known.uuids, with_cost=True
+        )
     except (OSError, NightherdError):
-        return ()
+        return NOTHING_UNRECORDED
     spoken = [part for part in parts if part.messages]
     is_ours = bool(spoken) and spoken[-1].job.worker != RETOLD
-    told = only_by_hand(found, known, workshop.secrets, is_ours=is_ours)
-    return [by_hand(event) for event in told if not isinstance(event, ErrorEvent)]
+    answers: list[MessageEvent] = []
+    typed: list[MessageEvent] = []
+    for event, belongs_to_job in _attributed(found, known, workshop.secrets, is_ours=is_ours):
+        if isinstance(event, ErrorEvent):
+            continue
+        if not belongs_to_job:
+            typed.append(by_hand(event))
+        elif isinstance(event, SystemEvent):
+            answers.clear()  # what was said before this was asked is not an answer to it
+        else:
+            answers.append(event)
+    return Unrecorded(answers=answers, by_hand=typed)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from nightherd.errors import JournalError, RefusedError
 from nightherd.model.change import Change, Refused
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.recollection import Recollection, recollect
+from nightherd.model.secret import Secrets
 from nightherd.model.worker import Worker
-from nightherd.ports import Clock, Journals, Process, StateReader, StateWriter, process_of
+from nightherd.ports import (
+    Clock,
+    Journals,
+    Process,
+    StateReader,
+    StateWriter,
+    Transcripts,
+    process_of,
+)
+from nightherd.ports.journal import NoTranscripts
 from nightherd.views.jobs import every_job
 
 PAGE = 500
@@ -30,6 +41,9 @@ class Record:
     journals: Journals
     clock: Clock
     is_alive: IsAlive
+    transcripts: Transcripts = field(default_factory=NoTranscripts)
+    """What runtimes keep of their sessions themselves."""
+    secrets: Secrets = field(default_factory=partial(Secrets, {}, None))
 
 
 def workers_at_work(record: Record) -> list[Worker]:

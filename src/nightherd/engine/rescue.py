@@ -14,12 +14,17 @@ from datetime import timedelta
 
 from anyio import to_thread
 
+from nightherd.engine.late_answers import (
+    LateAnswers,
+    count_late_answers,
+    write_late_answers,
+)
 from nightherd.engine.record import Record, is_there, list_jobs, recollected
 from nightherd.engine.stuck import caught_up, ending
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agent import Fleet
-from nightherd.model.change import Applied, Change, EndWorker
-from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
+from nightherd.model.change import Applied, Change, EndWorker, LoseExecution
+from nightherd.model.ids import ExecutionId, JobId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.recollection import Recollection
 from nightherd.model.worker import WorkerStatus, is_lease_over
@@ -130,6 +135,7 @@ async def _rescue(
     # Reading journals takes time, and the jobs that this worker runs go on meanwhile.
     known = await to_thread.run_sync(_read, ended, record)
     changes: list[Change] = []
+    late: dict[JobId, LateAnswers | None] = {}
     for job, found in zip(ended, known, strict=True):
         if isinstance(found, NightherdError):
             on_trouble(f"{job.id}: {found.message}")
@@ -139,16 +145,34 @@ async def _rescue(
         except RefusedError:
             continue  # something came first: another rescuer, or the worker's own end of it
         last = found.last_at or current.started_at or current.created_at
-        changes.append(
-            ending(
-                current,
-                found,
-                record,
-                max_restarts=terms.max_restarts,
-                auto_resume=terms.resumes(current, record.clock.now() - last),
-            )
+        change = ending(
+            current,
+            found,
+            record,
+            max_restarts=terms.max_restarts,
+            auto_resume=terms.resumes(current, record.clock.now() - last),
         )
-    return await _apply(changes, record, on_trouble)
+        if isinstance(change, LoseExecution):
+            change, late[job.id] = await to_thread.run_sync(
+                count_late_answers, current, found, change, record
+            )
+        changes.append(change)
+    rescued = await _apply(changes, record, on_trouble)
+    for job in rescued:
+        await to_thread.run_sync(_write_late, job, late.get(job.id), record, on_trouble)
+    return rescued
+
+
+def _write_late(
+    job: Job, answers: LateAnswers | None, record: Record, on_trouble: OnTrouble
+) -> None:
+    """Write what the runtime of an ended job received after its worker was gone."""
+    if answers is None:
+        return
+    try:
+        write_late_answers(job, answers, record)
+    except NightherdError as error:
+        on_trouble(f"{job.id}: {error.message}")
 
 
 def _read(jobs: Sequence[Job], record: Record) -> list[Recollection | NightherdError]:

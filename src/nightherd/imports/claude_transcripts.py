@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
-from nightherd.imports.claude_turns import last_said, said_since
+from nightherd.imports.claude_turns import Price, last_said, no_price, said_since
 from nightherd.model.event import Event
 
 TAIL = 64 * 1024
@@ -26,10 +26,14 @@ class TranscriptFile(Protocol):
 
 
 class ClaudeTranscripts:
-    """Implements the `Transcripts` port; `find` gives the transcript of a session by its id and directory."""
+    """Implements the `Transcripts` port; `find` gives the transcript of a session by its id and directory.
 
-    def __init__(self, find: Callable[[str, str], TranscriptFile]) -> None:
+    `price` estimates what an answer cost.
+    """
+
+    def __init__(self, find: Callable[[str, str], TranscriptFile], price: Price = no_price) -> None:
         self._find = find
+        self._price = price
 
     def last_said(self, runtime_session_id: str, directory: str) -> str | None:
         """The uuid of the last thing said in Claude's own file."""
@@ -43,7 +47,9 @@ class ClaudeTranscripts:
         known: Collection[str],
         *,
         is_kept: bool = False,
+        with_cost: bool = False,
     ) -> Sequence[Event]:
         """Everything said after the last `known` line, along the line that counts."""
         file = self._find(runtime_session_id, directory)
-        return said_since(file.lines() if is_kept else file.newest_lines(), known)
+        lines = file.lines() if is_kept else file.newest_lines()
+        return said_since(lines, known, self._price if with_cost else no_price)

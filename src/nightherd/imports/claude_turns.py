@@ -6,7 +6,7 @@ tried and given up on the way. Calls that ran side by side branch off that way, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
@@ -24,10 +24,16 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
+from nightherd.model.money import MicroUsd
 from nightherd.model.system import SystemSubtype
 from nightherd.model.usage import Usage
 
+Price = Callable[[str, Usage], MicroUsd | None]
+"""What so much of a model costs; None when nobody knows."""
+
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+ESTIMATED = {"cost_source": "estimate"}
+"""In `extra` of an answer whose cost is taken from a table of prices."""
 NO_TEXT = "(something without text)"
 """What is shown of a question that is a picture or a document alone."""
 
@@ -60,13 +66,21 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 _decoder = msgspec.json.Decoder(Entry)
 
 
-def said_since(lines: Iterable[bytes], known: Collection[str]) -> list[Event]:
+def no_price(model: str, usage: Usage) -> MicroUsd | None:
+    """No price is known."""
+    return None
+
+
+def said_since(
+    lines: Iterable[bytes], known: Collection[str], price: Price = no_price
+) -> list[Event]:
     """What was said after the last line whose uuid is `known`; everything when nothing is.
 
-    Nothing when something is known and the end does not lead back to it. Turns are numbered from 1.
+    Nothing when something is known and the end does not lead back to it. Turns are numbered from 1. `price` says
+    what an answer is estimated to have cost.
     """
     entries = [entry for line in lines if (entry := _entry(line)) is not None]
-    return list(_events(_told(entries, known)))
+    return list(_events(_told(entries, known), price))
 
 
 def last_said(lines: Sequence[bytes]) -> str | None:
@@ -171,7 +185,7 @@ def _is_spoken(entry: Entry) -> bool:
     return _is_on_the_way(entry) and said is not None and said.model != SYNTHETIC
 
 
-def _events(entries: Iterable[Entry]) -> Iterator[Event]:
+def _events(entries: Iterable[Entry], price: Price) -> Iterator[Event]:
     turn, last = 0, None
     for name, group in groupby(entries, key=_message_of):
         lines = list(group)
@@ -179,7 +193,7 @@ def _events(entries: Iterable[Entry]) -> Iterator[Event]:
             # The same answer goes on after a result that came before its last call.
             turn += name != last
             last = name
-            yield from _answer(lines, turn)
+            yield from _answer(lines, turn, price)
         else:
             for entry in lines:
                 yield from _user(entry, turn)
@@ -193,7 +207,7 @@ def _message_of(entry: Entry) -> tuple[str, object]:
     return entry.type, entry.uuid or id(entry)
 
 
-def _answer(lines: list[Entry], turn: int) -> Iterator[Event]:
+def _answer(lines: list[Entry], turn: int, price: Price) -> Iterator[Event]:
     parts = [(entry, _part(block)) for entry in lines for block in _blocks(entry)]
     if parts and isinstance(parts[-1][1], ToolUseEvent):
         parts.append((lines[-1], AssistantEvent()))  # a call has no place for what was used
@@ -205,7 +219,18 @@ def _answer(lines: list[Entry], turn: int) -> Iterator[Event]:
         if index < len(parts) - 1:
             yield event
         else:
-            yield msgspec.structs.replace(event, usage=usage, end=True)
+            model = lines[-1].message.model if lines[-1].message is not None else None
+            yield _ended(event, usage, price(model or "", usage) if usage is not None else None)
+
+
+def _ended(
+    event: AssistantEvent | ToolUseEvent, usage: Usage | None, cost: MicroUsd | None
+) -> Event:
+    """The last line of an answer, with what the answer used."""
+    if usage is not None and cost is not None:
+        usage = msgspec.structs.replace(usage, cost_microusd=cost)
+        event = msgspec.structs.replace(event, extra={**(event.extra or {}), **ESTIMATED})
+    return msgspec.structs.replace(event, usage=usage, end=True)
 
 
 def _part(block: dict[str, Any]) -> AssistantEvent | ToolUseEvent:

@@ -27,6 +27,7 @@ from nightherd.model.system import (
     Complete,
     ExecutionStarted,
     Init,
+    Recovered,
     Resumed,
     Summary,
     Suspended,
@@ -199,7 +200,7 @@ class Tally:
         if event.subtype is SystemSubtype.CHECKPOINT:
             return self  # nothing but a repetition of the tally, after nearly every message
         match payload_of(event):
-            case ExecutionStarted() | Resumed():
+            case ExecutionStarted() | Recovered() | Resumed():
                 # From here on another run speaks, and counts what it uses from its own beginning.
                 after = self.cut_off
                 return replace(after, usage_before=after.usage, outcome=None)

@@ -157,10 +157,12 @@ class Transcripts(Protocol):
         known: Collection[str],
         *,
         is_kept: bool = False,
+        with_cost: bool = False,
     ) -> Sequence[Event]:
         """Everything said after the last thing that is `known` by the runtime's name; all of it when nothing is.
 
-        With `is_kept` as far as our own copy has it. Nothing when what is known is not there.
+        With `is_kept` as far as our own copy has it. Nothing when what is known is not there. With `with_cost`
+        answers say what they are estimated to have cost.
         """
 
 
@@ -178,6 +180,7 @@ class NoTranscripts:
         known: Collection[str],
         *,
         is_kept: bool = False,
+        with_cost: bool = False,
     ) -> Sequence[Event]:
         """Nothing was said."""
         return ()

@@ -14,6 +14,7 @@ from nightherd.wiring.memories import (
     open_reader,
     system_clock,
 )
+from nightherd.wiring.runtimes import PRICES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from nightherd.model.agent import Fleet
     from nightherd.model.event import Event
     from nightherd.model.ids import JobId
+    from nightherd.model.money import MicroUsd
     from nightherd.model.session import Session
+    from nightherd.model.usage import Usage
     from nightherd.ports import FinishedJournals, Mirror, Transcripts
     from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
 
@@ -52,7 +55,14 @@ def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcrip
         found = kept(state_dir / "transcripts", uuid, environment=environment, directory=directory)
         return cast("KeptTranscript", found)
 
-    return cast("Transcripts", load("nightherd.imports.claude_transcripts:ClaudeTranscripts")(find))
+    def price(model: str, usage: Usage) -> MicroUsd | None:
+        if load("importlib.util:find_spec")(PRICES) is None:
+            return None
+        cost = load("nightherd.runtimes.prices:estimate")(model, usage)
+        return cast("MicroUsd | None", cost)
+
+    made = load("nightherd.imports.claude_transcripts:ClaudeTranscripts")
+    return cast("Transcripts", made(find, price))
 
 
 def finished_journals(state_dir: Path) -> FinishedJournals:

@@ -224,6 +224,8 @@ def _record_of(workshop: Workshop) -> Record:
             journals=workshop.journals,
             clock=workshop.clock,
             is_alive=load("nightherd.host.process:is_alive"),
+            transcripts=workshop.transcripts,
+            secrets=workshop.secrets,
         ),
     )
 

@@ -19,9 +19,9 @@ from nightherd.model.repeat import INTERRUPTED_CALL
 from nightherd.model.system import ExecutionStarted, Resumed
 from nightherd.runtimes.claude.opening import FAILED, INTERRUPTED
 from nightherd.testing.messages_api import Asked, MessagesApi
-from nightherd.testing.messages_script import Call, Refuse, Say
+from nightherd.testing.messages_script import Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import EXECUTION, JOB, PATIENCE_S, ClaudeStage
-from runtimes.claude.test_claude_jobs import Herd, lines_of
+from runtimes.claude.test_claude_jobs import Herd, lines_of, run_until_killed_after_a_result
 from runtimes.heard import session_of
 from runtimes.stage import until
 
@@ -194,3 +194,39 @@ def test_background_agents_that_died_are_mentioned(stage: ClaudeStage) -> None:
         herd.nightherd("worker", "--until-idle")
 
     assert copies(api.asked[3], "side work (task ") == 1
+
+
+@pytest.mark.timeout(240)
+def test_answers_that_only_the_transcript_has_are_recovered(stage: ClaudeStage) -> None:
+    """A `claude` outlives its worker for a moment: what it hears then is nowhere but in its transcript."""
+    call = Call("Bash", {"command": "echo once >> times"})
+    tokens = Tokens(input=1000, output=100)
+    first = Say(text="I begin", calls=(call,), tokens=tokens, model="claude-opus-5-5")
+    held = Say(text="never heard", hold=threading.Event())
+    with MessagesApi(first, held, Say(text="Done.")) as api:
+        herd = Herd(stage, api)
+        run_until_killed_after_a_result(herd, api)
+        anyio.run(until, lambda: stage.processes() == {})
+        (journal,) = stage.root.glob(".nightherd/jobs/*.jsonl")
+        lines = journal.read_bytes().splitlines(keepends=True)
+        heard = next(at for at, line in enumerate(lines) if b'"type":"assistant"' in line)
+        journal.write_bytes(b"".join(lines[:heard]))
+        rescuer = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert rescuer.returncode == 0, rescuer.stderr
+    assert (job["status"], job["turns"]) == ("completed", 2)
+    assert (stage.work / "times").read_text() == "once\n"
+    record = herd.journal()
+    assert [line["success"] for line in lines_of(record, "tool_result")] == [True]
+    assert [line["turn"] for line in lines_of(record, "tool_use")] == [1]
+    said = [line for line in lines_of(record, "assistant") if line.get("content")]
+    assert [line["content"] for line in said] == ["I begin", "Done."]
+    answers = lines_of(record, "assistant")
+    estimated = [line for line in answers if (line.get("extra") or {}).get("cost_source")]
+    assert estimated[0]["usage"]["cost_microusd"] > 0
+    assert job["usage"]["input_tokens"] == 1010
+    assert job["cost_usd"] >= estimated[0]["usage"]["cost_microusd"] / 1_000_000
+    # The model knows all of it by its transcript, and is told only that it was interrupted.
+    assert copies(api.asked[2], "I begin") == 1
+    assert copies(api.asked[2], INTERRUPTED) == 1

@@ -109,6 +109,8 @@ def test_each_version_killed_in_a_tool_continues_and_repeats_nothing(
     assert job["status"] == "completed", job
     assert (old_stage.work / "ran.txt").read_text() == "ran\n"
     assert len(lines_of(herd.journal(), "tool_use")) == 1
+    # As a call or in words: the model knows of it, and hears of it once.
+    assert json.dumps(api.asked[1].body["messages"]).count("echo ran >> ran.txt") == 1
 
 
 @contextmanager

@@ -264,10 +264,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
             )
         )
     is_cancelled = job.cancel_requested_at is not None
-    is_given_up = not change.is_planned and (
-        job.restart_count >= change.max_restarts or not change.auto_resume
-    )
-    is_over = is_cancelled or is_given_up
+    is_over = is_last_loss(job, change)
     session = session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
         status = status_between_jobs(session.mode) if is_over else SessionStatus.PAUSED
@@ -287,6 +284,14 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
         restart_count=job.restart_count + (0 if change.is_planned else 1),
     )
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
+
+
+def is_last_loss(job: Job, change: LoseExecution) -> bool:
+    """Whether the job ends with the loss of this execution, instead of waiting for the next."""
+    is_given_up = not change.is_planned and (
+        job.restart_count >= change.max_restarts or not change.auto_resume
+    )
+    return job.cancel_requested_at is not None or is_given_up
 
 
 def cancel(change: CancelJob, rows: Rows) -> Answer:

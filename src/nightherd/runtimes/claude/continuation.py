@@ -20,8 +20,6 @@ PROCESS_ENDED = frozenset({"killed", "stalled", "no_result", "interrupted", "run
 """Errors of a run whose process ended before it had said how the run came out."""
 NEXT_RUN = frozenset(
     {
-        SystemSubtype.EXECUTION_STARTED,
-        SystemSubtype.RECOVERED,
         SystemSubtype.RESUMED,
         SystemSubtype.SUSPENDED,
         SystemSubtype.END,
@@ -58,6 +56,8 @@ class _SinceAnswer:
         self.is_running = False
         self.is_interrupted = False
         self.has_failed = False
+        self._was_interrupted = False
+        """When the current execution began."""
 
     def add(self, event: Event) -> None:
         match event:
@@ -67,9 +67,14 @@ class _SinceAnswer:
                 self.is_running = True
             case SystemEvent(subtype=SystemSubtype.COMPLETE):
                 self.is_running = False
+            case SystemEvent(subtype=SystemSubtype.EXECUTION_STARTED):
+                self._end_unheard()
+                self._was_interrupted = self.is_interrupted
+            case SystemEvent(subtype=SystemSubtype.RECOVERED):
+                # Answers of the lost execution that were recovered stand before this line.
+                self.is_interrupted |= self._was_interrupted
             case SystemEvent(subtype=subtype) if subtype in NEXT_RUN:
-                self.is_interrupted |= self.is_running
-                self.is_running = False
+                self._end_unheard()
             case (
                 AssistantEvent(uuid=str(), parent_tool_use_id=None)
                 | ToolUseEvent(parent_tool_use_id=None)
@@ -78,8 +83,13 @@ class _SinceAnswer:
             case _:
                 pass
 
+    def _end_unheard(self) -> None:
+        self.is_interrupted |= self.is_running
+        self.is_running = False
+
     def _end(self, code: str) -> None:
-        self.is_interrupted |= code in PROCESS_ENDED
-        # The limits that a job runs into are no failure of a request.
-        self.has_failed |= code not in PROCESS_ENDED and code not in EXIT_OF_CODE
+        self.is_interrupted |= code in PROCESS_ENDED and self.is_running
+        # The limits that a job runs into are no failure of a request, and neither is a claude that did not start.
+        is_request = code not in PROCESS_ENDED and code not in EXIT_OF_CODE
+        self.has_failed |= is_request and self.is_running
         self.is_running = False
