@@ -118,14 +118,15 @@ def test_next_job_of_a_persistent_agent_remembers(stage: ClaudeStage) -> None:
     assert {"pick a colour", "blue", "which one?"} <= set(api.asked[1].texts)
 
 
-def test_failure_of_the_api_fails_the_job(stage: ClaudeStage) -> None:
+def test_rejected_key_suspends_the_job_for_a_person(stage: ClaudeStage) -> None:
     with MessagesApi(Refuse(status=401)) as api:
         herd = Herd(stage, api)
         done = herd.nightherd("run", "helper", "-p", "make it")
         job = herd.job()
 
-    assert done.returncode != 0
-    assert (job["status"], job["error"]["code"]) == ("failed", "auth_failed")
+    assert (done.returncode, job["status"], job["suspend_reason"]) == (8, "suspended", "error")
+    assert (job["error"]["code"], len(api.asked)) == ("auth_failed", 2)
+    assert f"nightherd jobs resume {job['id']}" in done.stderr
 
 
 @pytest.mark.timeout(240)

@@ -140,14 +140,15 @@ def test_a_failure_that_passes_is_tried_again(tmp_path: Path) -> None:
     assert len(api.asked) == 2
 
 
-def test_a_failure_that_does_not_pass_fails_the_job(tmp_path: Path) -> None:
+def test_rejected_key_suspends_the_job_for_a_person(tmp_path: Path) -> None:
     with MessagesApi(Refuse(status=401)) as api:
         herd = Herd(tmp_path, api)
         done = herd.nightherd("run", "helper", "-p", "make it")
         job = herd.job()
 
-    assert done.returncode != 0
-    assert (job["status"], job["error"]["code"]) == ("failed", "auth_failed")
+    assert (done.returncode, job["status"], job["suspend_reason"]) == (8, "suspended", "error")
+    assert (job["error"]["code"], len(api.asked)) == ("auth_failed", 2)
+    assert f"nightherd jobs resume {job['id']}" in done.stderr
 
 
 def test_a_job_is_suspended_before_it_could_spend_too_much(tmp_path: Path) -> None:
