@@ -117,6 +117,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "list_agents": (),
         "list_schedules": (),
         "list_overrides": (),
+        "list_login_limits": (NOW,),
         "list_slots": ("grazer/daily", 5),
         "list_deliveries": ("hook", 5),
         "has_waiting_job": (("grazer",),),

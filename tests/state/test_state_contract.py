@@ -8,17 +8,24 @@ from types import ModuleType
 import anyio
 import pytest
 
-from nightherd.testing import delivery_contract, family_contract, fleet_contract, state_contract
+from nightherd.testing import (
+    delivery_contract,
+    family_contract,
+    fleet_contract,
+    login_contract,
+    state_contract,
+)
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.family_contract import FAMILY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
+from nightherd.testing.login_contract import LOGIN_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from state.stores import STATES, StateFactory
 
 
 @pytest.mark.parametrize(
     "check",
-    [*CHECKS, *FLEET_CHECKS, *FAMILY_CHECKS, *DELIVERY_CHECKS],
+    [*CHECKS, *FLEET_CHECKS, *FAMILY_CHECKS, *DELIVERY_CHECKS, *LOGIN_CHECKS],
     ids=lambda check: check.__name__,
 )
 @pytest.mark.parametrize("factory", STATES.values(), ids=STATES.keys())
@@ -37,6 +44,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (fleet_contract, FLEET_CHECKS),
         (family_contract, FAMILY_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
+        (login_contract, LOGIN_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -17,6 +17,7 @@ from nightherd.cli.text import one_line
 from nightherd.cli.values import DURATION
 from nightherd.daemon.record import find_daemon
 from nightherd.model.due import Due, upcoming
+from nightherd.model.login_limit import text_of
 from nightherd.model.schedule_rule import rule_text
 from nightherd.views.jobs import timestamp
 from nightherd.views.schedules import ScheduleView, list_views, schedule_row
@@ -133,6 +134,8 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
     about = state.last_error or ""
     if state.is_paused:
         about = f"paused after {state.consecutive_failures} failures: {about}"
+    elif view.limit is not None:
+        about = text_of(view.limit)
     elif view.held_by:
         about = f"held up by {view.held_by[0].id}: nightherd schedule why {view.id}"
     elif view.override is not None:

@@ -23,6 +23,7 @@ from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import ConfigNotFoundError
 from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
+from nightherd.model.login_limit import text_of
 from nightherd.model.money import format_usd
 from nightherd.model.overlap import open_text
 from nightherd.model.problem import Problem, Severity
@@ -70,6 +71,10 @@ def status(invocation: Invocation) -> None:
     if view.spent_ever:
         today, ever = format_usd(view.spent_today), format_usd(view.spent_ever)
         screen.show(f"spent: {today} today (UTC), {ever} in all")
+    for limit in view.rate_limits:
+        stopped = sum(one.id == limit.id for one in view.stopped.values())
+        agents = counted(stopped, "agent")
+        screen.show(neutralise(f"{limit.id} is {text_of(limit)}; jobs of {agents} wait for it"))
     for name, jobs in list(view.held.items())[:MOST_HELD]:
         held = f"{name} is held up: {'; '.join(open_text(job) for job in jobs[:NAMED])}"
         screen.show(neutralise(held))

@@ -13,6 +13,7 @@ from functools import partial
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
+from nightherd.engine.logins import limit_hit, stopped_by
 from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.oversight import is_cancel_requested
 from nightherd.engine.recorder import OnEvent, Recorder
@@ -76,6 +77,7 @@ async def execute(
         repo=agent.repo,
         agent_limit=agent.max_concurrent,
         fleet_limit=workshop.fleet_limit,
+        stopped_by=stopped_by(agent, workshop.environment),
     )
     (answer,) = await workshop.state.apply([start])
     job = job_of(answer)
@@ -171,7 +173,7 @@ class _Execution:
             stop = Outcome(
                 exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
             )
-        settled = await _settle(job, self.before, self.recorder, stop, self.closing, workshop)
+        settled = await self._settle(stop)
         log_end(settled, workshop)
         if failure is not None:
             raise failure
@@ -223,6 +225,36 @@ class _Execution:
     def _or_cancelled(self, stop: Stop) -> Stop:
         """Return how the run ended, unless somebody has cancelled the job meanwhile."""
         return CANCELLED if is_cancel_requested(self.job, self.workshop) else stop
+
+    async def _settle(self, stop: Stop) -> Job:
+        job, before, recorder, workshop = self.job, self.before, self.recorder, self.workshop
+        tally = recorder.tally
+        change: Change
+        if isinstance(stop, Suspension):
+            change = SuspendExecution(
+                job_id=job.id,
+                epoch=job.epoch,
+                at=workshop.clock.now(),
+                suspension=stop,
+                last_seq=recorder.last_seq,
+                total=tally.totals,
+                own=tally.totals - before.totals,
+                answer=tally.answer,
+                login_limit=limit_hit(job, self.agent, stop, workshop),
+            )
+        else:
+            change = SettleExecution(
+                job_id=job.id,
+                epoch=job.epoch,
+                at=workshop.clock.now(),
+                outcome=stop,
+                last_seq=recorder.last_seq,
+                total=tally.totals,
+                own=tally.totals - before.totals,
+                answer=tally.answer,
+            )
+        *_, answer = await workshop.state.apply([*self.closing, change])
+        return job_of(answer)
 
 
 async def _after(
@@ -304,42 +336,6 @@ async def _hand_over(job: Job, before: Tally, recorder: Recorder, workshop: Work
     return job_of(answer)
 
 
-async def _settle(
-    job: Job,
-    before: Tally,
-    recorder: Recorder,
-    stop: Stop,
-    closing: Sequence[Change],
-    workshop: Workshop,
-) -> Job:
-    tally = recorder.tally
-    change: Change
-    if isinstance(stop, Suspension):
-        change = SuspendExecution(
-            job_id=job.id,
-            epoch=job.epoch,
-            at=workshop.clock.now(),
-            suspension=stop,
-            last_seq=recorder.last_seq,
-            total=tally.totals,
-            own=tally.totals - before.totals,
-            answer=tally.answer,
-        )
-    else:
-        change = SettleExecution(
-            job_id=job.id,
-            epoch=job.epoch,
-            at=workshop.clock.now(),
-            outcome=stop,
-            last_seq=recorder.last_seq,
-            total=tally.totals,
-            own=tally.totals - before.totals,
-            answer=tally.answer,
-        )
-    *_, answer = await workshop.state.apply([*closing, change])
-    return job_of(answer)
-
-
 def _told_by(taken: Answer | None) -> tuple[Session | None, JobTexts | None]:
     """The session of a job that was just taken, and its texts, as far as the answer has them."""
     if not isinstance(taken, Applied):
@@ -358,7 +354,7 @@ def job_of(answer: Answer) -> Job:
             raise JobNotFoundError(message)
         case Refused(why=Why.FENCED, message=message):
             raise FencedError(message)
-        case Refused(why=Why.SESSION_BUSY | Why.FULL, message=message):
+        case Refused(why=Why.SESSION_BUSY | Why.FULL | Why.RATE_LIMITED, message=message):
             raise NotYetError(message)
         case Refused(message=message):
             raise RefusedError(message)

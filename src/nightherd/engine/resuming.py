@@ -9,6 +9,7 @@ from typing import Any
 from nightherd.engine.execution import job_of
 from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
 from nightherd.engine.hand_turns import CLAUDE
+from nightherd.engine.logins import stopped_by
 from nightherd.engine.raising import amend, check_raised
 from nightherd.engine.retelling import told
 from nightherd.engine.submit import SubmitRequest, submit
@@ -79,7 +80,11 @@ async def resume_job(
     if job.status is JobStatus.SUSPENDED:
         check_raised(job, wish.overrides, workshop.reader)
         change = ResumeJob(
-            job_id=job_id, at=workshop.clock.now(), prompt=masked, overrides=wish.overrides
+            job_id=job_id,
+            at=workshop.clock.now(),
+            prompt=masked,
+            overrides=wish.overrides,
+            lifts=stopped_by(agent, workshop.environment),
         )
         (answer,) = await workshop.state.apply([change])
         return job_of(answer)

@@ -17,6 +17,7 @@ from anyio.lowlevel import checkpoint
 
 from nightherd.engine.beats import Beats
 from nightherd.engine.changed_fleet import for_fleet
+from nightherd.engine.logins import stopped_by
 from nightherd.engine.schedule_book import Entry, Plan, entries, plan, retire
 from nightherd.engine.schedule_jobs import slot_job
 from nightherd.engine.workshop import Workshop
@@ -268,6 +269,7 @@ class Scheduler:
                 override=entry.override_rule,
                 max_overlap=entry.schedule.max_overlap,
                 waits=waits,
+                stopped_by=stopped_by(entry.agent, self._workshop.environment),
             )
             if verdict.is_job:
                 change = self._with_job(entry, change)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
 
 import anyio
 
 from nightherd.engine.budgets import FAILING, WITHIN, outcome_above, raised
 from nightherd.engine.limits import Stop, stop_of
+from nightherd.engine.logins import limit_now
 from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.stopper import Stopper
@@ -37,6 +38,7 @@ from nightherd.model.limits import (
     amount_of,
     limits_document,
 )
+from nightherd.model.login_limit import text_of
 from nightherd.model.spawn import SpawnCall, SpawnResult, narrowed, spawn_key
 from nightherd.model.spending import CountUsage
 from nightherd.model.suspension import Suspension
@@ -247,8 +249,14 @@ class Nursery:
         if self.hit is not None:
             self.stop = stop_of(self.hit)
             raise ChildWaitsError(child.error)
-        message = f"job {child.id} of {child.agent}, which does a part of it, waits: {child.error}"
         reason = child.suspend_reason or SuspendReason.BUDGET
+        self._wait_for(child, child.error, reason, until)
+
+    def _wait_for(
+        self, child: Job, why: str | None, reason: SuspendReason, until: datetime | None
+    ) -> NoReturn:
+        """Make this job wait because its child does."""
+        message = f"job {child.id} of {child.agent}, which does a part of it, waits: {why}"
         self.stop = Suspension(reason=reason, code=CHILD_WAITS, message=message, until=until)
         raise ChildWaitsError(message)
 
@@ -272,6 +280,9 @@ class Nursery:
         agent, run = self._workshop.agents.get(job.agent), self._workshop.run_job
         if agent is None or run is None or not self._workshop.can_run(agent.runtime):
             return
+        limit = limit_now(agent, self._workshop)
+        if limit is not None and limit.until > self._workshop.clock.now() + SHORT_WAIT:
+            self._wait_for(job, text_of(limit), SuspendReason.RATE_LIMIT, limit.until)
         # In its parent's place: it takes no room that others could have.
         free = replace(agent, max_concurrent=1_000_000)
         workshop = replace(self._workshop, fleet_limit=None)

@@ -16,6 +16,7 @@ from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.execution import carry_on
 from nightherd.engine.given_up import GivenUp
 from nightherd.engine.limit_answers import Answers
+from nightherd.engine.logins import free_agents, stopped_by
 from nightherd.engine.operator_log import log_rescue, log_trouble
 from nightherd.engine.oversight import oversee
 from nightherd.engine.record import Record
@@ -90,6 +91,7 @@ class Shift:
         self._freed = anyio.Event()
         self._runnable: dict[str, int] = {}
         self._repos: dict[str, str] = {}
+        self._stopped_by: dict[str, tuple[str, ...]] = {}
         self._know(fleet)
 
     def adopt(self, fleet: Fleet) -> None:
@@ -156,6 +158,9 @@ class Shift:
         self._repos = {
             agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None
         }
+        environment = self._workshop.environment
+        ids = {agent.name: stopped_by(agent, environment) for agent in fleet.agents.values()}
+        self._stopped_by = {name: found for name, found in ids.items() if found}
 
     async def _claim_on(self, jobs: TaskGroup) -> None:
         while not self._is_draining:
@@ -190,7 +195,14 @@ class Shift:
     def _has_work(self) -> bool:
         """Whether a job waits that could be ours; asking costs a look at an index, not a transaction."""
         try:
-            return self._workshop.reader.has_waiting_job(self._runnable)
+            reader = self._workshop.reader
+            if not reader.has_waiting_job(self._runnable):
+                return False
+            at = self._workshop.clock.now()
+            limits = reader.list_login_limits(at) if self._stopped_by else ()
+            return not limits or reader.has_waiting_job(
+                free_agents(self._runnable, self._stopped_by, limits, at)
+            )
         except NightherdError as error:
             self._tell_trouble(error.message)
             return True
@@ -205,6 +217,7 @@ class Shift:
             agents=self._runnable,
             repos=self._repos,
             fleet_limit=self._fleet.max_concurrent,
+            stopped_by=self._stopped_by,
         )
         self._is_claiming = True
         try:

@@ -42,6 +42,8 @@ class AgentState:
     next_trigger_at: datetime | None = None
     container_id: str | None = None
     error_message: str | None = None
+    login: str | None = None
+    """The login of its latest execution (model/login.py)."""
 
 
 def after_job_moved(state: AgentState, job: Job, oldest_running: JobId | None) -> AgentState:

@@ -20,6 +20,7 @@ from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobTexts
 from nightherd.model.limits import Hit
+from nightherd.model.login_limit import LoginLimit
 from nightherd.model.outcome import Outcome
 from nightherd.model.raising import AmendJob
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
@@ -51,6 +52,7 @@ Row = (
     | Checkpoint
     | Spending
     | Reservation
+    | LoginLimit
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -74,7 +76,8 @@ class SubmitJob:
 class StartExecution:
     """Take a pending job: its next epoch begins, and only writes that name it count from now on.
 
-    The limits are how many jobs of the agent, and of the whole fleet, may run at once.
+    The limits are how many jobs of the agent, and of the whole fleet, may run at once. It is refused while one of
+    the limits `stopped_by` of its login lasts (`LoginLimit`); the first of their ids is the login itself.
     """
 
     job_id: JobId
@@ -83,6 +86,7 @@ class StartExecution:
     repo: str | None = None
     agent_limit: int | None = None
     fleet_limit: int | None = None
+    stopped_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,8 @@ class SuspendExecution:
     total: Totals
     own: Totals
     answer: str | None = None
+    login_limit: LoginLimit | None = None
+    """The limit of the job's login that it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +140,8 @@ class ResumeJob:
     """A suspended job waits for its next execution again.
 
     `prompt` is what it is told besides; `overrides` replace those it has, by key. With `only_due` it is
-    refused before the time the job waits for.
+    refused before the time the job waits for. `lifts` are limits of logins that are over for a job which waits for
+    one: a person wants it tried now.
     """
 
     job_id: JobId
@@ -142,6 +149,7 @@ class ResumeJob:
     prompt: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     only_due: bool = False
+    lifts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +180,8 @@ class ClaimJob:
     """Take the waiting job whose turn it is, if any may be taken now.
 
     `agents` are those the worker can run, each with how many of its jobs may run at once; `fleet_limit`
-    is how many may run in the whole fleet. Every running job counts, whatever started it.
+    is how many may run in the whole fleet. Every running job counts, whatever started it. `stopped_by` are
+    the limits of logins because of which an agent's jobs may not start, as for `StartExecution`.
     """
 
     worker: WorkerId
@@ -180,6 +189,7 @@ class ClaimJob:
     agents: Mapping[str, int]
     repos: Mapping[str, str]
     fleet_limit: int | None = None
+    stopped_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +249,8 @@ class FireSlot:
     override: str | None = None
     max_overlap: int | None = None
     waits: bool = False
+    stopped_by: tuple[str, ...] = ()
+    """The limits of the agent's login because of which it is skipped too."""
     is_error: bool = False
     """It is skipped because something is wrong with the schedule; `last_error` says so."""
 
@@ -336,6 +348,8 @@ class Why(StrEnum):
     """What it was worked out from is not so any more; look again."""
     FULL = "full"
     """As many jobs run as may run at once."""
+    RATE_LIMITED = "rate_limited"
+    """A limit of the job's login lasts."""
     NOTHING = "nothing"
     """There is no job that may be taken now."""
     TOO_LARGE = "too_large"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.ids import JobId, SessionId, WorkerId
     from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
     from nightherd.model.limits import Used
+    from nightherd.model.login_limit import LoginLimit
     from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
     from nightherd.model.session import Session, SessionQuery
     from nightherd.model.worker import Worker
@@ -92,6 +93,9 @@ class FleetReader(Protocol):
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
         """What somebody set about schedules beside the fleet file, by key."""
+
+    def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
+        """The limits of logins that stop jobs from starting at `at`, by id."""
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
         """The schedule's slots, newest due first."""

@@ -9,6 +9,7 @@ from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.delivery import Delivery
 from nightherd.model.execution import Execution
 from nightherd.model.job import Job, JobTexts
+from nightherd.model.login_limit import LoginLimit
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session
 from nightherd.model.spending import Reservation, Spending
@@ -29,6 +30,7 @@ KINDS = (
     Delivery,
     Spending,
     Reservation,
+    LoginLimit,
 )
 
 TABLES: Mapping[type, str] = {kind: NAMES[kind.__name__] for kind in KINDS}

@@ -12,6 +12,7 @@ from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Used
+from nightherd.model.login_limit import LoginLimit
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import Session, SessionQuery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
@@ -118,6 +119,10 @@ class SqliteReader(SqliteJobReader):
         if agent is None:
             return rows.list(ScheduleState, "list_schedules", ())
         return rows.list(ScheduleState, "schedules_of_agent", (agent,))
+
+    def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
+        rows = self._rows()
+        return rows.list(LoginLimit, "list_login_limits", (time_text(at),)) if rows else ()
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
         rows = self._rows()

@@ -27,6 +27,7 @@ BY_KEY: Mapping[str, str] = {
     "Checkpoint": "checkpoint_by_key",
     "Spending": "spending_by_key",
     "Reservation": "reservation_by_key",
+    "LoginLimit": "login_limit_by_key",
 }
 """The query that finds one row of each kind, by its class's name (see `tables.NAMES`)."""
 

@@ -36,6 +36,7 @@ NAMES: Mapping[str, str] = {
     "Delivery": "deliveries",
     "Spending": "spending",
     "Reservation": "reservations",
+    "LoginLimit": "login_limits",
 }
 """The table of every kind of row, by its class's name: listing jobs must not load every kind.
 

@@ -16,6 +16,7 @@ from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits import Used
+from nightherd.model.login_limit import LoginLimit
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
@@ -310,6 +311,10 @@ class MemoryReader:
     def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
         mine = [row for row in self._rows.all(ScheduleState) if agent in (None, row.agent)]
         return sorted(mine, key=lambda state: (state.agent, state.name))
+
+    def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
+        known = [row for row in self._rows.all(LoginLimit) if row.next_start_at > at]
+        return sorted(known, key=lambda row: row.id)
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
         known = [row for row in self._rows.all(ScheduleOverride) if row.is_set]

@@ -14,11 +14,13 @@ from nightherd.model.spending import day_of
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, timestamp
 from nightherd.views.observed import observe_jobs
+from nightherd.views.rate_limits import current_limits, limit_row, limits_of_agents
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from nightherd.model.agent import Agent
+    from nightherd.model.login_limit import LoginLimit
     from nightherd.model.lost import ObservedJob
     from nightherd.model.worker import Worker
     from nightherd.ports import StateReader
@@ -64,6 +66,10 @@ class FleetView:
     lost: int
     held: Held
     """The schedules that stand still because their jobs are suspended."""
+    rate_limits: Sequence[LoginLimit]
+    """The limits of logins that last now."""
+    stopped: Mapping[str, LoginLimit]
+    """The agents whose jobs do not start because of one."""
     spent_today: MicroUsd
     """By all jobs since midnight, UTC."""
     spent_ever: MicroUsd
@@ -107,6 +113,8 @@ def show_fleet(
         suspended=sum(agent.suspended for agent in agents),
         lost=sum(agent.lost for agent in agents),
         held=held_schedules(reader, declared.values()),
+        rate_limits=current_limits(reader, now),
+        stopped=limits_of_agents(reader, declared.values(), now),
         spent_today=MicroUsd(reader.spent(day_of(now), None, None).spend),
         spent_ever=MicroUsd(reader.spent(None, None, None).spend),
     )
@@ -188,4 +196,5 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
         "held_schedules": [
             {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()
         ],
+        "rate_limits": [limit_row(one, view.stopped) for one in view.rate_limits],
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.due import next_slot, parse_rule
 from nightherd.model.duration import format_duration, rough_duration
+from nightherd.model.login_limit import text_of as limit_text
 from nightherd.model.overlap import open_text
 from nightherd.model.schedule import (
     ScheduleOverride,
@@ -22,9 +23,11 @@ from nightherd.model.schedule import (
 from nightherd.model.schedule_rule import CatchUp, Rule, Schedule, rule_text
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import timestamp
+from nightherd.views.rate_limits import limits_of_agents
 
 if TYPE_CHECKING:
     from nightherd.model.job import Job
+    from nightherd.model.login_limit import LoginLimit
     from nightherd.ports import StateReader
 
 
@@ -42,6 +45,8 @@ class ScheduleView:
     """When its next slot is fired; worked out from the rule when nothing planned it yet."""
     held_by: tuple[Job, ...] = ()
     """The suspended jobs because of which no slot becomes a job."""
+    limit: LoginLimit | None = None
+    """The rate limit of the agent's login because of which no slot becomes a job."""
 
     @property
     def id(self) -> str:
@@ -54,8 +59,9 @@ def list_views(reader: StateReader, fleet: Fleet, now: datetime) -> list[Schedul
     states = {state.id: state for state in reader.list_schedules()}
     overrides = {override.id: override for override in reader.list_overrides()}
     held = held_schedules(reader, fleet.agents.values())
+    limits = limits_of_agents(reader, fleet.agents.values(), now)
     return [
-        _with_held(make_view(agent, schedule, states, overrides, now), held)
+        _with_waits(make_view(agent, schedule, states, overrides, now), held, limits)
         for agent in fleet.agents.values()
         for schedule in agent.schedules.values()
     ]
@@ -66,11 +72,12 @@ def view_of(reader: StateReader, agent: Agent, schedule: Schedule, now: datetime
     states = {state.id: state for state in reader.list_schedules(agent.name)}
     overrides = {override.id: override for override in reader.list_overrides()}
     view = make_view(agent, schedule, states, overrides, now)
-    return _with_held(view, held_schedules(reader, [agent]))
+    limits = limits_of_agents(reader, [agent], now)
+    return _with_waits(view, held_schedules(reader, [agent]), limits)
 
 
-def _with_held(view: ScheduleView, held: Held) -> ScheduleView:
-    return replace(view, held_by=held.get(view.id, ()))
+def _with_waits(view: ScheduleView, held: Held, limits: Mapping[str, LoginLimit]) -> ScheduleView:
+    return replace(view, held_by=held.get(view.id, ()), limit=limits.get(view.agent.name))
 
 
 def make_view(
@@ -141,6 +148,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
         "catch_up": schedule.catch_up.value,
         "pause_after": schedule.pause_after,
         "held_by": [job.id for job in view.held_by],
+        "rate_limited_until": timestamp(view.limit.until) if view.limit is not None else None,
         "override": override_row(view.override),
     }
 
@@ -198,6 +206,14 @@ def _overlap(view: ScheduleView) -> list[str]:
     return [f"unless {most} of its jobs {have} not ended by then (max_overlap)"]
 
 
+def _rate_limit(view: ScheduleView) -> list[str]:
+    """The limit of the login that keeps a slot that is due from becoming a job."""
+    if view.limit is None:
+        return []
+    becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
+    return [f"its login is {limit_text(view.limit)}: every slot until then {becomes}"]
+
+
 def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
     """What decides the next firing, the reason that counts first; `is_kept` while something fires slots."""
     said, state = view.override, view.state
@@ -224,6 +240,7 @@ def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
         jitter = f", jitter of up to {format_duration(view.schedule.jitter)} included"
         spread = jitter if view.schedule.jitter else ""
         reasons.append(f"so it is fired at {timestamp(view.next_run_at)}{spread}")
+        reasons += _rate_limit(view)
         reasons += _overlap(view)
     if not is_kept:
         reasons.append("nothing fires schedules at the moment; nightherd start does")

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from nightherd.model.change import Answer, ClaimJob, Refused, StartExecution, Why
 from nightherd.model.decisions.jobs import start
+from nightherd.model.decisions.login_limits import limit_in_the_way
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.job import Job
 from nightherd.model.worker import Worker, WorkerStatus
@@ -29,6 +30,7 @@ def claim(change: ClaimJob, rows: Rows) -> Answer:
         job
         for agent in rows.waiting_agents()
         if agent in change.agents and rows.count_running(agent) < change.agents[agent]
+        if limit_in_the_way(change.stopped_by.get(agent, ()), change.at, rows) is None
         for job in _foremost(agent, change.at, rows)
     ]
     if not candidates:
@@ -36,7 +38,11 @@ def claim(change: ClaimJob, rows: Rows) -> Answer:
     job = min(candidates, key=lambda candidate: _place(candidate, change.at))
     return start(
         StartExecution(
-            job_id=job.id, worker=change.worker, at=change.at, repo=change.repos.get(job.agent)
+            job_id=job.id,
+            worker=change.worker,
+            at=change.at,
+            repo=change.repos.get(job.agent),
+            stopped_by=change.stopped_by.get(job.agent, ()),
         ),
         rows,
     )

@@ -28,6 +28,7 @@ from nightherd.model.decisions.around import (
     session_of,
     session_over,
 )
+from nightherd.model.decisions.login_limits import after_start, limit_in_the_way, login_in
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
@@ -40,6 +41,7 @@ from nightherd.model.job import (
     JobTexts,
     row_text,
 )
+from nightherd.model.login_limit import text_of
 from nightherd.model.outcome import CANCELLED
 from nightherd.model.replace import replace
 from nightherd.model.session import (
@@ -134,6 +136,9 @@ def start(change: StartExecution, rows: Rows) -> Answer:
     full = _full(change, job.agent, rows)
     if full is not None:
         return Refused(why=Why.FULL, message=full, job=job)
+    limit = limit_in_the_way(change.stopped_by, change.at, rows)
+    if limit is not None:
+        return Refused(why=Why.RATE_LIMITED, message=text_of(limit), job=job)
     epoch = job.epoch + 1
     started = replace(
         job,
@@ -158,7 +163,9 @@ def start(change: StartExecution, rows: Rows) -> Answer:
         session_id=job.session_id,
         runtime_session_id=started.runtime_session_id,
     )
-    written: list[Row] = [started, execution, agent_after(started, rows)]
+    agent = replace(agent_after(started, rows), login=login_in(change.stopped_by))
+    written: list[Row] = [started, execution, agent]
+    written += after_start(change.stopped_by, change.at, rows)
     if session is not None:
         first = epoch == 1
         written.append(

@@ -16,9 +16,11 @@ from nightherd.model.change import (
     Why,
 )
 from nightherd.model.decisions import jobs
+from nightherd.model.decisions.login_limits import limit_in_the_way, login_in
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
+from nightherd.model.login_limit import LoginLimit, text_of
 from nightherd.model.overlap import open_text
 from nightherd.model.schedule import (
     ScheduleOverride,
@@ -64,6 +66,11 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
         if change.is_error:
             planned = replace(planned, last_error=slot.reason)
         return _skipped(slot, slot.reason, planned)
+    limit = limit_in_the_way(change.stopped_by, slot.decided_at, rows)
+    if limit is not None and limit.until > slot.decided_at:
+        if change.waits:
+            return Refused(why=Why.FULL, message=text_of(limit))
+        return _skipped_by(limit, change, planned, rows)
     most = change.max_overlap
     if most is not None:
         there = rows.open_jobs(change.agent, change.schedule, most)
@@ -136,7 +143,15 @@ def reset_agent(change: ResetAgent, rows: Rows) -> Answer:
     return Applied(rows=(with_status(replace(state, error_message=None)),))
 
 
-def _skipped(slot: Slot, reason: str | None, planned: ScheduleState) -> Answer:
+def _skipped_by(limit: LoginLimit, change: FireSlot, planned: ScheduleState, rows: Rows) -> Applied:
+    """The slot, skipped because of a limit of the agent's login; the agent's row says which login that is."""
+    skipped = _skipped(change.slot, text_of(limit), planned)
+    agent = rows.get(AgentState, change.agent) or AgentState(name=change.agent)
+    known = replace(agent, login=login_in(change.stopped_by))
+    return skipped if known == agent else replace(skipped, rows=(*skipped.rows, known))
+
+
+def _skipped(slot: Slot, reason: str | None, planned: ScheduleState) -> Applied:
     skipped = replace(slot, outcome=SlotOutcome.SKIPPED, job_id=None, reason=reason)
     return Applied(rows=(skipped, planned))
 

@@ -28,11 +28,20 @@ from nightherd.model.decisions.around import (
     session_of,
     session_over,
 )
+from nightherd.model.decisions.login_limits import lifted, recorded
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, ExecutionStatus
 from nightherd.model.ids import JobId
-from nightherd.model.job import JOB_LIFECYCLE, ExitReason, Job, JobStatus, JobTexts, row_text
+from nightherd.model.job import (
+    JOB_LIFECYCLE,
+    ExitReason,
+    Job,
+    JobStatus,
+    JobTexts,
+    SuspendReason,
+    row_text,
+)
 from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.raising import KEPT, AmendJob, is_raised
 from nightherd.model.replace import replace
@@ -65,6 +74,8 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         written.append(
             rested(session, SessionStatus.PAUSED, job, change.at, change.total, change.own)
         )
+    if change.login_limit is not None:
+        written.append(recorded(change.login_limit, rows))
     after = counted(job, change.total, change.last_seq)
     if is_cancelled:
         ended = end_without_run(after, ExitReason.CANCELLED, change.at, None, None)
@@ -97,6 +108,8 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
         return Refused(why=Why.TOO_EARLY, message=f"job {job.id} waits on", job=job)
     waiting = resumed(job)
     written: list[Row] = [waiting]
+    if job.suspend_reason is SuspendReason.RATE_LIMIT:
+        written += lifted(change.lifts, change.at, rows)
     texts = rows.get(JobTexts, job.id)
     if texts is not None and (change.overrides or change.prompt is not None):
         overrides = {**texts.overrides, **change.overrides}

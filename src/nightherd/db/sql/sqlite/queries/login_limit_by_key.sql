@@ -1,0 +1,1 @@
+SELECT * FROM login_limits WHERE id = ?1;

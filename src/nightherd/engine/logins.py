@@ -1,0 +1,56 @@
+"""Logins of agents: which limits stop their jobs, and the limit that a job has hit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Agent
+from nightherd.model.job import Job, SuspendReason
+from nightherd.model.login import limit_id, limits_that_stop, login_of
+from nightherd.model.login_limit import LoginLimit, stopping
+from nightherd.model.suspension import Suspension
+
+RATE_LIMITED = "rate_limited"
+
+
+def stopped_by(agent: Agent, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the ids of the limits that stop a job of the agent from starting."""
+    return limits_that_stop(agent, login_of(agent, environment))
+
+
+def limit_hit(job: Job, agent: Agent, stop: Suspension, workshop: Workshop) -> LoginLimit | None:
+    """Return the limit of the job's login that it is suspended for, if the provider named when it resets."""
+    login = login_of(agent, workshop.environment)
+    is_limit = stop.reason is SuspendReason.RATE_LIMIT and stop.code == RATE_LIMITED
+    if login is None or not is_limit or not stop.is_named or stop.until is None:
+        return None
+    return LoginLimit(
+        id=limit_id(login, stop.limit),
+        until=stop.until,
+        next_start_at=stop.until,
+        recorded_at=workshop.clock.now(),
+        job_id=job.id,
+        name=stop.limit,
+    )
+
+
+def limit_now(agent: Agent, workshop: Workshop) -> LoginLimit | None:
+    """Return the limit that stops jobs of the agent at this moment."""
+    ids, at = stopped_by(agent, workshop.environment), workshop.clock.now()
+    found = workshop.reader.list_login_limits(at) if ids else ()
+    return stopping((one for one in found if one.id in ids), at)
+
+
+def free_agents(
+    agents: Collection[str],
+    ids: Mapping[str, tuple[str, ...]],
+    limits: Collection[LoginLimit],
+    at: datetime,
+) -> Collection[str]:
+    """Return those of `agents` whose jobs no limit stops; `ids` are the limits that could stop each."""
+    active = {one.id for one in limits if one.next_start_at > at}
+    if not active:
+        return agents
+    return [name for name in agents if active.isdisjoint(ids.get(name, ()))]
