@@ -91,7 +91,7 @@ def test_a_job_whose_limit_is_met_below_it_waits_at_its_own_limit(
     (middle,) = children(bench, job)
     (last,) = children(bench, middle)
     assert (job.suspend_reason, job.error_code) == (SuspendReason.LIMIT, "spend_exceeded")
-    assert advice_on(job) == f"nightherd jobs resume {job.id} --raise spend=MAXIMUM"
+    assert advice_on(job) == f"nightherd jobs resume {job.id} --raise spend=0.60"
     kept: Any = bench.reader.list_checkpoints(job.id)[-1].header["suspension"]
     assert (kept["code"], kept["current_max"]) == ("spend_exceeded", 0.3)
     assert kept["current_value"] == 0.3

@@ -74,6 +74,16 @@ def test_prompt_without_run_makes_no_sense(ranch: Ranch, session: str) -> None:
     assert ranch.cli("session", "fork", session, "-p", "hello").code == 2
 
 
+def test_fork_before_the_first_message_names_the_job_it_was_forked_from(
+    ranch: Ranch, session: str
+) -> None:
+    ranch.cli("session", "fork", session, "--at-message", "0", "--run", "-p", "otherwise", "--json")
+
+    job = ranch.data("jobs", "show", "@last")
+    assert job["forked_from"] == ranch.show(session)["jobs"][0]
+    assert ranch.texts(job["session_id"])[0] == "otherwise"
+
+
 def test_fork_that_says_run_really_runs(ranch: Ranch, session: str) -> None:
     journals = ranch.files()
 

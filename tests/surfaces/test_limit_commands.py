@@ -72,7 +72,7 @@ def test_a_raised_job_says_what_it_has_used_and_has_left(cli: Cli, dug: str) -> 
     assert rows == {"spend": (pytest.approx(0.3), 5.0, pytest.approx(4.7)), "turns": (3, 3, 0)}
     card = cli("jobs", "show", dug).out
     assert "limit     turns: 3 of 3, 0 left" in card
-    assert f"try       nightherd jobs resume {dug} --raise turns=MAXIMUM" in card
+    assert f"try       nightherd jobs resume {dug} --raise turns=6" in card
 
     done = cli("jobs", "resume", dug, "--raise", "turns=9", "--json")
 

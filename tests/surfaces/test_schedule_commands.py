@@ -198,7 +198,7 @@ def test_a_job_that_waits_for_a_person_is_named_wherever_its_schedule_stands_sti
     cli("schedule", "enable", "shepherd/hourly")
     job_id = cli("schedule", "run", "shepherd/hourly", "--json").data["id"]
     cli("worker", "--until-idle")
-    command = f"nightherd jobs resume {job_id} --raise turns=MAXIMUM"
+    command = f"nightherd jobs resume {job_id} --raise turns=2"
 
     status, why = cli("status"), cli("schedule", "why", "shepherd/hourly")
     document = cli("status", "--json").data

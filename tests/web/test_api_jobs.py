@@ -225,6 +225,24 @@ def test_sessions_are_listed_and_shown(tmp_path: Path) -> None:
     anyio.run(main)
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", ""])
+def test_a_body_that_is_not_said_to_be_json_is_answered_with_the_header_it_needs(
+    tmp_path: Path, kind: str
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            body = b'{"agent": "hello", "prompt": "x"}'
+            answer = await world.ask("POST", "/v1/jobs", body, content_type=kind)
+
+            torn = await world.ask("POST", "/v1/jobs", b"{", content_type="application/json")
+
+            assert (answer.status, torn.status) == (415, 422)
+            assert "application/json" in answer.document["detail"]
+            assert "content-type" in answer.document["hint"]
+
+    anyio.run(main)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "code"),
     [
@@ -239,7 +257,7 @@ def test_sessions_are_listed_and_shown(tmp_path: Path) -> None:
         ("POST", "/v1/jobs", {"agent": "slow", "prompt": "  "}, 400, "usage"),
         ("POST", "/v1/jobs", {"agent": "topical"}, 400, "invalid_value"),
         ("POST", "/v1/jobs", {"agent": "talker", "prompt": "x"}, 400, "usage"),
-        ("POST", "/v1/jobs", b"{", 422, "malformed"),
+        ("POST", "/v1/jobs", b"{", 415, "malformed"),
         ("POST", "/v1/jobs/@last/cancel", None, 404, "job_not_found"),
         ("DELETE", "/v1/jobs", None, 405, "method_not_allowed"),
         ("GET", "/nothing/here", None, 404, "not_found"),

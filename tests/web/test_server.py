@@ -26,6 +26,8 @@ from nightherd.web.site import Site
 from nightherd.web.socket_file import connect, listen
 from web.web_world import SECRET, World, free_port, served, token_of, until, write_fleet
 
+CHOSEN = "a-token-of-more-than-thirty-two-characters"
+
 
 def on_port(directory: Path, **more: Any) -> tuple[Fleet, Any]:
     """A fleet whose API is on a port of this machine."""
@@ -147,6 +149,34 @@ def test_a_port_wants_a_token_and_to_be_called_by_its_name(
 
             assert answer.status == status
             assert (tmp_path / ".nightherd/web-token").stat().st_mode & 0o777 == 0o600
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("127.0.0.1", 200), ("10.0.0.1", 403), ("a.example", 403)]
+)
+def test_a_server_on_every_interface_knows_the_address_it_was_reached_at(
+    tmp_path: Path, host: str, status: int
+) -> None:
+    fleet = replace(
+        write_fleet(tmp_path),
+        web=Web(enabled=True, host="0.0.0.0", port=free_port()),
+        environment={"NIGHTHERD_WEB_TOKEN": CHOSEN},
+    )
+
+    def make_ports(site: Site) -> list[Port]:
+        return ports_of(fleet, site, tmp_path / ".nightherd", random_text)
+
+    async def main() -> None:
+        async with served(tmp_path, fleet=fleet, make_ports=make_ports) as world:
+            sent = {"authorization": f"Bearer {CHOSEN}", "host": host}
+            answer = await world.ask("GET", "/v1/jobs", None, port=world.ports[0], **sent)
+
+            assert answer.status == status
+            if status == 403:
+                said = f"host {host!r} is not allowed; add it to web.hosts"
+                assert answer.document["detail"] == said
 
     anyio.run(main)
 

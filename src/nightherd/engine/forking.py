@@ -69,6 +69,13 @@ class ForkPoint:
     token_estimate: int = 0
     place: Place | None = None
     """Where its last message ends; None before the first."""
+    before: JobId | None = None
+    """The job whose first message comes next, where `place` is None."""
+
+    @property
+    def job_id(self) -> JobId | None:
+        """The job that wrote the place; None when the conversation is empty."""
+        return self.before if self.place is None else self.place.job_id
 
 
 def find_point(
@@ -84,7 +91,7 @@ def find_point(
         )
     number = _number(reader, journals, parts, at)
     if number == 0:
-        return ForkPoint()
+        return ForkPoint(before=parts[0].job.id if parts else None)
     place = place_of(journals, parts, number)
     before, turns, tokens = _looked_back(journals, parts, place)
     if tokens is None:

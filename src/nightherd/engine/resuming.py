@@ -141,7 +141,7 @@ async def run_fork(
     request = replace(
         _request(agent, wish, made, dedupe_key),
         trigger_type=TriggerType.FORK,
-        forked_from=point.place.job_id if point.place is not None else None,
+        forked_from=point.job_id,
     )
     return (await submit(request, workshop)).job
 

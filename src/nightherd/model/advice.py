@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from nightherd.errors import InvalidValueError
+from nightherd.model.duration import format_duration, parse_duration
 from nightherd.model.job import CHILD_WAITS, PRICE_UNKNOWN, Job, JobStatus, SuspendReason
 from nightherd.model.session_terms import TIMEOUT_KEY
 
@@ -11,13 +15,20 @@ LATER = f"later: {AGAIN}"
 SOONER = f"sooner: {GO_ON}"
 EXCEEDED = "_exceeded"
 """How the codes of limits end."""
-MORE = "nightherd jobs resume {{job}} --raise {limit}=MAXIMUM"
+MORE = "nightherd jobs resume {{job}} --raise {limit}={maximum}"
+MISSING_KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_API_KEY\b")
+AMOUNTS = {
+    "spend": re.compile(r"\$([\d,]+\.\d+)"),
+    "duration": re.compile(r"\b((?:\d+(?:\.\d+)?(?:ms|[wdhms]))+)\b"),
+}
+"""How amounts stand in what is said about a limit; counts are plain numbers."""
+COUNTS = re.compile(r"(?<![\w.$])([\d,]*\d)(?![\w.])")
 SHARED = "nightherd limits show {agent}"
 ABOVE = "nightherd jobs show {parent}"
 """A job that waits for what is not its own, and has one above it: that one knows more."""
 ADVICE = {
     "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
-    "missing_api_key": "export ANTHROPIC_API_KEY, or the key of your provider; a subscription: claude /login",
+    "missing_api_key": "log in with `claude /login`, or export ANTHROPIC_API_KEY",
     "auth_failed": f"check the key: the provider does not accept it; then: {AGAIN}",
     "token_expired": f"claude /login, then: {AGAIN}",
     "billing": f"check the credit of the account, then: {AGAIN}",
@@ -53,7 +64,11 @@ def advice_on(job: Job) -> str | None:
     """What to do about the job's failure, or its waiting; None when nothing is known to help."""
     code = job.error_code or ""
     limit = code.removesuffix(EXCEEDED)
-    known = ADVICE.get(code) if limit == code else MORE.format(limit=limit)
+    known = ADVICE.get(code)
+    if limit != code:
+        known = MORE.format(limit=limit, maximum=_enough(limit, job.error or ""))
+    if code == "missing_api_key":
+        known = key_advice(job.error or "")
     if code == "timeout" and TIMEOUT_KEY in (job.error or ""):
         known = f"raise {TIMEOUT_KEY}, then: {GO_ON}"
     if job.suspend_reason is SuspendReason.BUDGET:
@@ -66,3 +81,26 @@ def advice_on(job: Job) -> str | None:
         known = known.replace(LATER, SOONER) if job.resumes_at is not None else known
         known = known.replace(AGAIN, GO_ON)
     return known.format(job=job.id, agent=job.agent, parent=job.parent_job_id)
+
+
+def key_advice(error: str) -> str:
+    """What to do about a missing key, by the variable that the error names."""
+    variable = MISSING_KEY.search(error)
+    if variable is None:
+        return ADVICE["missing_api_key"]
+    return f"export {variable[0]}, or set it in .env beside the fleet file"
+
+
+def _enough(limit: str, error: str) -> str:
+    """A maximum that lets the job go on: twice the largest amount that the error names."""
+    amounts = AMOUNTS.get(limit, COUNTS).findall(error)
+    try:
+        match limit:
+            case "spend":
+                return f"{2 * max(float(one.replace(',', '')) for one in amounts):.2f}"
+            case "duration":
+                return format_duration(2 * max(parse_duration(one) for one in amounts))
+            case _:
+                return str(2 * max(int(one.replace(",", "")) for one in amounts))
+    except (ValueError, InvalidValueError):  # none that can be read
+        return "MAXIMUM"

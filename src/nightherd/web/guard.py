@@ -76,7 +76,7 @@ class Guard:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
-        refusal = self._refusal(scope["path"], headers)
+        refusal = self._refusal(scope, headers)
         if refusal is None:
             limit = self._limit(scope["path"])
             length = headers.get("content-length", "")
@@ -91,19 +91,23 @@ class Guard:
     def _limit(self, path: str) -> int:
         return self._door.hook_limit() if path.startswith(f"{HOOKS}/") else API_BODY_LIMIT
 
-    def _refusal(self, path: str, headers: Mapping[str, str]) -> Response | None:
-        door = self._door
+    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
+        door, path = self._door, scope["path"]
         is_hook = path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
         if door.only_hooks and not is_hook and path != HEALTH:
             return closing(problem(404, "not_found", "only webhooks are taken here"))
         if is_hook:
             return None
         if door.hosts is not None:
-            if host_of(headers.get("host", "")) not in door.hosts:
-                return closing(problem(403, "forbidden", "this server is not called so"))
-            origin = headers.get("origin")
-            if origin is not None and urlsplit(origin).hostname not in door.hosts:
-                return closing(problem(403, "forbidden", "pages of other sites may not ask"))
+            # The address a request arrived at is ours, and no page can make a name of its own out of it.
+            hosts = door.hosts | {address_of(scope)}
+            host, origin = host_of(headers.get("host", "")), headers.get("origin")
+            if host not in hosts:
+                text = f"host {host!r} is not allowed; add it to web.hosts"
+                return closing(problem(403, "forbidden", text))
+            if origin is not None and urlsplit(origin).hostname not in hosts:
+                text = f"pages of {origin!r} are not allowed; add its host to web.hosts"
+                return closing(problem(403, "forbidden", text))
         if door.token is not None and path != HEALTH and not _shows(headers, door.token):
             answer = problem(401, "unauthorized", "a token is needed", hint=ASK_SO)
             answer.headers["www-authenticate"] = "Bearer"
@@ -120,6 +124,12 @@ def host_of(header: str) -> str:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:
         return ""
+
+
+def address_of(scope: Scope) -> str:
+    """The address of this machine that the request arrived at; empty on a unix socket."""
+    server = scope.get("server")
+    return str(server[0]).lower() if server and server[1] is not None else ""
 
 
 def closing(answer: Response) -> Response:

@@ -57,6 +57,9 @@ def problem(
     return Response(msgspec.json.encode(document), status, media_type=MEDIA_TYPE)
 
 
+JSON = "application/json"
+
+
 def phrase(status: int) -> str:
     """What a status is called."""
     try:
@@ -97,6 +100,10 @@ async def _own(request: Request, error: Exception) -> Response:
 
 async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for that class)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON and any(one["loc"] == ("body",) for one in error.errors()):
+        said = f"the body is {kind or 'of no type'}, and has to be {JSON}"
+        return problem(415, "malformed", said, hint=f"curl -H 'content-type: {JSON}' ...")
     found = [
         {"path": ".".join(str(step) for step in one["loc"]), "message": str(one["msg"])}
         for one in error.errors()

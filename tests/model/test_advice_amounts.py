@@ -1,0 +1,55 @@
+"""Advice that can be followed as it is: a number that lets the job go on, the key that is missing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nightherd.model.advice import advice_on
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.trigger import TriggerType
+
+JOB = JobId("job-2026-11-15-aaaaaa")
+
+
+def waiting(code: str, error: str) -> Job:
+    return Job(
+        id=JOB,
+        agent="digger",
+        trigger_type=TriggerType.MANUAL,
+        status=JobStatus.SUSPENDED,
+        suspend_reason=SuspendReason.LIMIT,
+        created_at=datetime(2026, 11, 15, tzinfo=UTC),
+        error_code=code,
+        error=error,
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "raised"),
+    [
+        (
+            "spend_exceeded",
+            "spend: the next turn could bring it to $0.60, of the job's limit of $0.50",
+            "spend=1.20",
+        ),
+        ("spend_exceeded", "spend: $1,250.00, of the job's limit of $1,200.00", "spend=2500.00"),
+        ("turns_exceeded", "turns: 3, of the job's limit of 3", "turns=6"),
+        ("tokens_exceeded", "tokens: 12,345, of the job's limit of 10,000", "tokens=24690"),
+        ("duration_exceeded", "duration: 1m30s, of the job's limit of 1m", "duration=3m"),
+        ("turns_exceeded", "", "turns=MAXIMUM"),
+    ],
+)
+def test_the_maximum_is_twice_what_was_met(code: str, error: str, raised: str) -> None:
+    assert advice_on(waiting(code, error)) == f"nightherd jobs resume {JOB} --raise {raised}"
+
+
+def test_a_missing_key_is_advised_by_its_own_name() -> None:
+    said = advice_on(waiting("missing_api_key", "no key: OPENAI_API_KEY is not set"))
+
+    assert said == "export OPENAI_API_KEY, or set it in .env beside the fleet file"
+    other = advice_on(waiting("missing_api_key", "Not logged in"))
+    assert other is not None
+    assert "claude /login" in other
