@@ -544,3 +544,29 @@ def test_result_is_noted_when_it_comes() -> None:
     list(one.message(result()))
 
     assert (before, one.has_result) == (False, True)
+
+
+def test_content_at_the_top_of_a_message_counts_too() -> None:
+    events = translate(
+        {"type": "assistant", "content": "hello", "usage": {"input_tokens": 7}, "uuid": "u-1"},
+        {"type": "assistant", "content": [call()], "id": "m2", "uuid": "u-2"},
+        {"type": "user", "content": [answered()["message"]["content"][0]], "uuid": "u-3"},
+    )
+
+    (said, *_) = [event for event in events if isinstance(event, AssistantEvent)]
+    assert (said.content, said.usage) == ("hello", Usage(input_tokens=7))
+    (used,) = [event for event in events if isinstance(event, ToolUseEvent)]
+    (result_,) = [event for event in events if isinstance(event, ToolResultEvent)]
+    assert (used.tool_use_id, result_.tool_use_id, result_.success) == ("t1", "t1", True)
+    assert tally_of(events).turns == 2
+
+
+@pytest.mark.parametrize("kind", ["assistant", "user"])
+def test_message_without_content_is_a_warning(kind: str) -> None:
+    (event,) = translate({"type": kind, "message": "hello", "uuid": "u-1"})
+
+    assert isinstance(event, SystemEvent)
+    warned = payload_of(event)
+    assert isinstance(warned, Warned)
+    assert warned.code == "unknown_message"
+    assert "hello" in str(warned.raw)

@@ -50,8 +50,8 @@ class Answers:
 
     def add(self, message: Mapping[str, Any]) -> Iterator[Event]:
         """The lines that an `assistant` message of Claude's comes to, as far as they are known."""
-        body = message.get("message")
-        if not isinstance(body, Mapping):
+        body = body_of(message)
+        if body is None:
             return
         parent = _text(message.get("parent_tool_use_id"))
         name = _text(body.get("id")) or ""
@@ -173,6 +173,14 @@ class _Group:
             uuid=event.uuid or self.uuid,
             parent_tool_use_id=self.parent,
         )
+
+
+def body_of(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What holds the content of a message: its `message`, or the message itself, as some versions send it."""
+    body = message.get("message")
+    if isinstance(body, Mapping):
+        return body
+    return message if "content" in message else None
 
 
 def _said(block: Mapping[str, Any]) -> AssistantEvent:

@@ -24,7 +24,7 @@ from nightherd.model.event import (
 from nightherd.model.money import MicroUsd
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.model.usage import NOTHING_USED, Usage
-from nightherd.runtimes.claude.answer import Answers, Price, no_price
+from nightherd.runtimes.claude.answer import Answers, Price, body_of, no_price
 from nightherd.runtimes.claude.api_error import ApiError, is_api_error
 from nightherd.runtimes.claude.denials import Denials
 from nightherd.runtimes.claude.mcp import ServerNews
@@ -189,14 +189,19 @@ class Translator:
         if is_api_error(message):
             self._api_error = ApiError(message)  # the result repeats it
             return
+        if body_of(message) is None:
+            yield _warning("unknown_message", "claude sent an answer without content", message)
         yield from self._answers.add(message)
 
     def _user(self, message: Message) -> Iterator[Event]:
         if message.get("isReplay"):
             return
         yield from self._answers.close()
-        body = message.get("message")
-        content = body.get("content") if isinstance(body, Mapping) else None
+        body = body_of(message)
+        if body is None:
+            yield _warning("unknown_message", "claude sent a result without content", message)
+            return
+        content = body.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         parent, uuid = _text(message.get("parent_tool_use_id")), _text(message.get("uuid"))
         for block in blocks:
