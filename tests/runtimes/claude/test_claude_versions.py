@@ -20,10 +20,12 @@ import pytest
 from components import Components
 from nightherd.model.event import AssistantEvent, ToolResultEvent
 from nightherd.model.system import Complete
+from nightherd.runtimes.claude.opening import FAILED
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
 from runtimes.claude.test_claude_jobs import Herd, lines_of
+from runtimes.claude.test_claude_resumes import PROMPT, RETRY, Told, copies
 from runtimes.heard import error_of, payloads, session_of
 from runtimes.stage import until
 from soak import often
@@ -111,6 +113,18 @@ def test_each_version_killed_in_a_tool_continues_and_repeats_nothing(
     assert len(lines_of(herd.journal(), "tool_use")) == 1
     # As a call or in words: the model knows of it, and hears of it once.
     assert json.dumps(api.asked[1].body["messages"]).count("echo ran >> ran.txt") == 1
+
+
+def test_each_version_repeats_neither_prompt_nor_note_in_an_outage(old_stage: ClaudeStage) -> None:
+    down = Refuse(status=529)
+    with MessagesApi(down, down, down, Say(text="done")) as api:
+        job = Told(old_stage, api)
+        job.run(is_continued=False)
+        for _ in range(3):
+            job.run(RETRY)
+
+    assert [copies(asked, PROMPT) for asked in api.asked] == [1, 1, 1, 1]
+    assert [copies(asked, FAILED) for asked in api.asked] == [0, 1, 1, 1]
 
 
 @contextmanager
