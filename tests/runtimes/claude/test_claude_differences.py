@@ -18,7 +18,7 @@ from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Refuse, Say, Tokens
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
 
-OF_THE_RUN = frozenset({"uuid", "api_duration_ms", "runtime_session_id", "timestamp"})
+OF_THE_RUN = frozenset({"uuid", "api_duration_ms", "runtime_session_id", "timestamp", "task_id"})
 """What no two runs have in common."""
 
 VARYING = re.compile(r"agentId: '?\w+|to: '\w+'|duration_ms: \d+")

@@ -139,7 +139,9 @@ def test_call_in_flight_reaches_the_model_once_after_a_kill_and_a_move(stage: Cl
         for path in stage.root.glob("**/*.jsonl"):
             if b'"type":"tool_use"' in path.read_bytes() and "jobs" not in path.parts:
                 without_calls(path)
-        moved = replace(stage, root=stage.root.with_name("moved"), programs=stage.programs)
+        moved = replace(
+            stage, root=stage.root.with_name(f"moved-{stage.runtime}"), programs=stage.programs
+        )
         shutil.copytree(stage.root, moved.root, symlinks=True)
         shutil.rmtree(moved.claude_home)
         herd = Herd(moved, api)
