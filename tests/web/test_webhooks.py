@@ -198,8 +198,17 @@ def test_what_is_not_signed_or_named_does_not_come_in(
             assert answer.status == status
             assert jobs(world) == []
             assert (await world.get("/v1/hooks/issues/deliveries")).data == []
+            (line,) = refusals(tmp_path)
+            assert line["message"].startswith("webhook issues: the ")
 
     anyio.run(main)
+
+
+def refusals(directory: Path) -> list[dict[str, Any]]:
+    """Refused deliveries in the operator's log."""
+    files = (directory / ".nightherd" / "logs").glob("*.log")
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [line for line in lines if line["event"] == "delivery.refused"]
 
 
 @pytest.mark.parametrize(

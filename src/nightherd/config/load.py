@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -102,9 +102,9 @@ def check_fleet(
     check_project_file(state_dir or file.parent / STATE_DIRECTORY, findings)
     loaded = None
     if settings is not None:
-        check_endpoints(
-            settings, assembly.fleets[0][1], {one.name: one for one, _ in agents}, findings
-        )
+        broken = {draft.path.removeprefix("agents.") for draft in assembly.drafts}
+        known = {one.name: one for one, _ in agents}
+        check_endpoints(settings, assembly.fleets[0][1], known, findings, broken=broken)
     if not findings.errors:
         check_hooks(assembly.fleets[0][1], agents, findings)
     if settings is not None and not findings.errors:
@@ -133,17 +133,25 @@ def check_fleet(
 
 
 def check_endpoints(
-    settings: FleetSettings, node: MappingNode, agents: Mapping[str, Agent], findings: Findings
+    settings: FleetSettings,
+    node: MappingNode,
+    agents: Mapping[str, Agent],
+    findings: Findings,
+    *,
+    broken: Collection[str] = (),
 ) -> None:
-    """Every webhook's agent and schedule is there, and what it is signed with has a name."""
+    """Every webhook's agent and schedule is there, and what it is signed with has a name.
+
+    Agents named in `broken` are declared, and what is wrong with them is reported already.
+    """
     webhooks = settings.webhooks
     for name, endpoint in webhooks.endpoints.items() if webhooks is not None else ():
         path = f"webhooks.endpoints.{name}"
-        if endpoint.agent not in agents:
+        if endpoint.agent not in agents and endpoint.agent not in broken:
             message = f"the fleet has no agent {quote(endpoint.agent)}"
             hint = did_you_mean(endpoint.agent, sorted(agents))
             findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
-        elif endpoint.schedule is not None:
+        elif endpoint.schedule is not None and endpoint.agent in agents:
             known = agents[endpoint.agent].schedules
             if endpoint.schedule not in known:
                 message = f"{quote(endpoint.agent)} has no schedule {quote(endpoint.schedule)}"

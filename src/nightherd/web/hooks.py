@@ -10,7 +10,14 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from nightherd.engine.deliver import Delivered, Message, deliver
-from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, UsageError
+from nightherd.errors import (
+    ForbiddenError,
+    InvalidValueError,
+    NightherdError,
+    NotFoundError,
+    UsageError,
+)
+from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.signature import is_github, is_standard
 from nightherd.model.web import Endpoint, SignatureKind
 from nightherd.views.jobs import timestamp
@@ -47,8 +54,9 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
             event=request.headers.get("x-github-event"),
         )
         delivered = await deliver(message, endpoint, site.fleet().agents, site.workshop)
-    except Exception:
+    except Exception as error:
         site.counters.deliveries[name, "refused"] += 1
+        _log_refused(endpoint, request, error, site, now)
         raise
     site.wake()
     site.counters.deliveries[name, _word(delivered)] += 1
@@ -81,6 +89,30 @@ async def list_deliveries(site: OnSite, name: str) -> Response:
         for row in found
     ]
     return document("deliveries", rows, site.workshop.clock.now())
+
+
+def _log_refused(
+    endpoint: Endpoint, request: Request, error: Exception, site: Site, now: datetime
+) -> None:
+    """Write a delivery that was not taken in to the operator's log: its sender may not tell anybody."""
+    message = error.message if isinstance(error, NightherdError) else type(error).__name__
+    data = {
+        "webhook": endpoint.name,
+        "delivery": (
+            request.headers.get("x-github-delivery") or request.headers.get("webhook-id") or ""
+        )[:LONGEST_ID],
+        "from": request.client.host if request.client is not None else None,
+    }
+    site.workshop.log.write(
+        LogLine(
+            at=now,
+            level=LogLevel.WARNING,
+            event="delivery.refused",
+            agent=endpoint.agent,
+            message=f"webhook {endpoint.name}: {message}",
+            data={key: value for key, value in data.items() if value},
+        )
+    )
 
 
 def tell_without_secret(site: Site) -> None:
