@@ -368,3 +368,30 @@ def test_job_goes_on_from_our_record_when_no_transcript_of_it_is_left(stage: Cla
     (told,) = [text for text in api.asked[2].texts if "make it" in text]
     assert "I begin" in told
     assert "echo once >> times" in told
+
+
+def test_files_for_claude_do_not_outlive_a_killed_worker_nor_a_killed_keeper(
+    cli_stage: ClaudeStage,
+) -> None:
+    def left() -> list[Path]:
+        return list((cli_stage.root / "tmp").glob("nightherd-*"))
+
+    never = threading.Event()
+    with MessagesApi(Say(text="slow", hold=never), Say(text="done")) as api:
+        herd = Herd(cli_stage, api)
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(1, PATIENCE_S)
+            (kept,) = left()
+            assert (kept / "settings.json").exists()
+            worker.kill()
+            anyio.run(until, lambda: not left())
+        job = herd.job()["id"]
+        of_killed_keeper = cli_stage.root / "tmp" / f"nightherd-{job}.1-abc"
+        of_another = cli_stage.root / "tmp" / f"nightherd-{job}x.1-abc"
+        for one in (of_killed_keeper, of_another):
+            one.mkdir()
+            (one / "system-prompt").write_text("private")
+        done = herd.nightherd("jobs", "resume", job)
+
+    assert done.returncode == 0, done.stderr
+    assert left() == [of_another]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -62,9 +64,13 @@ class ClaudeProcess:
             await self._opened.aclose()
 
     async def _started(self, program: str) -> KeptProcess:
-        scratch = self._launch.environment.get("TMPDIR")
+        _remove_left_behind(self._launch)
         files = self._opened.enter_context(
-            tempfile.TemporaryDirectory(prefix="nightherd-", dir=scratch)
+            tempfile.TemporaryDirectory(
+                prefix=f"nightherd-{self._launch.execution}-",
+                dir=self._launch.environment.get("TMPDIR"),
+                ignore_cleanup_errors=True,  # its keeper may be faster
+            )
         )
         self._opened.enter_context(self._stderr)
         self._launch.write_files(Path(files))
@@ -80,6 +86,7 @@ class ClaudeProcess:
                 grace=self._grace,
                 # A `claude` whose gate has lost its worker waits on, whatever its version makes of a closed input.
                 holds_input=True,
+                scratch=files,
                 keepers=self._keepers,
             )
         )
@@ -140,6 +147,14 @@ class ClaudeProcess:
         """It and everything it started has ended. Cannot be cancelled."""
         with anyio.CancelScope(shield=True):
             await self._opened.aclose()
+
+
+def _remove_left_behind(launch: Launch) -> None:
+    """Remove the files of this job's earlier executions whose keeper was killed too. None of them runs any more."""
+    job = launch.execution.rpartition(".")[0] or launch.execution
+    place = launch.environment.get("TMPDIR") or tempfile.gettempdir()
+    for left in Path(place).glob(f"nightherd-{glob.escape(job)}.*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 class _Ear:

@@ -118,6 +118,18 @@ def _exit_descriptor(pid: int) -> int | None:
         return None
 
 
+def _remove(directory: bytes) -> None:
+    """Remove the files that only the command needed; what cannot be removed stays."""
+    if not directory:
+        return
+    try:
+        for name in os.listdir(directory):  # noqa: PTH208 the keeper does without pathlib
+            os.unlink(directory + b"/" + name)  # noqa: PTH108
+        os.rmdir(directory)  # noqa: PTH106
+    except OSError:  # the worker was faster, or it is not ours any more
+        pass
+
+
 class _Guard:
     """One command under guard."""
 
@@ -133,7 +145,15 @@ class _Guard:
     def run(self) -> int:
         """Start what we are told to and guard it; the exit code is the command's, 128 + n for signal n."""
         told = self._receive()
-        if told is None or not self._start(told):
+        if told is None:
+            return 127
+        try:
+            return self._keep(told)
+        finally:
+            _remove(told.scratch)
+
+    def _keep(self, told: Instructions) -> int:
+        if not self._start(told):
             return 127
         self._grace_s = told.grace_s
         self._margin_s = told.margin_s

@@ -25,9 +25,10 @@ class Instructions:
         "margin_s",
         "mark",
         "may_outlive",
+        "scratch",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 one for each slot
         self,
         *,
         argv: list[bytes],
@@ -38,6 +39,7 @@ class Instructions:
         deadline: float = FOREVER,
         margin_s: float = 0.0,
         may_outlive: bool = False,
+        scratch: bytes = b"",
     ) -> None:
         self.argv = argv
         self.cwd = cwd
@@ -47,6 +49,8 @@ class Instructions:
         self.deadline = deadline
         self.margin_s = margin_s
         self.may_outlive = may_outlive
+        self.scratch = scratch
+        """A directory of files that only the command needs: removed with it; empty for none."""
 
 
 def encode(told: Instructions) -> bytes:
@@ -56,7 +60,7 @@ def encode(told: Instructions) -> bytes:
     if any(not name or b"=" in name for name in told.environment):
         raise ValueError("illegal environment variable name")
     variables = [name + b"=" + value for name, value in told.environment.items()]
-    fields = [told.cwd, told.mark, *told.argv, *variables]
+    fields = [told.cwd, told.mark, told.scratch, *told.argv, *variables]
     if any(b"\0" in field for field in fields):
         raise ValueError("embedded null byte")
     body = b"\0".join(fields)
@@ -76,7 +80,7 @@ def decode(data: bytes) -> tuple[Instructions, bytes] | None:
         raise ValueError("these are not instructions for this keeper")
     if len(rest) < int(size):
         return None
-    cwd, mark, *fields = rest[: int(size)].split(b"\0")
+    cwd, mark, scratch, *fields = rest[: int(size)].split(b"\0")
     pairs = [field.partition(b"=") for field in fields[int(arguments) :]]
     told = Instructions(
         argv=fields[: int(arguments)],
@@ -87,5 +91,6 @@ def decode(data: bytes) -> tuple[Instructions, bytes] | None:
         deadline=float(deadline),
         margin_s=float(margin),
         may_outlive=outlive == b"1",
+        scratch=scratch,
     )
     return told, rest[int(size) :]

@@ -137,6 +137,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     may_outlive: bool = False,
     holds_input: bool = False,
     keepers: Keepers | None = None,
+    scratch: str | None = None,
 ) -> AsyncIterator[KeptProcess]:
     """The command, running under a keeper; `OSError` or `ValueError` when it cannot be started.
 
@@ -146,7 +147,7 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
     when it is reached, unless a heartbeat moves it; without one, the last heartbeat to `keepers` counts. Leaving the block, in
     whatever way, ends everything the command started. Only with `may_outlive`, when the command itself
     has ended and the block was left in peace, what it left in the background goes on under its keeper
-    until `keepers` are stopped.
+    until `keepers` are stopped. The directory `scratch` is removed in the end, also when the worker is gone.
 
     With `holds_input` and PIPE as `stdin`, the death of this worker is no end of the command's input: the
     command finds that end only by `end_input`, and so does nothing on account of it while it is being ended.
@@ -164,13 +165,13 @@ async def kept_process(  # noqa: PLR0913 what `subprocess` takes too, and what i
         deadline=lease if lease is not None else owner.deadline,
         margin_s=owner.margin_s,
         may_outlive=may_outlive,
+        scratch=os.fsencode(scratch or ""),
     )
     async with owner.starts:
         # Not cancelled half-way: a process that exists but is not known here could not be stopped.
         with anyio.CancelScope(shield=True):
-            process = await _start(
-                told, every_mark, (stdin, stdout, stderr), owner, holds_input=holds_input
-            )
+            standard = (stdin, stdout, stderr)
+            process = await _start(told, every_mark, standard, owner, holds_input=holds_input)
     try:
         yield process
     except BaseException:
