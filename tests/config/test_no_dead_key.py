@@ -72,7 +72,7 @@ def read_of_fleet(loaded: LoadedFleet) -> set[str]:
     asked: set[str] = set()
     settings = watched(loaded.settings.model, "", asked)
     resolve.is_readable_version(settings)
-    resolve.resolve_fleet(settings, [], file="", files=(), environment={})
+    resolve.resolve_fleet(settings, [], file="", files=(), environment={}, dotenv={})
     return asked
 
 

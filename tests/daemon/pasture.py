@@ -50,6 +50,7 @@ agents:
 """
 
 QUIET = """\
+reload: auto
 lease: 5s
 heartbeat: 500ms
 agents:

@@ -25,7 +25,7 @@ def rewrite(folder: Path, *names: str) -> None:
     """A fleet of these agents, whole at once."""
     agents = ", ".join(f"{{name: {name}, runtime: scripted, script: []}}" for name in names)
     fresh = folder / "fresh"
-    fresh.write_text(f"agents: [{agents}]\n")
+    fresh.write_text(f"reload: auto\nagents: [{agents}]\n")
     fresh.replace(folder / "nightherd.yaml")
 
 

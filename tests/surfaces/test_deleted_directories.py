@@ -16,7 +16,7 @@ agents:
     script:
       - say: I begin.
       - tool: Bash
-        input: {command: "rm -r .nightherd/${prompt}"}
+        input: {command: "find .nightherd/${prompt} -delete"}
       - say: I am done.
 """
 

@@ -18,8 +18,10 @@ from nightherd.cli.lazy import load
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
+from nightherd.config.acceptance import ACCEPT, pending_of
+from nightherd.config.load import load_fleet
 from nightherd.engine.doctor import Check, Examined, OnStep, examine, no_step
-from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError
+from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.finding import Finding, Level
 from nightherd.wiring import (
     doctor_checks,
@@ -71,6 +73,7 @@ def doctor(
             kept = rebuild_database(state, told, lost.append if salvage else None)
         is_deep = verify or acknowledge
         examined = anyio.run(_examine, state, fix or rebuild, is_deep, acknowledge, on_step)
+        examined += _examine_acceptance(invocation, state)
         mirror = _refresh_mirror(state, examined, is_new=rebuild) if fix or rebuild else None
         examined += anyio.run(_examine_night, invocation, state)
     for what in lost:
@@ -85,6 +88,36 @@ def doctor(
 
 def _exit_code(examined: Sequence[Examined]) -> int:
     return 1 if any(one.level is Level.PROBLEM for one in examined) else 0
+
+
+def _examine_acceptance(invocation: Invocation, state: Path) -> list[Examined]:
+    """What the fleet's files give agents that no person has accepted; nothing without a fleet that can be used."""
+    try:
+        fleet = load_fleet(
+            invocation.fleet_file(),
+            environ=invocation.environ,
+            cwd=invocation.cwd,
+            state_dir=invocation.named_state,
+        ).fleet
+    except ConfigError:
+        return []
+    try:
+        texts = [one.text for one in pending_of(fleet, state)]
+    except StateFileError as error:
+        texts = [error.message]
+    findings = [
+        Finding(
+            check="acceptance",
+            level=Level.WARNING,
+            message=f"not in effect until a person accepts it: {text}",
+            remedy=ACCEPT,
+        )
+        for text in texts
+    ]
+    if not findings:
+        return []
+    check = Check("acceptance", "accepted configuration", lambda: iter(findings))
+    return [Examined(check=check, findings=findings)]
 
 
 def _is_begun(state: Path) -> bool:

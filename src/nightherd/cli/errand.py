@@ -16,6 +16,7 @@ from nightherd.cli.job_text import observed
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import absolute, length, neutralise, one_line
 from nightherd.cli.watch import stop_on_signals, watching
+from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.attend import attend
 from nightherd.engine.stopper import Stopper
@@ -125,6 +126,7 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
             open_workshop(errand.state, errand.fleet, errand.environ) as workshop,
             anyio.create_task_group() as tasks,
         ):
+            ensure_recorded(errand.fleet, errand.state, workshop.clock.now())
             stopper = Stopper()
             await tasks.start(partial(stop_on_signals, stopper, watcher.say))
             made = await errand.make_job(workshop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import load
 from nightherd.cli.problems import notice_text
 from nightherd.config.load import load_fleet
 from nightherd.errors import RefusedError
@@ -15,12 +16,17 @@ NAMED = 5
 
 
 def load_fleet_told(
-    invocation: Invocation, *, agent: str | None = None, is_quiet: bool = False
+    invocation: Invocation,
+    *,
+    agent: str | None = None,
+    is_quiet: bool = False,
+    is_run: bool = False,
 ) -> Fleet:
     """The fleet; what `agent` or the fleet itself uses that does nothing yet is told, one line each.
 
     The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
-    `agent`, only what is about the fleet itself.
+    `agent`, only what is about the fleet itself. `is_run`: agents are run with it, so what nobody has accepted
+    is left out.
     """
     loaded = load_fleet(
         invocation.fleet_file(),
@@ -31,7 +37,13 @@ def load_fleet_told(
     for notice in () if is_quiet else loaded.notices:
         if concerns(notice, agent):
             invocation.screen.say(notice_text(notice, invocation.cwd))
-    return loaded.fleet
+    if not is_run:
+        return loaded.fleet
+    # Only commands that run agents need what compares configurations.
+    admitted: Fleet = load("nightherd.cli.acceptance:admitted")(
+        invocation, loaded.fleet, agent=agent
+    )
+    return admitted
 
 
 def why_not_here(runtime: RuntimeName) -> RefusedError | None:

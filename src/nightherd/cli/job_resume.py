@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from nightherd.cli.acceptance import refuse_agents
 from nightherd.cli.errand import tell_launch
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.gateway import Gateway, open_gateway
@@ -47,7 +48,9 @@ def resume(
     One that runs, or waits for a worker, can only be given more, with --raise.
     """
     invocation, found, text = _found(ctx, job, asked)
-    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
+    if raised:
+        refuse_agents(invocation, "--raise")
+    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True)
     agent = agent_of_job(found, invocation, fleet)
 
     wish = Wish(prompt=text, overrides=raised_overrides(_kept(invocation, found), raised))
@@ -101,7 +104,7 @@ def fork(
             hint=f"nightherd jobs show {found.id}",
         )
     session_id = found.session_id
-    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet)
+    fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True)
     agent = agent_of_job(found, invocation, fleet)
     ways = forking(session_id, at, agent, Wish(prompt=text))
     see_to_it(ctx, fleet, agent, ways, asked)

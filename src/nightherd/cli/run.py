@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import click
 
+from nightherd.cli.acceptance import refuse_agents
 from nightherd.cli.complete import complete_agents, complete_sessions
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.errand import (
@@ -28,6 +30,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.session_options import named_session
 from nightherd.cli.values import DURATION
+from nightherd.engine.limits import raises_limits
 from nightherd.engine.resuming import Wish, go_on_in, run_fork
 from nightherd.engine.submit import SubmitRequest
 from nightherd.engine.workshop import Workshop
@@ -133,10 +136,10 @@ def run(  # noqa: PLR0913 (an option each)
     text = read_prompt(prompt, file, source, cwd=invocation.cwd, stdin=sys.stdin.buffer)
     values = read_inputs(inputs)
     screen = invocation.screen
-    fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet)
+    fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet, is_run=True)
     found = find_agent(fleet, agent, command="nightherd run")
     kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
-    overrides = {**kept, **limit_overrides(limits)}
+    overrides = _checked(invocation, found, {**kept, **limit_overrides(limits)})
     wish = Wish(prompt=text, inputs=values, overrides=overrides, priority=priority)
     into = _find_session(invocation, where)
     errand = Errand(
@@ -161,6 +164,13 @@ def run(  # noqa: PLR0913 (an option each)
         # Nobody reads on; the exit code still says how the job ended.
         abandon_output()
     ctx.exit(exit_code_of(finished.job))
+
+
+def _checked(invocation: Invocation, agent: Agent, overrides: dict[str, Any]) -> dict[str, Any]:
+    """`overrides`; `RefusedError` when an agent asks for more than the agent's own jobs may use."""
+    if raises_limits(agent, overrides):
+        refuse_agents(invocation, "a limit above the agent's own")
+    return overrides
 
 
 def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) -> None:

@@ -91,7 +91,9 @@ def _run(
 ) -> None:
     invocation = invocation_of(ctx)
     wish = Wish(prompt=asked.text(invocation))
-    fleet = load_fleet_told(invocation, agent=named or original.agent, is_quiet=asked.quiet)
+    fleet = load_fleet_told(
+        invocation, agent=named or original.agent, is_quiet=asked.quiet, is_run=True
+    )
     agent = agent_for(original, fleet, named)
     see_to_it(ctx, fleet, agent, forking(original.id, at, agent, wish), asked)
 

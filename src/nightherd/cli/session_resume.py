@@ -66,7 +66,9 @@ def _resume(
     ctx: click.Context, session: Session, prompt: str | None, named: str | None, asked: Asked
 ) -> None:
     invocation = invocation_of(ctx)
-    fleet = load_fleet_told(invocation, agent=named or session.agent, is_quiet=asked.quiet)
+    fleet = load_fleet_told(
+        invocation, agent=named or session.agent, is_quiet=asked.quiet, is_run=True
+    )
     agent, wish = agent_for(session, fleet, named), Wish(prompt=prompt)
 
     def hand_in(gateway: Gateway) -> Job:

@@ -64,7 +64,7 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
     SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. SIGHUP, and every change of the
     fleet's files, reloads the configuration. With --json one document per happening.
     """
-    fleet = load_fleet_told(invocation)
+    fleet = load_fleet_told(invocation, is_run=True)
     if detach:
         record = launch(invocation, agents)
         tell_missing(invocation, fleet, agents)

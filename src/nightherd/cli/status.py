@@ -17,10 +17,11 @@ from nightherd.cli.options import json_option
 from nightherd.cli.problems import problems_data
 from nightherd.cli.render import Screen, status_cell, table
 from nightherd.cli.text import length, neutralise, one_line
+from nightherd.config.acceptance import ACCEPT, pending_of
 from nightherd.config.load import check_fleet
 from nightherd.daemon.describe import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.errors import ConfigNotFoundError
+from nightherd.errors import ConfigNotFoundError, StateFileError
 from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.login_limit import text_of
@@ -45,7 +46,7 @@ def status(invocation: Invocation) -> None:
     """
     screen, now = invocation.screen, system_clock().now()
     state_dir = invocation.state_directory()
-    declared, problems = _declared(invocation)
+    declared, problems, pending = _declared(invocation, state_dir)
     view = look(state_dir, declared)
     refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
     record = find_daemon(state_dir)
@@ -55,6 +56,7 @@ def status(invocation: Invocation) -> None:
             "state_dir": str(state_dir),
             "daemon": None if record is None else daemon_row(record, now),
             "config_problems": problems_data(problems, cwd),
+            "pending": pending,
             **fleet_document(view),
         }
         screen.document("status", data, now)
@@ -64,6 +66,7 @@ def status(invocation: Invocation) -> None:
         # The same ones, most probably, where the running fleet has some.
         for problem in problems_data(problems, invocation.cwd):
             screen.show(neutralise(f"  {problem_line(problem)}"))
+    _tell_pending(screen, pending)
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
     if view.lost:
         counts += f", {view.lost} without a worker"
@@ -87,8 +90,17 @@ def status(invocation: Invocation) -> None:
         screen.say("see them: nightherd jobs list --status suspended")
 
 
-def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem]]:
-    """The agents of the fleet file, none when it cannot be used, and what is wrong with it."""
+def _tell_pending(screen: Screen, pending: list[str]) -> None:
+    if pending:
+        screen.show(screen.out.bad(f"not in effect until a person accepts it: {ACCEPT}"))
+    for text in pending:
+        screen.show(neutralise(f"  {text}"))
+
+
+def _declared(
+    invocation: Invocation, state_dir: Path
+) -> tuple[Mapping[str, Agent], list[Problem], list[str]]:
+    """The agents of the fleet file, none when it cannot be used; what is wrong with it; what waits for a person."""
     try:
         file = invocation.fleet_file()
         checked = check_fleet(
@@ -100,9 +112,16 @@ def _declared(invocation: Invocation) -> tuple[Mapping[str, Agent], list[Problem
     except ConfigNotFoundError:
         if invocation.state is None:
             raise
-        return {}, []
+        return {}, [], []
     errors = [one for one in checked.problems if one.severity is Severity.ERROR]
-    return {} if checked.loaded is None else checked.loaded.fleet.agents, errors
+    if checked.loaded is None:
+        return {}, errors, []
+    fleet = checked.loaded.fleet
+    try:
+        pending = [one.text for one in pending_of(fleet, state_dir)]
+    except StateFileError as error:
+        pending = [error.message]
+    return fleet.agents, errors, pending
 
 
 def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from nightherd.cli.acceptance import refuse_agents
 from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
@@ -15,6 +16,7 @@ from nightherd.cli.render import Screen
 from nightherd.cli.start import launch, tell_started
 from nightherd.cli.text import neutralise
 from nightherd.cli.values import DURATION
+from nightherd.config.acceptance import ACCEPT, admit
 from nightherd.daemon.control import get_daemon, send, wait_for_end, wait_until
 from nightherd.daemon.describe import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
@@ -55,7 +57,7 @@ def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
 @click.pass_obj
 def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
     """Stop the running fleet and start it again, detached. Nothing is stopped for a file with mistakes."""
-    fleet = load_fleet_told(invocation)
+    fleet = load_fleet_told(invocation, is_run=True)
     state_dir = invocation.new_state_directory()
     record = find_daemon(state_dir)
     if record is not None:
@@ -66,12 +68,21 @@ def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> Non
     tell_started(invocation.screen, started)
 
 
-@click.command("reload", epilog="Example: nightherd reload")
+@click.command("reload", epilog="Example: nightherd reload --accept")
+@click.option("--accept", is_flag=True, help="Accept all that the files give agents.")
 @json_option
 @click.pass_obj
-def reload(invocation: Invocation) -> None:
-    """Let the running fleet read its files anew; with mistakes in them it goes on as it was."""
+def reload(invocation: Invocation, accept: bool) -> None:
+    """Let the running fleet read its files again; with errors in them it keeps its configuration.
+
+    A change that gives agents more takes effect only once it is accepted. --accept works without a running fleet
+    too, and not for agents.
+    """
     state_dir = invocation.new_state_directory()
+    if accept:
+        _accept(invocation)
+        if find_daemon(state_dir) is None:
+            return
     before = get_daemon(state_dir)
     if not send(before, signal.SIGHUP):
         raise NoDaemonError(f"nothing runs {state_dir}", hint="nightherd start")
@@ -96,6 +107,27 @@ def reload(invocation: Invocation) -> None:
         screen.document("daemon", daemon_row(record, at), at)
         return
     screen.show(f"process {record.pid} has reloaded {record.config}")
+    for text in record.pending:
+        screen.say(neutralise(f"not in effect until a person accepts it: {text}"))
+    if record.pending:
+        screen.say(f"  try: {ACCEPT}")
+
+
+def _accept(invocation: Invocation) -> None:
+    """Record what the files give agents as accepted, and say what is new in it."""
+    refuse_agents(invocation, ACCEPT)
+    fleet = load_fleet_told(invocation)
+    state_dir, at = invocation.new_state_directory(), system_clock().now()
+    admission = admit(fleet, state_dir, at=at, is_accepted=True)
+    screen, running = invocation.screen, find_daemon(state_dir)
+    texts = [one.text for one in admission.accepted]
+    if screen.is_json and running is None:
+        screen.document("acceptance", {"accepted": texts}, at)
+        return
+    for text in texts:
+        screen.say(neutralise(f"accepted: {text}"))
+    if running is None and not screen.is_json:
+        screen.show(f"accepted {fleet.file}")
 
 
 def _has_heard(state_dir: Path, record: DaemonRecord) -> bool:

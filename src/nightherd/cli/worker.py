@@ -16,7 +16,7 @@ from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
-from nightherd.daemon.describe import problem_line
+from nightherd.daemon.describe import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.watching import Watch
@@ -39,7 +39,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. Every change of the fleet's
     files reloads the configuration. With --json one document per job that started, ended or was rescued.
     """
-    tell_missing(invocation, load_fleet_told(invocation))
+    tell_missing(invocation, load_fleet_told(invocation, is_run=True))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
@@ -79,6 +79,8 @@ async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> No
                 problems = [error.message]
             else:
                 tell(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
+                for line in admission_lines(loading):
+                    tell(neutralise(line))
                 continue
         for problem in problems:
             tell(neutralise(problem))

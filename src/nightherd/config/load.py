@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
 from nightherd.config.capabilities import CLAUDE, check_capabilities
+from nightherd.config.claude_settings import settings_files, settings_fingerprints
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
@@ -67,6 +68,8 @@ class CheckedFleet:
     loaded: LoadedFleet | None
     files: tuple[str, ...] = ()
     """Every file it was read from; each may have a `.env` beside it."""
+    settings_files: tuple[str, ...] = ()
+    """Claude's settings files that its agents obey, there or not."""
 
 
 def load_fleet(
@@ -113,7 +116,12 @@ def check_fleet(
         loaded = LoadedFleet(
             fleet=replace(
                 resolve_fleet(
-                    settings, resolved, file=str(file), files=findings.files, environment=own
+                    settings,
+                    resolved,
+                    file=str(file),
+                    files=findings.files,
+                    environment=own,
+                    dotenv=assembly.dotenv,
                 ),
                 secret_variables=secret_variables(
                     [node for _, node in assembly.fleets] + [one.node for _, one in agents],
@@ -129,6 +137,9 @@ def check_fleet(
         problems=findings.errors + findings.notices,
         loaded=loaded,
         files=findings.files,
+        settings_files=tuple(
+            dict.fromkeys(one for agent, _ in agents for one in settings_files(agent))
+        ),
     )
 
 
@@ -231,9 +242,11 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
         findings.extend(notices(draft.node, AGENT_KEYS, draft.path))
         if checked is None:
             continue
+        agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
         agent = replace(
-            resolve_agent(checked, fleet=draft.fleet, home=draft.home),
+            agent,
             model_place=place_of_value(draft.node, "model"),
+            project_settings=settings_fingerprints(agent),
         )
         check_script(agent, draft, findings)
         check_idempotent(agent, draft, findings)

@@ -91,6 +91,7 @@ def resolve_fleet(
     file: str,
     files: tuple[str, ...],
     environment: Mapping[str, str],
+    dotenv: Mapping[str, str],
 ) -> Fleet:
     """The fleet of a file, its agents by name in their order."""
     shared = limit_hooks(settings.limits, owner="fleet.limits")
@@ -102,6 +103,8 @@ def resolve_fleet(
         name=settings.fleet.name,
         description=settings.fleet.description,
         environment=environment,
+        dotenv=dotenv,
+        reload=settings.reload,
         mirror=settings.mirror,
         durability=Durability(settings.durability),
         max_concurrent=settings.max_concurrent,

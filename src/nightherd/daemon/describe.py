@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from nightherd.config.acceptance import ACCEPT
+from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord
 from nightherd.views.jobs import timestamp
 
@@ -22,6 +24,7 @@ def daemon_row(record: DaemonRecord, now: datetime) -> dict[str, Any]:
         "agents": record.agents,
         "loaded_at": timestamp(record.loaded_at),
         "config_error": config_error(record),
+        "pending": record.pending,
         "socket": record.socket,
         "ports": record.ports,
     }
@@ -32,6 +35,15 @@ def config_error(record: DaemonRecord) -> dict[str, Any] | None:
     if not record.problems:
         return None
     return {"at": timestamp(record.failed_at), "problems": record.problems}
+
+
+def admission_lines(loading: Loading) -> list[str]:
+    """What took effect though no person had accepted it, and what waits for one; a line each."""
+    taken = [f"accepted without a person: {one}" for one in loading.accepted]
+    waiting = [
+        f"not in effect until a person accepts it ({ACCEPT}): {one}" for one in loading.pending
+    ]
+    return [*taken, *waiting]
 
 
 def problem_line(problem: dict[str, Any]) -> str:

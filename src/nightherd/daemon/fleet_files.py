@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nightherd.config.acceptance import Admission, admit
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import CheckedFleet, check_fleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.errors import ConfigInvalidError, NightherdError
+from nightherd.host.clock import SystemClock
 from nightherd.model.agent import Fleet, get_agent
 from nightherd.model.problem import Severity
 
@@ -29,6 +31,10 @@ class Loading:
     problems: list[dict[str, Any]]
     files: tuple[str, ...]
     stamp: Stamp
+    pending: tuple[str, ...] = ()
+    """What the files grant that waits for a person; the fleet is without it."""
+    accepted: tuple[str, ...] = ()
+    """What they grant that was not on record, and took effect without a person."""
 
 
 class FleetFiles:
@@ -49,6 +55,8 @@ class FleetFiles:
         self._environ = environ
         self._agents = tuple(agents)
         self._state_dir = state_dir or file.parent / STATE_DIRECTORY
+        self._last: Fleet | None = None
+        """The whole fleet as it was last in effect."""
 
     @property
     def _own_schema(self) -> Path:
@@ -90,21 +98,41 @@ class FleetFiles:
     def _loading(self, checked: CheckedFleet, stamp: Stamp) -> Loading:
         cwd = self.file.parent
         files = tuple({**dict.fromkeys(with_dotenv(checked.files)), str(self._own_schema): None})
+        files += tuple(checked.settings_files)
         errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+        admission = self._admitted(checked)
         # What was seen before reading counts: a file written meanwhile is read once more.
         seen = {one[0]: one for one in stamp}
         return Loading(
-            fleet=None if checked.loaded is None else self._chosen(checked.loaded.fleet),
+            fleet=None if admission is None else self._chosen(admission.fleet, checked),
             problems=[problem_data(one, cwd=cwd) for one in errors],
             files=files,
             stamp=tuple(seen.get(one[0], one) for one in stamp_of(files)),
+            pending=() if admission is None else tuple(one.text for one in admission.pending),
+            accepted=() if admission is None else tuple(one.text for one in admission.accepted),
         )
 
-    def _chosen(self, fleet: Fleet) -> Fleet:
+    def _admitted(self, checked: CheckedFleet) -> Admission | None:
+        """The fleet without what waits for a person; None for one that cannot be used."""
+        if checked.loaded is None:
+            return None
+        found = admit(
+            checked.loaded.fleet,
+            self._state_dir,
+            at=SystemClock().now(),
+            before=self._last,
+        )
+        self._last = found.fleet
+        return found
+
+    def _chosen(self, fleet: Fleet, checked: CheckedFleet) -> Fleet:
         if not self._agents:
             return fleet
-        chosen = {name: get_agent(fleet.agents, name) for name in self._agents}
-        return replace(fleet, agents=chosen)
+        declared = {} if checked.loaded is None else checked.loaded.fleet.agents
+        names = [get_agent(declared, name).name for name in self._agents]
+        return replace(
+            fleet, agents={name: fleet.agents[name] for name in names if name in fleet.agents}
+        )
 
 
 def with_dotenv(files: Iterable[str]) -> tuple[str, ...]:

@@ -52,6 +52,8 @@ class DaemonRecord(msgspec.Struct, frozen=True, kw_only=True):
     problems: list[dict[str, Any]] = []
     """What is wrong with a newer configuration, which is therefore not used."""
     failed_at: datetime | None = None
+    pending: list[str] = []
+    """What its files grant that waits for a person; it works without that."""
     socket: str | None = None
     """Where it serves the API; None where that is not installed."""
     ports: list[int] = []

@@ -15,7 +15,7 @@ import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd import __version__
-from nightherd.daemon.describe import problem_line
+from nightherd.daemon.describe import admission_lines, problem_line
 from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.log import DaemonLog, telling
 from nightherd.daemon.notify import Notifier
@@ -58,6 +58,7 @@ class Daemon:
     def __init__(self, post: Post, loading: Loading, fleet: Fleet, log: DaemonLog) -> None:
         self._post = post
         self._watch = Watch(post.files, loading)
+        self._first_lines = admission_lines(loading)
         self._fleet = fleet
         self._log = log
         self._clock = system_clock()
@@ -68,6 +69,7 @@ class Daemon:
             config=str(post.files.file),
             agents=list(post.agents) or None,
         )
+        self._record = msgspec.structs.replace(self._record, pending=list(loading.pending))
         self._stints: list[Stint] = []
         """The one at work last; those before it finish what they run."""
         self._proven: Fleet | None = None
@@ -77,6 +79,8 @@ class Daemon:
 
     async def run(self) -> None:
         """Work, with a new worker whenever one is needed, until told to stop."""
+        for line in self._first_lines:
+            self._log.tell(line)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._obey_signals)
             tasks.start_soon(self._watch_files)
@@ -163,10 +167,14 @@ class Daemon:
         except NightherdError as error:
             self._refuse([self._problem(error)])
             return
-        self._note(problems=[], failed_at=None, loaded_at=self._clock.now())
+        self._note(
+            problems=[], failed_at=None, loaded_at=self._clock.now(), pending=list(loading.pending)
+        )
         agents = counted(len(loading.fleet.agents), "agent")
         self._notifier.status(agents)
         self._log.tell(f"reloaded: {agents}")
+        for line in admission_lines(loading):
+            self._log.tell(line)
 
     async def _bring_up_to_date(self, stint: Stint) -> None:
         """It works for the fleet as it is now; or makes room for one that can."""

@@ -67,6 +67,16 @@ def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
     return replace(mine.over(own), per_day=own.per_day)
 
 
+def raises_limits(agent: Agent, overrides: Mapping[str, Any]) -> bool:
+    """Return whether a new job with these overrides may use more than the agent's own jobs."""
+    own, given = job_limits(agent, {}), job_limits(overridden(agent, overrides), overrides)
+    pairs = [(own.maximum(name), given.maximum(name)) for name in LimitName]
+    timeouts = (agent.job_timeout, overridden(agent, overrides).job_timeout)
+    return any(most is not None and (new is None or new > most) for most, new in pairs) or bool(
+        timeouts[0] and timeouts[1] and timeouts[1] > timeouts[0]
+    )
+
+
 def limits_for(job: Job, overrides: Mapping[str, Any], agent: Agent) -> Limits:
     """What a job of the agent may use that begins now; `overrides` are what it has other than its agent."""
     return job_limits(overridden(for_schedule(agent, job.schedule), overrides), overrides)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightherd.config.acceptance import admit
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet
 from nightherd.engine.attend import attend
@@ -35,7 +36,7 @@ from nightherd.views.conversation import find_session_id
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import get_session
-from nightherd.wiring import check_runtime, open_workshop, rescuer
+from nightherd.wiring import check_runtime, open_workshop, rescuer, system_clock
 
 
 class Cancel:
@@ -221,5 +222,7 @@ async def open_fleet(
     named = Path(state_dir) if state_dir is not None else None
     fleet = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
     state = named or Path(fleet.file).parent / ".nightherd"
+    # What nobody has accepted yet is left out, as it is everywhere that agents are run.
+    fleet = admit(fleet, state, at=system_clock().now()).fleet
     async with open_workshop(state, fleet, variables) as workshop:
         yield OpenFleet(fleet, state, workshop)

@@ -90,6 +90,8 @@ class Agent:
     """More directories it may use."""
     setting_sources: tuple[str, ...] = ()
     """Which of Claude's own settings files it obeys."""
+    project_settings: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of those that lie in its working directory, by name."""
     subagents: Mapping[str, Subagent] = field(default_factory=dict)
     """Helpers it may call on, by name."""
     plugins: tuple[Plugin, ...] = ()
@@ -126,6 +128,10 @@ class Fleet:
     """Every file it was loaded from."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What `.env` adds to the environment of agents; the process's own variables win."""
+    dotenv: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Everything that `.env` says."""
+    reload: str = "ask"
+    """`ask`: a change that gives agents more waits for a person, where agents may write the fleet's files; or `auto`."""
     mirror: bool = True
     """Whether the readable files are kept."""
     durability: Durability = Durability.CHECKPOINT

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from nightherd.engine.again import retry_job
 from nightherd.engine.cancelling import cancel_job
 from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
-from nightherd.engine.limits import limits_for
+from nightherd.engine.limits import limits_for, raises_limits
 from nightherd.engine.resume_at import resume_at
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
@@ -41,6 +41,7 @@ from nightherd.web.documents import (
     object_with,
     refusals,
 )
+from nightherd.web.person import FromSender
 from nightherd.web.site import OnSite, Site
 from nightherd.web.stream import EventStream
 
@@ -83,6 +84,7 @@ async def list_jobs(
 @router.post("", status_code=201, responses=answers("job", JOB, 404, 409, status=201, also=(200,)))
 async def submit_job(
     site: OnSite,
+    sender: FromSender,
     body: NewJob,
     idempotency_key: Key = None,
 ) -> Response:
@@ -92,6 +94,8 @@ async def submit_job(
     """
     agent = site.agent(body.agent)
     check_runs(agent, site)
+    if raises_limits(agent, _overrides(body)):
+        await sender.refuse_agents("a limit above the agent's own")
     at = await _place(body, site)
     if body.resume is not None or body.fork is not None:
         return await _go_on(agent, body, at, idempotency_key, site)
@@ -194,7 +198,11 @@ async def retry(site: OnSite, job: str, idempotency_key: Key = None) -> Response
 
 @router.post("/{job}/resume", responses=answers("job", JOB, 404, 409))
 async def resume(
-    site: OnSite, job: str, body: Resumption | None = None, idempotency_key: Key = None
+    site: OnSite,
+    sender: FromSender,
+    job: str,
+    body: Resumption | None = None,
+    idempotency_key: Key = None,
 ) -> Response:
     """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session.
 
@@ -203,6 +211,8 @@ async def resume(
     """
     old = await _get(site, await _find(site, job))
     said = body or Resumption(prompt=None, limits={}, at_checkpoint=None)
+    if said.limits:
+        await sender.refuse_agents("raising a limit")
     agent, shop, number = site.agent(old.agent), site.workshop, said.at_checkpoint
     wish = Wish(prompt=said.prompt, overrides=await _raised(old.id, said, site))
     key, lost = key_of(f"resume:{old.id}", idempotency_key), site.rescue

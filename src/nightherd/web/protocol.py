@@ -9,10 +9,27 @@ from __future__ import annotations
 import asyncio
 from email.utils import formatdate
 
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from nightherd.host.peer import peer_pid
+from nightherd.web.person import PEER
 
 HEAD_PATIENCE_S = 10.0
 LISTEN_PATIENCE_S = 60.0
+
+
+def _with_peer(app: ASGIApp, transport: asyncio.Transport) -> ASGIApp:
+    """`app`, whose requests say how to find their sender's process."""
+
+    def find_pid() -> int | None:
+        connection = transport.get_extra_info("socket")
+        return None if connection is None else peer_pid(connection)
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, PEER: find_pid}, receive, send)
+
+    return call
 
 
 class PatientProtocol(H11Protocol):
@@ -26,6 +43,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
         super().connection_made(transport)
+        self.app = _with_peer(self.app, transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:

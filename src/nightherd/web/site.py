@@ -14,6 +14,7 @@ from fastapi import Depends, Request
 
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import RefusedError
+from nightherd.files.identity import directory_identity
 from nightherd.host.process import boot_id
 from nightherd.model.agent import Agent, Fleet, get_agent
 from nightherd.web.asking import Asking
@@ -52,6 +53,8 @@ class Site:
     """Told what an operator should hear of."""
     daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
     """The process that serves, as `status` shows it."""
+    directory: str = ""
+    """The identity of the state directory."""
     wake: Callable[[], None] = _nothing
     """Called when something was asked for that somebody here may do at once."""
 
@@ -98,6 +101,7 @@ async def open_site(
                 rescue=rescue,
                 tell=tell,
                 daemon=daemon,
+                directory=directory_identity(state_dir),
                 wake=wake,
             )
         finally:

@@ -70,6 +70,10 @@ class FleetSettings(Model):
         timedelta(seconds=10),
         description="How long a cancelled job may take to end before its processes are killed.",
     )
+    reload: Literal["ask", "auto"] = Field(
+        "ask",
+        description="Whether a change that gives agents more waits for `nightherd reload --accept`, where agents can write the fleet's files; auto takes it at once.",
+    )
     max_restarts: Whole = Field(5, description="Lost workers after which a job is given up.")
     retry: Retry = Field(
         Retry.model_validate({}),

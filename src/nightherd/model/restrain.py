@@ -1,0 +1,224 @@
+"""Restraining: a configuration cut back to what a person has accepted.
+
+What grants nothing (prompts, scripts, times of schedules) and what narrows is taken as it is. An agent that is
+new, or runs on another runtime, cannot be cut back: it stays as it was, or away when that is not known.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from nightherd.model.agent import Agent, Fleet
+from nightherd.model.duration import ONE_MS
+from nightherd.model.grants import (
+    PER_DAY,
+    PROJECT_SOURCES,
+    AgentGrants,
+    FleetGrants,
+    Maxima,
+    absolute,
+    fingerprint,
+    hook_fingerprint,
+    of_each_job,
+    relative,
+    server_fingerprint,
+)
+from nightherd.model.hook import Hook
+from nightherd.model.limits import DayLimits, LimitName, Limits
+from nightherd.model.mcp import McpServer
+from nightherd.model.money import MicroUsd
+from nightherd.model.price import ModelPrice
+from nightherd.model.schedule_rule import Schedule
+from nightherd.model.web import Web, Webhooks
+from nightherd.model.widening import (
+    AUTO,
+    is_accepted_directory,
+    is_accepted_rule,
+    is_wider_mode,
+    is_wider_sandbox,
+)
+
+
+def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None) -> Fleet:
+    """`fleet` without what it grants beyond `accepted`; what was there `before` stays in its place where it can."""
+    home = posixpath.dirname(fleet.file)
+    agents = {}
+    for name, agent in fleet.agents.items():
+        old = before.agents.get(name) if before is not None else None
+        known = accepted.agents.get(name)
+        if known is None:
+            continue
+        kept = agent if agent.runtime == known.runtime else old
+        if kept is not None and kept.runtime == known.runtime:
+            agents[name] = _agent(kept, known, old, home)
+    is_auto = fleet.reload == AUTO and accepted.reload == AUTO
+    return replace(
+        fleet,
+        agents=agents,
+        dotenv=_accepted_values(fleet.dotenv, accepted, before),
+        environment=_accepted_values(fleet.environment, accepted, before),
+        limits=clamped(fleet.limits, accepted.maxima),
+        max_concurrent=_lower(fleet.max_concurrent, accepted.maxima.get("max_concurrent")),
+        prices=_prices(fleet, accepted, before),
+        web=_web(fleet, accepted, before),
+        webhooks=_webhooks(fleet.webhooks, accepted),
+        reload=fleet.reload if is_auto or fleet.reload != AUTO else accepted.reload,
+    )
+
+
+def _accepted_values(
+    values: Mapping[str, str], accepted: FleetGrants, before: Fleet | None
+) -> dict[str, str]:
+    """The variables whose values were accepted; of the others, those of before that were."""
+    old = {} if before is None else before.environment
+    return {
+        name: one
+        for values_then in (old, values)
+        for name, one in values_then.items()
+        if name in values and accepted.environment.get(name) == fingerprint(one)
+    }
+
+
+def _prices(fleet: Fleet, accepted: FleetGrants, before: Fleet | None) -> dict[str, ModelPrice]:
+    """The accepted prices: with another one a limit of dollars would be another limit."""
+    return {
+        name: one
+        for prices in ({} if before is None else before.prices, fleet.prices)
+        for name, one in prices.items()
+        if name in fleet.prices and accepted.prices.get(name) == fingerprint(one)
+    }
+
+
+def _web(fleet: Fleet, accepted: FleetGrants, before: Fleet | None) -> Web:
+    offered = (fleet.web, *(() if before is None else (before.web,)))
+    if not fleet.web.enabled:
+        return fleet.web
+    fitting = (one for one in offered if one.enabled and fingerprint(one) == accepted.web)
+    return next(fitting, replace(fleet.web, enabled=False))
+
+
+def _webhooks(webhooks: Webhooks, accepted: FleetGrants) -> Webhooks:
+    known = accepted.webhooks
+    return replace(
+        webhooks,
+        endpoints={
+            name: one
+            for name, one in webhooks.endpoints.items()
+            if known.get(name) == fingerprint(one)
+        },
+        enabled=webhooks.enabled and known.get("") == fingerprint([webhooks.host, webhooks.port]),
+    )
+
+
+def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Agent:
+    mode, maxima = agent.permission_mode, known.maxima
+    settings = {
+        name: one
+        for name, one in agent.project_settings.items()
+        if known.project_settings.get(name) == one
+    }
+    is_changed = settings != dict(agent.project_settings)
+    return replace(
+        agent,
+        permission_mode=known.permission_mode
+        if is_wider_mode(mode, known.permission_mode)
+        else mode,
+        working_directory=agent.working_directory
+        if is_accepted_directory(relative(agent.working_directory, home), known, home)
+        else absolute(known.directories[0], home),
+        add_dirs=tuple(
+            one for one in agent.add_dirs if is_accepted_directory(relative(one, home), known, home)
+        ),
+        tools=_bound(agent.tools, known.tools),
+        required_caps=_bound(agent.required_caps, known.required_caps),
+        allowed_tools=tuple(one for one in agent.allowed_tools if is_accepted_rule(one, known)),
+        denied_tools=tuple(dict.fromkeys((*agent.denied_tools, *known.denied_tools))),
+        setting_sources=tuple(
+            one
+            for one in agent.setting_sources
+            if one in known.setting_sources and not (is_changed and one in PROJECT_SOURCES)
+        ),
+        project_settings={} if is_changed else settings,
+        plugins=tuple(one for one in agent.plugins if relative(one.path, home) in known.plugins),
+        mcp_servers=_servers(agent, known, old),
+        hooks=_accepted_hooks(agent.hooks, known.hooks),
+        sandbox=known.sandbox if is_wider_sandbox(agent.sandbox, known.sandbox) else agent.sandbox,
+        **_clamped_agent(agent, maxima),
+        schedules={
+            name: _schedule(one, known.schedules.get(name, of_each_job(maxima)), known.hooks)
+            for name, one in agent.schedules.items()
+        },
+    )
+
+
+def _servers(agent: Agent, known: AgentGrants, old: Agent | None) -> tuple[McpServer, ...]:
+    """The servers that were accepted; one that was changed stays as it was."""
+    named = {one.name for one in agent.mcp_servers}
+    candidates = (*(() if old is None else old.mcp_servers), *agent.mcp_servers)
+    kept = {
+        one.name: one
+        for one in candidates
+        if one.name in named and known.mcp_servers.get(one.name) == server_fingerprint(one)
+    }
+    return tuple(kept.values())
+
+
+def _accepted_hooks(hooks: Iterable[Hook], known: Collection[str]) -> tuple[Hook, ...]:
+    return tuple(one for one in hooks if hook_fingerprint(one) in known)
+
+
+def _schedule(schedule: Schedule, maxima: Maxima, hooks: Collection[str]) -> Schedule:
+    return replace(
+        schedule,
+        limits=clamped(schedule.limits, maxima),
+        job_timeout=_time(_lower(_milliseconds(schedule.job_timeout), maxima.get("job_timeout"))),
+        hooks=_accepted_hooks(schedule.hooks, hooks),
+    )
+
+
+def _clamped_agent(agent: Agent, maxima: Maxima) -> dict[str, Any]:
+    budget = _lower(agent.max_budget_microusd, maxima.get("max_budget_usd"))
+    return {
+        "limits": clamped(agent.limits, maxima),
+        "max_turns": _lower(agent.max_turns, maxima.get("max_turns")),
+        "max_budget_microusd": None if budget is None else MicroUsd(budget),
+        "job_timeout": _time(_lower(_milliseconds(agent.job_timeout), maxima.get("job_timeout"))),
+        "max_concurrent": _lower(agent.max_concurrent, maxima.get("max_concurrent")),
+    }
+
+
+def clamped(limits: Limits, maxima: Maxima) -> Limits:
+    """`limits` where none is above its maximum."""
+    values = {name: _lower(limits.maximum(name), maxima.get(name.value)) for name in LimitName}
+    days: dict[str, Any] = {
+        name: _lower(limits.per_day.maximum(LimitName(name)), maxima.get(f"{PER_DAY}{name}"))
+        for name in DayLimits.__dataclass_fields__
+    }
+    changed: dict[str, Any] = {name.value: value for name, value in values.items()}
+    changed["duration"] = _time(values[LimitName.DURATION])
+    return replace(limits, **changed, per_day=replace(limits.per_day, **days))
+
+
+def _bound(wanted: tuple[str, ...] | None, known: list[str] | None) -> tuple[str, ...] | None:
+    """What both lists leave; None leaves everything."""
+    if wanted is None or known is None:
+        return tuple(known) if wanted is None and known is not None else wanted
+    return tuple(one for one in wanted if one in known)
+
+
+def _lower(own: int | None, maximum: int | None) -> int | None:
+    if own is None or maximum is None:
+        return maximum if own is None else own
+    return min(own, maximum)
+
+
+def _milliseconds(duration: timedelta | None) -> int | None:
+    return None if duration is None else duration // ONE_MS
+
+
+def _time(milliseconds: int | None) -> timedelta | None:
+    return None if milliseconds is None else milliseconds * ONE_MS

@@ -1,0 +1,229 @@
+"""What counts as wider, and that a fleet that is held back grants nothing of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.model.grants import FleetGrants, grants_of, may_write
+from nightherd.model.hook import Hook, HookPoint, ShellCommand
+from nightherd.model.limits import DayLimits, Limits
+from nightherd.model.mcp import McpServer, McpTransport
+from nightherd.model.money import MicroUsd
+from nightherd.model.price import ModelPrice
+from nightherd.model.restrain import restrained
+from nightherd.model.schedule_rule import Interval, Schedule
+from nightherd.model.subagent import Plugin
+from nightherd.model.web import Endpoint, Web, Webhooks
+from nightherd.model.widening import narrowed, widenings
+
+HOME = "/fleet"
+
+
+def server(**more: Any) -> McpServer:
+    return McpServer(name="tools", transport=McpTransport.STDIO, command="serve", **more)
+
+
+def hook(command: str) -> Hook:
+    action = ShellCommand(command=command, timeout=timedelta(seconds=1))
+    return Hook(id="after_run[0]", point=HookPoint.AFTER_RUN, action=action)
+
+
+NIGHTLY = Schedule(
+    name="nightly",
+    rule=Interval(every=timedelta(hours=1)),
+    limits=Limits(spend=MicroUsd(5)),
+)
+AGENT = Agent(
+    name="a",
+    runtime=RuntimeName.SDK,
+    working_directory="/fleet/desk",
+    add_dirs=("/more",),
+    permission_mode="acceptEdits",
+    tools=("Bash", "Read"),
+    allowed_tools=("Bash(git *)", "Write"),
+    denied_tools=("WebFetch",),
+    required_caps=("nightherd.tool.Read",),
+    setting_sources=("project",),
+    project_settings={".claude/settings.json": "1"},
+    plugins=(Plugin(path="/plug", has_mcp_servers=False),),
+    mcp_servers=(server(),),
+    hooks=(hook("notify"),),
+    sandbox={"enabled": True},
+    limits=Limits(spend=MicroUsd(10), per_day=DayLimits(turns=9)),
+    max_turns=7,
+    job_timeout=timedelta(minutes=1),
+    max_concurrent=2,
+    schedules={"nightly": NIGHTLY},
+)
+FLEET = Fleet(
+    file="/fleet/nightherd.yaml",
+    agents={"a": AGENT},
+    dotenv={"KEY": "secret"},
+    environment={"KEY": "secret"},
+    limits=Limits(spend=MicroUsd(100)),
+    max_concurrent=4,
+)
+WIDER_AGENTS: dict[str, dict[str, Any]] = {
+    "runtime": {"runtime": RuntimeName.CLI},
+    "mode": {"permission_mode": "bypassPermissions"},
+    "auto mode": {"permission_mode": "auto"},
+    "working directory": {"working_directory": "/elsewhere"},
+    "directory": {"add_dirs": ("/more", "/etc")},
+    "directory above": {"add_dirs": ("/more", "/")},
+    "tool": {"tools": ("Bash", "Read", "Write")},
+    "all tools": {"tools": None},
+    "allowed": {"allowed_tools": ("Bash(git *)", "Write", "Bash")},
+    "not denied": {"denied_tools": ()},
+    "capability": {"required_caps": ("nightherd.tool.Read", "nightherd.tool.*")},
+    "no capabilities": {"required_caps": None},
+    "settings source": {"setting_sources": ("project", "user")},
+    "settings changed": {"project_settings": {".claude/settings.json": "2"}},
+    "settings new": {"project_settings": {".claude/settings.json": "1", ".mcp.json": "1"}},
+    "plugin": {"plugins": (*AGENT.plugins, Plugin(path="/other", has_mcp_servers=False))},
+    "server changed": {"mcp_servers": (server(args=("--all",)),)},
+    "server's environment": {"mcp_servers": (server(env={"NODE_OPTIONS": "-r evil"}),)},
+    "hook": {"hooks": (hook("notify"), hook("evil"))},
+    "no sandbox": {"sandbox": None},
+    "other sandbox": {"sandbox": {"enabled": True, "excludedCommands": ["sh"]}},
+    "more to spend": {"limits": replace(AGENT.limits, spend=MicroUsd(11))},
+    "no limit": {"limits": Limits()},
+    "more in a day": {"limits": replace(AGENT.limits, per_day=DayLimits(turns=10))},
+    "more turns": {"max_turns": 8},
+    "longer": {"job_timeout": None},
+    "more at once": {"max_concurrent": 3},
+    "schedule's limit": {
+        "schedules": {"nightly": replace(NIGHTLY, limits=Limits(spend=MicroUsd(6)))}
+    },
+    "schedule without a limit": {"schedules": {"nightly": replace(NIGHTLY, limits=Limits())}},
+    "new schedule": {
+        "schedules": {
+            "nightly": NIGHTLY,
+            "x": replace(NIGHTLY, name="x", limits=Limits(spend=MicroUsd(50))),
+        }
+    },
+    "schedule's hook": {"schedules": {"nightly": replace(NIGHTLY, hooks=(hook("evil"),))}},
+}
+WIDER_FLEETS: dict[str, dict[str, Any]] = {
+    "new agent": {"agents": {"a": AGENT, "b": replace(AGENT, name="b")}},
+    "variable": {
+        "dotenv": {"KEY": "secret", "PATH": "."},
+        "environment": {"KEY": "secret", "PATH": "."},
+    },
+    "changed variable": {"dotenv": {"KEY": "other"}, "environment": {"KEY": "other"}},
+    "spend": {"limits": Limits()},
+    "at once": {"max_concurrent": None},
+    "port": {"web": Web(enabled=True)},
+    "webhook": {"webhooks": Webhooks(endpoints={"in": Endpoint(name="in", agent="a")})},
+    "webhook port": {"webhooks": Webhooks(enabled=True)},
+    "price": {"prices": {"local:x": ModelPrice()}},
+    "reload": {"reload": "auto"},
+}
+SAME: dict[str, dict[str, Any]] = {
+    "prompts": {"default_prompt": "x", "system_prompt": "y", "model": "opus", "description": "z"},
+    "stricter mode": {"permission_mode": "plan"},
+    "fewer": {"tools": (), "allowed_tools": (), "required_caps": (), "add_dirs": (), "hooks": ()},
+    "inner directory": {"working_directory": "/fleet/desk/inner"},
+    "rule of an allowed tool": {"allowed_tools": ("Write", "Edit(src/**)", "Bash(git *)")[:1]},
+    "more denied": {"denied_tools": ("WebFetch", "Bash(rm *)")},
+    "lower": {
+        "max_turns": 1,
+        "limits": Limits(spend=MicroUsd(1), turns=1, per_day=DayLimits(turns=1)),
+    },
+    "no servers": {"mcp_servers": (), "plugins": (), "setting_sources": (), "project_settings": {}},
+    "schedules": {"schedules": {"nightly": replace(NIGHTLY, prompt="more", rule=None)}},
+}
+
+
+def with_agent(changes: dict[str, Any]) -> Fleet:
+    return replace(FLEET, agents={"a": replace(AGENT, **changes)})
+
+
+WIDER = {
+    **{name: with_agent(one) for name, one in WIDER_AGENTS.items()},
+    **{name: replace(FLEET, **one) for name, one in WIDER_FLEETS.items()},
+}
+
+
+def beyond(accepted: FleetGrants, fleet: Fleet) -> list[str]:
+    return [one.text for one in widenings(accepted, grants_of(fleet), HOME)]
+
+
+@pytest.mark.parametrize("name", WIDER)
+@pytest.mark.parametrize("before", [None, FLEET], ids=["restart", "reload"])
+def test_wider_is_named_and_held_back(name: str, before: Fleet | None) -> None:
+    accepted, fleet = grants_of(FLEET), WIDER[name]
+
+    found = beyond(accepted, fleet)
+    held = restrained(fleet, accepted, before)
+
+    assert found
+    assert beyond(accepted, held) == []
+    assert "secret" not in " ".join(found)
+    assert beyond(narrowed(accepted, grants_of(fleet), HOME), held) == []
+    assert beyond(narrowed(accepted, grants_of(fleet), HOME), FLEET) == [], (
+        "going back is not wider"
+    )
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_narrows_or_grants_nothing_is_taken_as_it_is(name: str) -> None:
+    accepted, fleet = grants_of(FLEET), with_agent(SAME[name])
+
+    assert beyond(accepted, fleet) == []
+
+
+def test_what_was_narrowed_has_to_be_accepted_again() -> None:
+    less = with_agent({"allowed_tools": ("Write",)})
+
+    after = narrowed(grants_of(FLEET), grants_of(less), HOME)
+
+    assert beyond(after, less) == []
+    assert beyond(after, FLEET) == ["agent a: allowed_tools Bash(git *)"]
+
+
+def test_a_change_that_narrows_and_widens_is_narrowed_at_once() -> None:
+    mixed = with_agent({"allowed_tools": ("Bash",), "denied_tools": ("WebFetch", "Write")})
+
+    (agent,) = restrained(mixed, grants_of(FLEET)).agents.values()
+
+    assert agent.allowed_tools == ()
+    assert set(agent.denied_tools) == {"WebFetch", "Write"}
+
+
+def test_what_was_in_place_stays_in_place_until_the_change_is_accepted() -> None:
+    changed = with_agent({"mcp_servers": (server(args=("--all",)),), "runtime": RuntimeName.SDK})
+    variables = replace(changed, dotenv={"KEY": "new"}, environment={"KEY": "new"})
+
+    held = restrained(variables, grants_of(FLEET), FLEET)
+
+    assert held.agents["a"].mcp_servers == (server(),)
+    assert held.environment == {"KEY": "secret"}
+
+
+def test_grants_of_a_fleet_that_was_moved_are_the_same() -> None:
+    moved = replace(
+        FLEET,
+        file="/other/nightherd.yaml",
+        agents={"a": replace(AGENT, working_directory="/other/desk")},
+    )
+
+    assert grants_of(moved) == grants_of(FLEET)
+
+
+@pytest.mark.parametrize(
+    ("rules", "file", "is_writable"),
+    [
+        ({}, "/fleet/desk/agent.yaml", True),
+        ({"allowed_tools": ()}, "/fleet/nightherd.yaml", False),
+        ({"allowed_tools": ("Bash(git *)",)}, "/etc/nightherd.yaml", True),
+        ({"permission_mode": "bypassPermissions"}, "/etc/nightherd.yaml", True),
+        ({"permission_mode": "plan"}, "/etc/nightherd.yaml", False),
+    ],
+)
+def test_files_that_an_agent_may_write(rules: dict[str, Any], file: str, is_writable: bool) -> None:
+    assert may_write(grants_of(with_agent(rules)), HOME, file) is is_writable

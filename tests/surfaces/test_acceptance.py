@@ -1,0 +1,205 @@
+"""A configuration that gives agents more takes effect once a person has accepted it, whoever runs the fleet."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nightherd.config.acceptance import RECORD
+from nightherd.daemon.fleet_files import FleetFiles, Loading
+from surfaces.drivers import Cli, Shell
+
+FLEET = """\
+agents:
+  - name: eve
+    runtime: scripted
+    default_prompt: go
+    script:
+      - tool: Bash
+        input: {command: touch ran}
+"""
+WIDER = FLEET.replace("default_prompt: go", "default_prompt: go\n    allowed_tools: [Bash]")
+NEW = FLEET + "  - {name: new, runtime: scripted, default_prompt: go, script: [{say: hi}]}\n"
+
+
+@pytest.fixture
+def accepted(cli: Cli, fleet: Path) -> Path:
+    """A fleet that has run once, and is on record."""
+    (fleet / "nightherd.yaml").write_text(FLEET)
+    assert cli("run", "eve").code == 0
+    assert (fleet / ".nightherd" / RECORD).stat().st_mode & 0o077 == 0
+    return fleet
+
+
+def has_run(fleet: Path) -> bool:
+    return (fleet / "ran").exists()
+
+
+def test_a_wider_file_waits_for_a_person_also_after_a_restart(cli: Cli, accepted: Path) -> None:
+    (accepted / "nightherd.yaml").write_text(WIDER)
+
+    ran = cli("run", "eve", "-q")
+    worked = cli("run", "eve", "--detach"), cli("worker", "--until-idle")
+
+    assert "not in effect until a person accepts it: agent eve: allowed_tools Bash" in ran.err
+    assert "nightherd reload --accept" in ran.err
+    assert "agent eve: allowed_tools Bash" in worked[1].err
+    assert not has_run(accepted)
+
+
+def test_what_waits_is_shown_and_accepted_by_command(cli: Cli, accepted: Path) -> None:
+    (accepted / "nightherd.yaml").write_text(WIDER)
+
+    shown = cli("status")
+    data = cli("status", "--json").data["pending"]
+    checked = cli("doctor")
+    done = cli("reload", "--accept")
+
+    assert "  agent eve: allowed_tools Bash" in shown.out
+    assert data == ["agent eve: allowed_tools Bash"]
+    assert "not in effect until a person accepts it: agent eve: allowed_tools Bash" in checked.out
+    assert (done.code, done.err) == (0, "accepted: agent eve: allowed_tools Bash\n")
+    assert cli("status", "--json").data["pending"] == []
+    assert cli("run", "eve").code == 0
+    assert has_run(accepted)
+
+
+def test_narrowing_takes_effect_at_once_and_going_back_waits(cli: Cli, accepted: Path) -> None:
+    (accepted / "nightherd.yaml").write_text(WIDER)
+    cli("reload", "--accept")
+    (accepted / "nightherd.yaml").write_text(FLEET)
+    assert cli("run", "eve").err.count("not in effect") == 0
+    (accepted / "nightherd.yaml").write_text(WIDER)
+
+    again = cli("run", "eve")
+
+    assert "allowed_tools Bash" in again.err
+    assert not has_run(accepted)
+
+
+def test_a_new_agent_does_not_run_before_it_is_accepted(cli: Cli, accepted: Path) -> None:
+    (accepted / "nightherd.yaml").write_text(NEW)
+
+    refused = cli("run", "new")
+
+    assert refused.code == 5
+    assert "nobody has accepted" in refused.err
+    assert cli("reload", "--accept").code == 0
+    assert cli("run", "new").code == 0
+
+
+def test_reload_auto_takes_everything_once_it_was_accepted_itself(cli: Cli, accepted: Path) -> None:
+    (accepted / "nightherd.yaml").write_text("reload: auto\n" + WIDER)
+    first = cli("run", "eve")
+    assert "reload: auto" in first.err
+    assert not has_run(accepted)
+    cli("reload", "--accept")
+    (accepted / "nightherd.yaml").write_text("reload: auto\n" + NEW)
+
+    taken = cli("run", "new")
+
+    assert taken.code == 0
+    assert "accepted: agent new: is new" in taken.err
+
+
+def test_a_file_that_no_agent_can_write_needs_nobody(
+    cli: Cli, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fleet / "work").mkdir()
+    text = FLEET.replace("default_prompt: go", "default_prompt: go\n    working_directory: work")
+    (fleet / "nightherd.yaml").write_text(text)
+    cli("run", "eve")
+    (fleet / "nightherd.yaml").write_text(text.replace("    script:", "    max_turns: 3\n    permission_mode: bypassPermissions\n    script:"))  # fmt: skip
+
+    assert "accepted: agent eve: permission_mode" in cli("run", "eve").err
+    assert (fleet / "work" / "ran").exists()
+
+
+def test_a_record_that_cannot_be_read_accepts_nothing(cli: Cli, accepted: Path) -> None:
+    (accepted / ".nightherd" / RECORD).write_text("{")
+
+    refused = cli("run", "eve")
+
+    assert refused.code != 0
+    assert "reload --accept" in refused.err
+    assert cli("reload", "--accept").code == 0
+    assert cli("run", "eve").code == 0
+
+
+def test_secrets_are_not_in_the_record(cli: Cli, fleet: Path) -> None:
+    (fleet / ".env").write_text("API_KEY=very-secret-value\n")
+    (fleet / "nightherd.yaml").write_text(
+        FLEET + "    mcp_servers: {x: {command: serve, env: {TOKEN: '${API_KEY}'}}}\n"
+    )
+    cli("run", "eve")
+
+    record = (fleet / ".nightherd" / RECORD).read_text()
+
+    assert "very-secret-value" not in record
+    assert "API_KEY" in record
+    (fleet / ".env").write_text("API_KEY=another-secret\n")
+    told = cli("run", "eve").err
+    assert ".env variable API_KEY changed" in told
+    assert "another-secret" not in told
+
+
+def test_a_person_at_a_terminal_accepts_with_one_line(
+    shell: Shell, cli: Cli, accepted: Path
+) -> None:
+    (accepted / "nightherd.yaml").write_text(WIDER)
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            shell.line("run", "eve"), cwd=accepted, stdin=theirs, capture_output=True, text=True
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    assert "accepted: agent eve: allowed_tools Bash\n" in done.stderr
+    assert has_run(accepted)
+    assert cli("status", "--json").data["pending"] == []
+
+
+def test_a_reload_keeps_what_was_in_place(fleet: Path) -> None:
+    def load(text: str, before: Loading | None = None) -> Loading:
+        (fleet / "nightherd.yaml").write_text(text)
+        return files.load_first() if before is None else files.load(before)
+
+    files = FleetFiles(fleet / "nightherd.yaml", {})
+    server = "    mcp_servers: {x: {command: serve, args: [ARG]}}\n"
+    first = load(FLEET + server.replace("ARG", "old"))
+    second = load(FLEET + server.replace("ARG", "new"), first)
+    third = load(FLEET.replace("scripted", "native").replace("default_prompt: go", "default_prompt: go\n    model: test:x"), second)  # fmt: skip
+
+    assert second.fleet is not None
+    assert second.fleet.agents["eve"].mcp_servers[0].args == ("old",)
+    assert second.pending == ("agent eve: MCP server x changed",)
+    assert third.fleet is not None
+    assert third.fleet.agents["eve"].runtime == "scripted"
+    assert first.pending == ()
+
+
+def test_settings_of_the_project_that_changed_are_not_obeyed(fleet: Path) -> None:
+    text = "agents: [{name: c, runtime: cli, working_directory: repo}]\n"
+    (fleet / "repo" / ".claude").mkdir(parents=True)
+    (fleet / "nightherd.yaml").write_text(text)
+    files = FleetFiles(fleet / "nightherd.yaml", {})
+    first = files.load_first()
+    settings = fleet / "repo" / ".claude" / "settings.json"
+    assert str(settings) in first.files
+    hook = {"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch owned"}]}]}}
+    settings.write_text(json.dumps(hook))
+
+    second = files.load(first)
+
+    assert first.fleet is not None
+    assert first.fleet.agents["c"].setting_sources == ("project",)
+    assert second.fleet is not None
+    assert second.fleet.agents["c"].setting_sources == ()
+    assert second.pending == ("agent c: Claude settings .claude/settings.json is new",)
