@@ -367,6 +367,27 @@ def test_lost_job_goes_on_by_itself_only_as_its_agent_says(
         assert rescued.error_code == "interrupted"
 
 
+def test_wait_for_a_limit_does_not_count_as_silence_of_a_lost_job() -> None:
+    terms = SessionTerms(resume_timeout=timedelta(hours=1))
+    agent = replace(AGENT, session=replace(terms, mode=SessionMode.PERSISTENT))
+    later = ErrorEvent(
+        message="Later", code="rate_limited", extra={"recoverable": True, "retry_after_s": 18_000}
+    )
+    bench = Bench(RunsInTurn([later]), agent=agent)
+    yard, job = Yard(bench=bench), bench.run()
+    yard.advance(hours=5, minutes=1)
+    anyio.run(wake_jobs, bench.workshop)
+    gone = yard.register("worker-goneaaaa", pid=7)
+    start = StartExecution(job_id=job.id, worker=gone, at=bench.clock.now())
+    anyio.run(bench.store.apply, [start])
+    yard.dead.add(7)  # before it wrote a single line
+    rules = resumes_of(Fleet(file="yard.yaml", agents={agent.name: agent}))
+
+    (rescued,) = anyio.run(rescue, yard.record, replace(yard.terms, resumes=rules))
+
+    assert (rescued.status, rescued.error_code) == (JobStatus.PENDING, None)
+
+
 def test_job_taken_over_after_a_suspension_is_not_called_lost() -> None:
     bench = bench_for([LIMITED], ANSWER)
     job = bench.run()

@@ -74,6 +74,8 @@ def document(job: JobImage, texts: TextsImage | None) -> dict[str, Any]:
     }
     if is_suspended:
         fields["suspended"] = job.suspend_reason or "unknown"
+    if is_suspended and job.not_before:
+        fields["resumes_at"] = job.not_before
     return {
         **fields,
         "turns": job.turns,

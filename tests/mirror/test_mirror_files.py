@@ -97,8 +97,10 @@ def test_a_job_is_readable_at_every_stage(world: World) -> None:
 def test_a_suspended_job_reads_running_and_says_that_it_waits(world: World) -> None:
     world.apply(submit(1), start(1))
     entry = world.feed.entries[-1]
+    at = "2026-11-17T04:17:00.000000Z"
+    waiting = {"status": "suspended", "suspend_reason": "rate_limit", "not_before": at}
     rows = [
-        (table, {**msgspec.json.decode(row), "status": "suspended", "suspend_reason": "budget"})
+        (table, {**msgspec.json.decode(row), **waiting})
         for table, row in entry.rows
         if table == "jobs"
     ]
@@ -107,7 +109,8 @@ def test_a_suspended_job_reads_running_and_says_that_it_waits(world: World) -> N
     world.catch_up()
 
     assert world.job(1)["status"] == "running"
-    assert world.job(1)["suspended"] == "budget"
+    assert world.job(1)["suspended"] == "rate_limit"
+    assert world.job(1)["resumes_at"] == at
 
 
 def test_the_state_follows_an_agent_through_running_failure_and_success(world: World) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from anyio import to_thread
 
@@ -144,7 +144,7 @@ async def _rescue(
             current = await caught_up(record, job, found)
         except RefusedError:
             continue  # something came first: another rescuer, or the worker's own end of it
-        last = found.last_at or current.started_at or current.created_at
+        last = _last_sign(current, found, record)
         change = ending(
             current,
             found,
@@ -173,6 +173,15 @@ def _write_late(
         write_late_answers(job, answers, record)
     except NightherdError as error:
         on_trouble(f"{job.id}: {error.message}")
+
+
+def _last_sign(job: Job, known: Recollection, record: Record) -> datetime:
+    """Return the last sign of life: the latest event, or the start of an execution that wrote none yet.
+
+    Time for which the job was suspended before that start is no silence.
+    """
+    starts = [began for began, _ in record.reader.spans_of_job(job.id)]
+    return max(known.last_at or job.created_at, *starts[-1:], job.created_at)
 
 
 def _read(jobs: Sequence[Job], record: Record) -> list[Recollection | NightherdError]:

@@ -40,6 +40,7 @@ class JobImage(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str | None = None
     exit_reason: str | None = None
     suspend_reason: str | None = None
+    not_before: str | None = None
     forked_from: str | None = None
     started_at: str | None = None
     finished_at: str | None = None

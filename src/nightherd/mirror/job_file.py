@@ -42,6 +42,7 @@ def job_text(
         dump_line("summary", summary),
         dump_line("output_file", f"{job.id}.jsonl"),
         dump_line("suspended", job.suspend_reason or "unknown") if is_suspended else "",
+        dump_line("resumes_at", job.not_before) if is_suspended and job.not_before else "",
         "" if lost is None else dump_field("lost", {"since": lost.since, "next": lost.next}),
         dump_line("turns", job.turns),
         dump_line("cost_usd", to_usd(MicroUsd(job.cost_microusd))),

@@ -19,7 +19,7 @@ from nightherd.runtimes.claude.usage_limit import (
     reset_in_text,
 )
 from nightherd.testing.messages_api import MessagesApi
-from nightherd.testing.messages_script import Refuse, Say, UsageLimitHit
+from nightherd.testing.messages_script import Cut, Refuse, Say, UsageLimitHit
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 from runtimes.commanded import Commanded
 from runtimes.heard import error_of
@@ -223,6 +223,37 @@ def test_job_waits_for_the_reset_and_completes_by_itself(stage: ClaudeStage) -> 
     assert (done["restart_count"], len(api.asked)) == (0, 2)
     resumed = [line for line in journal if line.get("subtype") == "execution_started"][1]
     assert resumed["timestamp"] >= waiting["resumes_at"]
+
+
+FAST = "retry: {attempts: 1, first_pause: 3s}\n"
+
+
+def test_limit_of_a_key_and_an_outage_are_waited_for_without_a_named_time(
+    stage: ClaudeStage,
+) -> None:
+    refused = Refuse(status=429, retry_after_s=3600)
+    with MessagesApi(refused, Say(text="never", drop=Cut.HEADERS), Say(text="All done.")) as api:
+        fleet = FAST + FLEET.format(runtime=stage.runtime)
+        herd = Commanded(stage.root, fleet, stage.environment(api))
+        first = herd.nightherd("run", "helper", "-p", "make it", "--json")
+        waiting = json.loads(first.stdout)["data"]
+        with herd.started("worker"):
+            assert api.wait_until_asked(3, PATIENCE_S)
+            anyio.run(until, lambda: herd.job()["status"] == "completed")
+        journal = herd.journal()
+
+    assert (first.returncode, waiting["status"], waiting["suspend_reason"]) == (
+        8,
+        "suspended",
+        "rate_limit",
+    ), first.stderr
+    assert waiting["resumes_at"] is not None
+    waits = [line["extra"] for line in journal if line.get("subtype") == "suspended"]
+    assert [(one["reason"], one["code"]) for one in waits] == [
+        ("rate_limit", "rate_limited"),
+        ("error", "network"),
+    ]
+    assert all(one["until"] for one in waits)
 
 
 def done_at(failed: dict[str, Any]) -> str:
