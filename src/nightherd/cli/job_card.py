@@ -40,6 +40,8 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     if job.lost is not None:
         since = screen.when(job.lost.since, now)
         pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
+    if view.waits_for is not None:
+        pairs.append(("waits", f"its login is {view.waits_for}"))
     if job.resumes_at is not None:
         pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []

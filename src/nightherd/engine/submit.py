@@ -14,6 +14,7 @@ from nightherd.model.agent import Agent
 from nightherd.model.change import Applied, Refused, SubmitJob, Why
 from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
 from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.login import login_of
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.session_terms import SessionTerms
 from nightherd.model.template import render
@@ -131,7 +132,8 @@ def _change(request: SubmitRequest, prompt: str, workshop: Workshop) -> SubmitJo
     )
     inputs = {name: str(workshop.secrets.mask(value)) for name, value in request.inputs.items()}
     texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)
-    return SubmitJob(job=job, texts=texts, session=session, into=request.into)
+    login = login_of(request.agent, workshop.environment)
+    return SubmitJob(job=job, texts=texts, session=session, into=request.into, login=login)
 
 
 def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Session:

@@ -70,6 +70,8 @@ class SubmitJob:
     texts: JobTexts
     session: Session
     into: SessionId | None = None
+    login: str | None = None
+    """The login that its agent's jobs use (model/login.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

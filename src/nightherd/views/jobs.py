@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
+from nightherd.model.login_limit import text_of
 from nightherd.model.money import to_usd
 from nightherd.views.observed import observe_job
 
@@ -50,6 +51,8 @@ class JobView:
     texts: JobTexts | None
     executions: Sequence[Execution]
     session: Session | None
+    waits_for: str | None = None
+    """The rate limit because of which no worker takes it."""
 
 
 def find_job_id(reader: JobList, reference: str) -> JobId:
@@ -121,10 +124,21 @@ def show_job(reader: StateReader, job_id: JobId, now: datetime, is_at_work: IsAt
     job = observe_job(reader, get_job(reader, job_id), is_at_work, now)
     return JobView(
         job=job,
+        waits_for=_limit_in_the_way(reader, job, now),
         texts=reader.find_texts(job_id),
         executions=reader.list_executions(job_id),
         session=reader.find_session(job.session_id) if job.session_id is not None else None,
     )
+
+
+def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> str | None:
+    """The rate limit of its agent's login for which a job waits that no worker has."""
+    limits = reader.list_login_limits(now) if job.status is JobStatus.PENDING else ()
+    if not limits:
+        return None
+    logins = {state.name: state.login for state in reader.list_agents()}
+    found = (one for one in limits if one.until > now and one.id == logins.get(job.agent))
+    return next((text_of(one) for one in found), None)
 
 
 def timestamp(at: datetime | None) -> str | None:
@@ -178,6 +192,7 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     document["prompt"] = texts.prompt if texts else None
     document["inputs"] = dict(texts.inputs) if texts else {}
     document["summary"] = (texts.summary if texts else None) or view.job.summary
+    document["waits_for"] = view.waits_for
     document["session_note"] = texts.session_note if texts else None
     document["worked_seconds"] = _seconds(view.job.worked)
     document["waited_seconds"] = _seconds(waited(view, now))

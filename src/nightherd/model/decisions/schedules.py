@@ -42,6 +42,8 @@ NAMED = 3
 def submit(change: SubmitJob, rows: Rows) -> Answer:
     """A new job; when it is a schedule's, that one runs from now on."""
     answer = jobs.submit(change, rows)
+    if isinstance(answer, Applied) and change.login is not None:
+        answer = _with_login(answer, change.job.agent, change.login, rows)
     if isinstance(answer, Refused) or change.job.schedule is None:
         return answer
     state = rows.get(ScheduleState, schedule_id(change.job.agent, change.job.schedule))
@@ -146,9 +148,15 @@ def reset_agent(change: ResetAgent, rows: Rows) -> Answer:
 def _skipped_by(limit: LoginLimit, change: FireSlot, planned: ScheduleState, rows: Rows) -> Applied:
     """The slot, skipped because of a limit of the agent's login; the agent's row says which login that is."""
     skipped = _skipped(change.slot, text_of(limit), planned)
-    agent = rows.get(AgentState, change.agent) or AgentState(name=change.agent)
-    known = replace(agent, login=login_in(change.stopped_by))
-    return skipped if known == agent else replace(skipped, rows=(*skipped.rows, known))
+    return _with_login(skipped, change.agent, login_in(change.stopped_by), rows)
+
+
+def _with_login(answer: Applied, agent: str, login: str | None, rows: Rows) -> Applied:
+    """The answer, with the agent's row if that does not name the login yet."""
+    state = rows.get(AgentState, agent) or AgentState(name=agent)
+    if state.login == login:
+        return answer
+    return replace(answer, rows=(*answer.rows, replace(state, login=login)))
 
 
 def _skipped(slot: Slot, reason: str | None, planned: ScheduleState) -> Applied:
