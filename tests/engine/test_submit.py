@@ -107,6 +107,16 @@ def test_agents_own_prompt_without_its_input_is_an_error() -> None:
         Bench().submit(None)
 
 
+def test_inputs_are_filled_into_a_prompt_that_was_typed_and_nothing_else_is() -> None:
+    bench = Bench()
+    text = "Fix ${inputs.issue} in ${HOME}, not ${inputs.other} or ${prompt}"
+    job = bench.submit(text, inputs={"issue": "42"}).job
+
+    texts = bench.reader.find_texts(job.id)
+    assert texts is not None
+    assert texts.prompt == "Fix 42 in ${HOME}, not ${inputs.other} or ${prompt}"
+
+
 def test_given_prompt_is_taken_as_it_is() -> None:
     job = (bench := Bench()).submit("Explain ${inputs.issue} and ${prompt}").job
 

@@ -117,13 +117,20 @@ def waiting_for(path: str, table: tuple[Waiting, ...]) -> Waiting | None:
     return next((row for row in table if not row.values and row.key == path), None)
 
 
+def not_yet(row: Waiting | None) -> str:
+    """What the row means, behind a key's description."""
+    if row is None:
+        return ""
+    runtimes = ", ".join(f"`{runtime}`" for runtime in sorted(row.runtimes))
+    return f" *Not active yet for runtime {runtimes}.*" if runtimes else " *Not active yet.*"
+
+
 def table_of(schema: Schema, waiting: tuple[Waiting, ...]) -> str:
     """A table of keys in Markdown."""
     lines = ["| key | takes | default | what it says |", "|---|---|---|---|"]
     for key in keys_of(schema):
         row = waiting_for(key.path, waiting)
-        later = "" if row is None else " *Not active yet.*"
-        cells = (f"`{key.path}`", key.takes, key.default, key.description + later)
+        cells = (f"`{key.path}`", key.takes, key.default, key.description + not_yet(row))
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

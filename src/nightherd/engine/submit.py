@@ -17,7 +17,7 @@ from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.login import login_of
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.session_terms import SessionTerms
-from nightherd.model.template import render
+from nightherd.model.template import fill_inputs, render
 from nightherd.model.trigger import TriggerType
 
 ID_TRIES = 8
@@ -91,11 +91,15 @@ def _check(request: SubmitRequest, workshop: Workshop) -> None:
 
 
 def prompt_of(request: SubmitRequest) -> str:
-    """What the agent will be asked: the given prompt as it is, else the agent's own with values filled in."""
+    """What the agent will be asked: the prompt given, else the agent's own; inputs are filled in.
+
+    What a person types stays as it is but for the inputs that come with it: `${HOME}` may be what it is about.
+    """
     if request.prompt is not None:
         if not request.prompt.strip():
             raise UsageError("the prompt is empty", hint="give one with -p TEXT or -f FILE")
-        return request.prompt
+        is_typed = request.trigger_type is TriggerType.MANUAL
+        return fill_inputs(request.prompt, request.inputs) if is_typed else request.prompt
     if request.agent.default_prompt is not None:
         return render(request.agent.default_prompt, values_of(request.agent, request.inputs))
     raise UsageError(

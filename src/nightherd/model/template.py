@@ -29,3 +29,11 @@ def render(template: str, values: Mapping[str, str]) -> str:
             raise InvalidValueError(f"${{{name}}} is used but this job has no {what}") from None
 
     return PLACE.sub(fill, template)
+
+
+def fill_inputs(text: str, inputs: Mapping[str, str]) -> str:
+    """`text` with `${inputs.NAME}` filled in for the inputs that are given; everything else stays as it is."""
+    if not inputs:
+        return text
+    values = {f"inputs.{name}": value for name, value in inputs.items()}
+    return PLACE.sub(lambda match: values.get(match[1], match[0]), text)
