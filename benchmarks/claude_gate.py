@@ -16,14 +16,15 @@ from pathlib import Path
 
 import anyio
 import claude_agent_sdk
-from benchmarks.sdk_events import cpu, environment
+from benchmarks.sdk_events import EVENTS, Cost, OpenGate, bare, cpu, environment
+from benchmarks.sdk_events import run as run_many
 
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
-from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, Message
+from nightherd.runtimes.claude.gate import Gate
 from nightherd.runtimes.claude.runtime import ClaudeRuntime
 from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 from nightherd.testing.messages_api import MessagesApi
@@ -34,15 +35,8 @@ TURNS = 20
 WAIT_LIMIT_MS = 110
 """Claude's own interval, and a tenth."""
 CPU_LIMIT = 1.25
+ASK_LIMIT_MS = 15
 BUNDLED = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-
-
-class OpenGate(Gate):
-    """Lets every call pass at once."""
-
-    def answer(self, asked: GatedCall, waited_s: float) -> Message | None:
-        """No decision, and no waiting."""
-        return PASS
 
 
 def run(runtime: ClaudeRuntime) -> tuple[float, float]:
@@ -108,8 +102,23 @@ def measure(runtime: ClaudeRuntime) -> None:
     print(f"a turn waits at the gate, {runtime.name}: {wait:.1f} ms (limit {WAIT_LIMIT_MS} ms)")
 
 
+async def without_hook(root: Path, api: MessagesApi) -> int:
+    """The SDK alone, and nobody is asked before a call."""
+    return await bare(root, api, hooks=())
+
+
+def measure_asking() -> None:
+    """Prints what it costs Claude and the SDK to ask before each call, whatever the answer is."""
+    asked = least = Cost()
+    for _ in range(ROUNDS):
+        least, asked = least.least(run_many(without_hook)), asked.least(run_many(bare))
+    more = max(asked.cpu - least.cpu, 0.0) / (EVENTS / 2) * 1000
+    print(f"CPU of asking before a call: {more:.1f} ms (limit {ASK_LIMIT_MS} ms)")
+
+
 def main() -> None:
     """Prints the findings for both runtimes."""
+    measure_asking()
     measure(ClaudeSdkRuntime())
     measure(ClaudeCliRuntime())
 

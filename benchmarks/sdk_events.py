@@ -3,7 +3,9 @@
 The real `claude` talks to an API on this machine that has it read a file 250 times. Both ways start a
 process of their own, interleaved, and run to its end. The least of the rounds counts, for a busy machine
 only adds; there are more of them, up to a point, while that is not below the limit. CPU is that of all
-processes. The runtime keeps its process, translates every message and copies the transcript.
+processes. The runtime keeps its process, translates every message and copies the transcript. Both ways have a hook
+before each call that lets it pass at once: what it costs to ask, and to wait until a call is on record, is
+measured by `claude_gate`.
 """
 
 from __future__ import annotations
@@ -12,17 +14,25 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookContext,
+    HookInput,
+    HookJSONOutput,
+    HookMatcher,
+)
 
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.event import ToolResultEvent, ToolUseEvent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, Message
 from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
@@ -56,7 +66,23 @@ def environment(root: Path, api: MessagesApi) -> dict[str, str]:
     }
 
 
-async def bare(root: Path, api: MessagesApi) -> int:
+class OpenGate(Gate):
+    """Lets every call pass at once."""
+
+    def answer(self, asked: GatedCall, waited_s: float) -> Message | None:
+        """No decision, and no waiting."""
+        return PASS
+
+
+async def let_pass(_input: HookInput, _call: str | None, _context: HookContext) -> HookJSONOutput:
+    """No decision."""
+    return {}
+
+
+HOOKS = [HookMatcher(hooks=[let_pass], on_failure="block")]
+
+
+async def bare(root: Path, api: MessagesApi, hooks: Sequence[HookMatcher] = HOOKS) -> int:
     """Iterate the SDK and do nothing; how many calls and results there were."""
     options = ClaudeAgentOptions(
         cwd=root,
@@ -67,6 +93,7 @@ async def bare(root: Path, api: MessagesApi) -> int:
         # As the runtime has it: without these, a long answer cannot be told from a stalled one.
         include_partial_messages=True,
         max_buffer_size=64 * 1024 * 1024,
+        hooks={"PreToolUse": list(hooks)} if hooks else None,
     )
     seen = 0
     async with ClaudeSDKClient(options) as client:
@@ -96,6 +123,7 @@ async def with_runtime(root: Path, api: MessagesApi) -> int:
     )
     seen = 0
     runtime = ClaudeSdkRuntime(transcripts=root / "transcripts")
+    runtime.make_gate = OpenGate
     async for event in runtime.execute(request):
         seen += isinstance(event, ToolUseEvent | ToolResultEvent)
     return seen

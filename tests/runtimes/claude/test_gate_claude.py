@@ -22,7 +22,7 @@ from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage, make_stage
 from runtimes.commanded import Commanded
-from runtimes.heard import codes, payloads
+from runtimes.heard import codes, error_of, payloads
 from runtimes.stage import until
 
 RAN = Call("Bash", {"command": "echo ran >> ran"})
@@ -129,6 +129,37 @@ def test_no_tool_starts_while_its_worker_is_frozen_nor_when_it_dies(any_stage: C
     assert rescuer.returncode == 0, rescuer.stderr
     assert (job["status"], job["summary"]) == ("completed", "Done.")
     assert not (stage.work / "ran").exists()
+
+
+REFUSING = """#!/usr/bin/env python3
+import json, sys
+asked = json.loads(sys.stdin.readline())
+response = {{"request_id": asked["request_id"], {response}}}
+print(json.dumps({{"type": "control_response", "response": response}}), flush=True)
+told = sys.stdin.readline()
+open("asked", "w").write(told)
+"""
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        '"subtype": "error", "error": "what is a hook?"',
+        '"subtype": "success", "response": {"hooks_applied": False}',
+    ],
+)
+def test_claude_that_refuses_the_gate_is_not_asked_anything(tmp_path: Path, response: str) -> None:
+    program = tmp_path / "claude"
+    program.write_text(REFUSING.format(response=response))
+    program.chmod(0o755)
+    stage = make_stage(tmp_path, program)
+
+    error = error_of(stage.run())
+
+    assert (error.code, error.extra) == ("claude_failed", None)
+    assert "hook" in error.message
+    assert not (stage.work / "asked").exists()
+    assert stage.processes() == {}
 
 
 def test_settings_of_a_project_do_not_turn_the_gate_off(stage: ClaudeStage) -> None:

@@ -16,7 +16,7 @@ from nightherd.model.event import ErrorEvent
 from nightherd.runtimes.claude.duty import Duty, parsed
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate, GatedCall
 from nightherd.runtimes.claude.options import as_line
-from nightherd.runtimes.claude.outcome import not_answering
+from nightherd.runtimes.claude.outcome import unusable
 from nightherd.runtimes.claude.process import ClaudeProcess
 
 FIRST_REQUEST = "nightherd-1"
@@ -112,8 +112,8 @@ class ControlledClaude:
         facts = response.get("response")
         applied = facts.get("hooks_applied") if isinstance(facts, Mapping) else None
         if response.get("subtype") != "success" or applied is False:
-            reason = response.get("error") or "it did not accept the hook that records its calls"
-            self.refusal = not_answering(RuntimeError(str(reason)))
+            reason = response.get("error") or "it does not apply hooks"
+            self.refusal = unusable(f"it refused the hook that records its calls ({reason})")
         else:
             await self._write(first)
 

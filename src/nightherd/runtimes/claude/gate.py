@@ -30,7 +30,7 @@ from nightherd.runtimes.claude.transcripts.written import WrittenCalls
 
 PATIENCE = timedelta(seconds=30)
 """How long a call may take to be on record. Claude flushes its transcript every 100 ms."""
-POLL_S = 0.005
+POLL_S = 0.01
 HOOK_TIMEOUT_S = 6 * 3600
 """How long Claude waits for the gate: longer than any lease, because old versions run the tool after it."""
 UNANNOUNCED = "unannounced_call"

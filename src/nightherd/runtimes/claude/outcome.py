@@ -192,6 +192,12 @@ def not_answering(error: Exception) -> ErrorEvent:
     )
 
 
+def unusable(reason: object) -> ErrorEvent:
+    """The event for a `claude` that runs but does not accept the hook by which its calls are recorded."""
+    message = f"claude cannot be used: {reason}. Update Claude Code"
+    return ErrorEvent(message=message, code="claude_failed")
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name

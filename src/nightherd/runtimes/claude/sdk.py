@@ -35,7 +35,7 @@ from nightherd.runtimes.claude.launch import Option
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import launch_of, user_message
-from nightherd.runtimes.claude.outcome import not_answering
+from nightherd.runtimes.claude.outcome import not_answering, unusable
 from nightherd.runtimes.claude.process import ClaudeProcess
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
 from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY
@@ -141,7 +141,7 @@ class SdkConversation:
                 await self._client.query(_once(user_message(self._text)))
             except ClaudeSDKError as error:
                 if self._transport.is_ready():  # it runs, and may not be used
-                    self._refusal = not_answering(error)
+                    self._refusal = unusable(error)
             except Exception as error:  # noqa: BLE001 the SDK has no better class for an answer that did not come
                 self._refusal = not_answering(error)
 
