@@ -125,6 +125,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "jobs_to_cancel": (worker,),
         "live_workers": (),
         "find_worker": (worker,),
+        "jobs_below": (job,),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),

@@ -26,9 +26,10 @@ from nightherd.ports import StateReader
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.memory_journals import MemoryJournals
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
-from nightherd.views.jobs import job_document, show_job
+from nightherd.views.job_document import job_document, show_job
 
 MORNING = 8 * 60
 """Minutes after the beginning."""
@@ -135,7 +136,10 @@ def test_time_in_which_a_job_only_waited_is_told_apart(
 ) -> None:
     now = BEGINNING + timedelta(minutes=minute)
     reader = applied(tmp_path, changes, is_real=is_real)
-    document = job_document(show_job(reader, job_id(1), now, lambda worker: True), now)
+    document = job_document(
+        show_job(reader, MemoryJournals(clock=FakeClock()), job_id(1), now, lambda worker: True),
+        now,
+    )
     reader.close()
 
     found = (document["worked_seconds"], document["waited_seconds"])
@@ -147,7 +151,10 @@ def test_nobody_works_at_a_job_after_the_last_heartbeat_of_its_worker(
 ) -> None:
     now = BEGINNING + timedelta(minutes=MORNING)
     reader = applied(tmp_path, SILENT, is_real=is_real)
-    document = job_document(show_job(reader, job_id(1), now, lambda worker: False), now)
+    document = job_document(
+        show_job(reader, MemoryJournals(clock=FakeClock()), job_id(1), now, lambda worker: False),
+        now,
+    )
     reader.close()
 
     assert document["lost"]["since"] == "2026-03-01T12:04:00.000250Z"

@@ -149,7 +149,17 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
     result = cli("jobs", "show", three[0], "--json")
 
     assert result.document["schema"] == "nightherd/v1/job"
-    added = {"prompt", "inputs", "executions", "limits", "session_note", "waits_for"}
+    added = {
+        "prompt",
+        "inputs",
+        "executions",
+        "limits",
+        "session_note",
+        "waits_for",
+        "tree",
+        "children",
+        "denials",
+    }
     times = {"worked_seconds", "waited_seconds"}
     assert set(result.data) == ROW_KEYS | added | times
     assert result.data["prompt"] == "the first"

@@ -7,7 +7,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.engine.limits import limits_for
 from nightherd.errors import NightherdError
 from nightherd.model.limits import Limits
-from nightherd.views.jobs import JobView
+from nightherd.views.job_document import JobView
 
 
 def declared_limits(invocation: Invocation, view: JobView) -> Limits | None:

@@ -79,7 +79,7 @@ class Finished:
     job: ObservedJob
     texts: JobTexts | None
     denials: tuple[Denied, ...] = ()
-    """The calls it was not allowed to make; looked for only where they are shown."""
+    """The calls it was not allowed to make."""
 
 
 def submitting(request: SubmitRequest) -> MakeJob:
@@ -146,7 +146,7 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
                 rescue=rescuer(workshop, errand.fleet),
             )
             texts = workshop.reader.find_texts(job_id)
-            denials = denials_of(job, workshop.journals) if screen.is_json else ()
+            denials = denials_of(job, workshop.journals)
             seen = observe_job(workshop.reader, job, is_at_work, workshop.clock.now())
             tell_notices(workshop, screen)
             tasks.cancel_scope.cancel()
@@ -210,6 +210,9 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     if is_quiet and answer:
         screen.show(neutralise(answer))
         screen.flush()
+    if finished.denials:
+        count = counted(len(finished.denials), "call")
+        screen.say(f"{count} denied: nightherd jobs show {job.id}")
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
     screen.say(f"{result_line(job, screen.err)}, nightherd jobs show {job.id}")

@@ -16,7 +16,8 @@ from nightherd.cli.options import job_argument, json_option
 from nightherd.host.liveness import is_at_work
 from nightherd.model.limits import Limits
 from nightherd.views.checkpoints import come_to, latest_known
-from nightherd.views.jobs import find_job_id, job_document, show_job
+from nightherd.views.job_document import job_document, show_job
+from nightherd.views.jobs import find_job_id
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.wiring import open_journals, open_reader, system_clock
 
@@ -30,8 +31,9 @@ def show(invocation: Invocation, job: str) -> None:
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
-        view = show_job(reader, find_job_id(reader, job), now, is_at_work)
-        last = latest_known(reader, open_journals(state), view.job.id)
+        journals = open_journals(state)
+        view = show_job(reader, journals, find_job_id(reader, job), now, is_at_work)
+        last = latest_known(reader, journals, view.job.id)
         below = reader.used_below(view.job.id)
     refresh_lost(invocation, [view.job])
     view = replace(view, job=come_to(view.job, last))

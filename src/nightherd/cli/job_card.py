@@ -12,10 +12,13 @@ from nightherd.cli.text import length, neutralise, one_line
 from nightherd.model.advice import advice_on
 from nightherd.model.execution import Execution
 from nightherd.model.job import Job
-from nightherd.model.money import format_usd
+from nightherd.model.money import MicroUsd, format_usd
 from nightherd.model.text import counted
-from nightherd.views.jobs import JobView, waited
+from nightherd.views.job_document import JobView, waited
+from nightherd.views.tree import children_of, tree_costs
 
+MOST_CHILDREN, MOST_DENIALS = 20, 5
+"""How many of each a card names."""
 TOLD = timedelta(seconds=1)
 """A wait that is shorter is the machine's own."""
 
@@ -37,6 +40,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         ("tokens", tokens_text(job)),
         ("cost", format_usd(job.cost_microusd)),
     ]
+    pairs += _tree(view)
     if job.lost is not None:
         since = screen.when(job.lost.since, now)
         pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
@@ -46,6 +50,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
     pairs += [("limit", one) for one in limits]
+    pairs += _denials(view)
     advice = advice_on(job) if job.error else None
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
@@ -57,6 +62,35 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     pairs += [("input", f"{one_line(name)}={one_line(value)}") for name, value in inputs.items()]
     lines = [f"{label:<10}{value}" for label, value in pairs]
     return "\n".join(lines + _texts(view, screen))
+
+
+def _tree(view: JobView) -> list[tuple[str, str]]:
+    """What the job has cost with all jobs below it, and the jobs that it has made."""
+    if not view.below:
+        return []
+    costs, children = tree_costs(view.below), children_of(view.job.id, view.below)
+    whole = view.job.cost_microusd + sum(one.cost_microusd for one in view.below)
+    lines = [("tree", f"{format_usd(MicroUsd(whole))} in {counted(1 + len(view.below), 'job')}")]
+    for child in children[:MOST_CHILDREN]:
+        status = child.status.value if child.lost is None else "lost"
+        turns = counted(child.turns, "turn")
+        cost = format_usd(costs[child.id])
+        lines.append(("child", f"{child.id} {child.agent}, {status}, {turns}, {cost}"))
+    if len(children) > MOST_CHILDREN:
+        lines.append(("child", f"{len(children) - MOST_CHILDREN} more: --json has all of them"))
+    return lines
+
+
+def _denials(view: JobView) -> list[tuple[str, str]]:
+    """The calls that were not allowed: a job with some may look like a success and have done nothing."""
+    denials = view.denials
+    lines = [
+        ("denied", neutralise(one_line(f"{one.tool_name}: {one.reason}")))
+        for one in denials[:MOST_DENIALS]
+    ]
+    if len(denials) > MOST_DENIALS:
+        lines.append(("denied", f"{len(denials) - MOST_DENIALS} more: --json has all of them"))
+    return lines
 
 
 def _waited(view: JobView, now: datetime) -> str:

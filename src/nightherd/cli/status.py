@@ -164,6 +164,9 @@ def _agent_cells(
         about = f"{view.lost_job.id} lost its worker; {view.lost_job.lost.next}"
     elif view.suspended and not about:
         about = f"{counted(view.suspended, 'job')} suspended"
+    elif view.running_jobs and not about:
+        turns = counted(sum(job.turns for job in view.running_jobs), "turn")
+        about = f"{turns}, {format_usd(view.running_cost)} so far"
     elif view.declared is None and is_known:
         about = "not in the fleet file"
     elif view.declared is not None and not about:

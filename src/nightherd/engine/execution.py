@@ -16,6 +16,7 @@ from nightherd.engine.limits import ASKING
 from nightherd.engine.logins import limit_hit, stopped_by
 from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.oversight import is_cancel_requested
+from nightherd.engine.progress import Progress
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
 from nightherd.engine.spawning import is_unwanted
@@ -119,6 +120,9 @@ async def carry_on(
         logged(job, workshop, on_event),
         is_ours=lambda: workshop.lease.holds(workshop.clock.monotonic()),
     )
+    watch = make_watch(job, agent, texts, recorder, workshop)
+    stopper = stopper or Stopper()
+    stopper.progress = Progress(job, recorder, workshop.clock, watch.is_countable)
     execution = _Execution(
         job=job,
         agent=agent,
@@ -126,8 +130,8 @@ async def carry_on(
         session=session,
         workshop=workshop,
         recorder=recorder,
-        watch=make_watch(job, agent, texts, recorder, workshop),
-        stopper=stopper or Stopper(),
+        watch=watch,
+        stopper=stopper,
         injected=injected,
     )
     return await execution.carry_on()

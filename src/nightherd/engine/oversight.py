@@ -1,4 +1,7 @@
-"""Oversight: running jobs are stopped when somebody wants them to end, or when they are no longer ours."""
+"""Oversight: running jobs are stopped when somebody wants them to end, or when they are no longer ours.
+
+What they have used so far is written to their rows.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import anyio
 
+from nightherd.engine.progress import save_progress
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import NightherdError
@@ -25,6 +29,7 @@ async def oversee(
 ) -> None:
     """Watch over `running`, which may change meanwhile, until the lease is lost: then all are abandoned.
 
+    What the jobs have used is written to their rows on the way.
     `wait` comes back within the seconds it is given.
     """
     while workshop.lease.holds(workshop.clock.monotonic()):
@@ -32,6 +37,7 @@ async def oversee(
             for job_id in _jobs_to_cancel(workshop):
                 if job_id in running:
                     running[job_id].stop(ExitReason.CANCELLED)
+            await save_progress(list(running.values()), workshop)
         await wait(LOOK_S if running else IDLE_LOOK_S)
     for stopper in list(running.values()):
         stopper.abandon()

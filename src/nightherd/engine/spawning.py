@@ -17,6 +17,7 @@ import anyio
 from nightherd.engine.budgets import FAILING, WITHIN, outcome_above, raised
 from nightherd.engine.limits import Stop, stop_of
 from nightherd.engine.logins import limit_now
+from nightherd.engine.progress import save_progress
 from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.stopper import Stopper
@@ -307,9 +308,10 @@ async def _hand_over_when_cancelled(stopper: Stopper) -> None:
 
 
 async def _stop_when_wished(job_id: JobId, stopper: Stopper, workshop: Workshop) -> None:
-    """Somebody may want to end the child alone."""
+    """Stop the child when somebody wants to end it alone; write what it has used meanwhile."""
     while True:
         await anyio.sleep(5 * LOOK_EVERY_S)
+        await save_progress([stopper], workshop)
         job = workshop.reader.find_job(job_id)
         if job is not None and job.cancel_requested_at is not None:
             stopper.stop(ExitReason.CANCELLED)

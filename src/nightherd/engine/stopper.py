@@ -1,10 +1,13 @@
-"""Stopper: lets somebody else stop an execution."""
+"""Stopper: lets somebody else stop an execution, and see what it has used."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import anyio
 
 from nightherd.model.job import ExitReason
+from nightherd.model.spending import CountUsage
 
 
 class Stopper:
@@ -15,6 +18,8 @@ class Stopper:
         self.is_abandoned = False
         self.is_handed_over = False
         self.scope = anyio.CancelScope()
+        self.progress: Callable[[], CountUsage | None] = lambda: None
+        """What the execution has used since that was last written; None when nothing is due."""
 
     def stop(self, reason: ExitReason) -> None:
         """Stop now; the first reason counts."""

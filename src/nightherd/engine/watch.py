@@ -29,6 +29,7 @@ from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.model.spending import next_day
 from nightherd.model.suspension import Suspension
 from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.usage import NOTHING_USED
 
 ON_THE_WAY = frozenset({TriggerPoint.PRE_TURN, TriggerPoint.POST_LLM, TriggerPoint.POST_TOOLS})
 
@@ -66,6 +67,9 @@ class Watch(Protocol):
 
     async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         """Asked by the runtime before it asks a model, with the worst case (`RuntimeRequest.may_spend`)."""
+
+    def is_countable(self) -> bool:
+        """Whether usage may be counted on the way: not while the watch has set something aside for a turn."""
 
     async def spawn(self, call: SpawnCall) -> SpawnResult:
         """Asked by the runtime to have another agent do a part of the work (`RuntimeRequest.spawn`)."""
@@ -125,6 +129,9 @@ class QuietWatch:
     def waited(self, seconds: float) -> None:
         self._begun += seconds
 
+    def is_countable(self) -> bool:
+        return True
+
     async def at(self, point: TriggerPoint) -> None:
         return None
 
@@ -174,6 +181,8 @@ class CloseWatch:
         self._is_shared = purse.is_shared
         self._clock = workshop.clock
         self._counted_at = workshop.clock.now()
+        self._asked_after = NOTHING_USED
+        """What was used when the last turn was asked for."""
         self._agent = agent
         self._nursery = nursery
         self._guard = guard
@@ -206,6 +215,10 @@ class CloseWatch:
 
     def waited(self, seconds: float) -> None:
         self._guard.waited(seconds)
+
+    def is_countable(self) -> bool:
+        # Counting gives back what was set aside, which is right once the answer is on record.
+        return not self._is_shared or self._recorder.tally.usage != self._asked_after
 
     async def at(self, point: TriggerPoint) -> None:
         if point in ON_THE_WAY:  # the others are put when the run has ended, by `closing`
@@ -275,6 +288,7 @@ class CloseWatch:
         if not self._is_shared:
             return None
         self._counted_at = self._clock.now()
+        self._asked_after = self._recorder.tally.usage
         return await self._purse.count(asked, self._counted_at)
 
     def _stop(self, hit: Hit | None) -> Stop | None:

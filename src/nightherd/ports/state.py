@@ -122,6 +122,9 @@ class SpendingReader(Protocol):
     def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
         """The jobs that a job has made, first to last."""
 
+    def jobs_below(self, job_id: JobId) -> Sequence[Job]:
+        """All jobs below a job, at any level, first to last."""
+
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         """What was used on a day, or ever: by an agent and for a schedule, where they are named."""
 

@@ -45,6 +45,10 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(Job, "jobs_of_parent", (job_id,)) if rows else ()
 
+    def jobs_below(self, job_id: JobId) -> Sequence[Job]:
+        rows = self._rows()
+        return rows.list(Job, "jobs_below", (job_id,)) if rows else ()
+
     def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
         rows = self._rows()
         return spent(rows, day, agent, schedule) if rows else Used()

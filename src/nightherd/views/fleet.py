@@ -39,8 +39,15 @@ class AgentView:
     running: int
     """Jobs that a worker has who is really there."""
     suspended: int
+    running_jobs: tuple[ObservedJob, ...] = ()
+    """Jobs that a live worker has, the oldest first."""
     lost_jobs: tuple[ObservedJob, ...] = ()
     """Jobs that run by their rows and have no live worker, the oldest first."""
+
+    @property
+    def running_cost(self) -> MicroUsd:
+        """What its running jobs have cost so far."""
+        return MicroUsd(sum(job.cost_microusd for job in self.running_jobs))
 
     @property
     def lost(self) -> int:
@@ -101,6 +108,7 @@ def show_fleet(
             waiting=counts.get((name, JobStatus.PENDING), 0),
             running=len(runs),
             suspended=counts.get((name, JobStatus.SUSPENDED), 0),
+            running_jobs=tuple(runs),
             lost_jobs=tuple(lost),
         )
 
@@ -156,6 +164,8 @@ def agent_row(view: AgentView) -> dict[str, Any]:
         "error_message": state.error_message,
         "waiting": view.waiting,
         "running": view.running,
+        "running_turns": sum(job.turns for job in view.running_jobs),
+        "running_cost_usd": to_usd(view.running_cost),
         "suspended": view.suspended,
         "lost": view.lost,
         "lost_job": None if lost is None else lost.id,

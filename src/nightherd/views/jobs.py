@@ -1,4 +1,4 @@
-"""Jobs as every surface shows them: found by reference, listed in pages, described as plain data."""
+"""Jobs as lists show them: found by reference, listed in pages, described as plain data."""
 
 from __future__ import annotations
 
@@ -9,20 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
-from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
-from nightherd.model.login_limit import text_of
+from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.money import to_usd
-from nightherd.views.observed import observe_job
 
 if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from nightherd.model.execution import Execution
     from nightherd.model.lost import Lost, ObservedJob
-    from nightherd.model.session import Session
-    from nightherd.ports import JobList, StateReader
-    from nightherd.views.observed import IsAtWork
+    from nightherd.ports import JobList
 
 LAST = "@last"
 LAST_FAILED = "@last-failed"
@@ -41,18 +36,6 @@ class Page:
 
     jobs: Sequence[Job]
     next_before: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
-    """One job with everything around it."""
-
-    job: ObservedJob
-    texts: JobTexts | None
-    executions: Sequence[Execution]
-    session: Session | None
-    waits_for: str | None = None
-    """The rate limit because of which no worker takes it."""
 
 
 def find_job_id(reader: JobList, reference: str) -> JobId:
@@ -119,28 +102,6 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
     return Page(jobs=jobs, next_before=jobs[-1].number if more and jobs else None)
 
 
-def show_job(reader: StateReader, job_id: JobId, now: datetime, is_at_work: IsAtWork) -> JobView:
-    """The job and everything around it."""
-    job = observe_job(reader, get_job(reader, job_id), is_at_work, now)
-    return JobView(
-        job=job,
-        waits_for=_limit_in_the_way(reader, job, now),
-        texts=reader.find_texts(job_id),
-        executions=reader.list_executions(job_id),
-        session=reader.find_session(job.session_id) if job.session_id is not None else None,
-    )
-
-
-def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> str | None:
-    """The rate limit of its agent's login for which a job waits that no worker has."""
-    limits = reader.list_login_limits(now) if job.status is JobStatus.PENDING else ()
-    if not limits:
-        return None
-    logins = {state.name: state.login for state in reader.list_agents()}
-    found = (one for one in limits if one.until > now and one.id == logins.get(job.agent))
-    return next((text_of(one) for one in found), None)
-
-
 def timestamp(at: datetime | None) -> str | None:
     """An instant as every document writes it: RFC 3339, UTC, microseconds."""
     return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -169,7 +130,7 @@ def job_row(job: ObservedJob) -> dict[str, Any]:
         "created_at": timestamp(job.created_at),
         "started_at": timestamp(job.started_at),
         "finished_at": timestamp(job.finished_at),
-        "duration_seconds": _seconds(job.worked),
+        "duration_seconds": seconds_of(job.worked),
         "turns": job.turns,
         "messages": job.messages,
         "usage": usage_of(job),
@@ -185,30 +146,8 @@ def lost_row(lost: Lost | None) -> dict[str, str | None] | None:
     return None if lost is None else {"since": timestamp(lost.since), "next": lost.next}
 
 
-def job_document(view: JobView, now: datetime) -> dict[str, Any]:
-    """Everything about one job, its long texts included."""
-    texts = view.texts
-    document = job_row(view.job)
-    document["prompt"] = texts.prompt if texts else None
-    document["inputs"] = dict(texts.inputs) if texts else {}
-    document["summary"] = (texts.summary if texts else None) or view.job.summary
-    document["waits_for"] = view.waits_for
-    document["session_note"] = texts.session_note if texts else None
-    document["worked_seconds"] = _seconds(view.job.worked)
-    document["waited_seconds"] = _seconds(waited(view, now))
-    document["executions"] = [_execution_row(execution) for execution in view.executions]
-    return document
-
-
-def waited(view: JobView, now: datetime) -> timedelta | None:
-    """How long it has only waited since it first started: for somebody, or for its next execution."""
-    job = view.job
-    if job.started_at is None or job.worked is None:
-        return None
-    return max((job.finished_at or now) - job.started_at - job.worked, timedelta())
-
-
-def _seconds(span: timedelta | None) -> float | None:
+def seconds_of(span: timedelta | None) -> float | None:
+    """A span as every document writes it."""
     return None if span is None else round(span.total_seconds(), 3)
 
 
@@ -226,33 +165,3 @@ def usage_of(job: Job) -> dict[str, int]:
 def error_of(job: Job) -> dict[str, str | None] | None:
     """Why the job failed, or None."""
     return None if job.error is None else {"code": job.error_code, "message": job.error}
-
-
-def _execution_row(execution: Execution) -> dict[str, Any]:
-    return {
-        "id": execution.id,
-        "epoch": execution.epoch,
-        "worker": execution.worker,
-        "status": execution.status.value,
-        "trigger_type": execution.trigger_type,
-        "trigger_id": execution.trigger_id,
-        "skill": execution.skill,
-        "repo": execution.repo,
-        "issue_number": execution.issue_number,
-        "started_at": timestamp(execution.started_at),
-        "finished_at": timestamp(execution.finished_at),
-        "duration_ms": execution.duration_ms,
-        "api_duration_ms": execution.api_duration_ms,
-        "success": execution.success,
-        "session_id": execution.session_id,
-        "runtime_session_id": execution.runtime_session_id,
-        "turns": execution.turns,
-        "input_tokens": execution.input_tokens,
-        "cache_creation_input_tokens": execution.cache_creation_input_tokens,
-        "cache_read_input_tokens": execution.cache_read_input_tokens,
-        "output_tokens": execution.output_tokens,
-        "cost_usd": to_usd(execution.cost_microusd),
-        "stop_reason": execution.stop_reason,
-        "workflow_run_id": execution.workflow_run_id,
-        "error": execution.error,
-    }

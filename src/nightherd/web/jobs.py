@@ -26,7 +26,8 @@ from nightherd.model.overrides import Overrides
 from nightherd.ports import StateReader
 from nightherd.views.checkpoints import come_to, latest_known
 from nightherd.views.events import event_document
-from nightherd.views.jobs import find_job_id, get_job, job_document, job_row, list_page, show_job
+from nightherd.views.job_document import job_document, show_job
+from nightherd.views.jobs import find_job_id, get_job, job_row, list_page
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import find_session
@@ -160,7 +161,7 @@ async def show(site: OnSite, job: str) -> Response:
     shop, now = site.workshop, site.workshop.clock.now()
 
     def look(reader: StateReader) -> dict[str, Any]:
-        view = show_job(reader, find_job_id(reader, job), now, is_at_work)
+        view = show_job(reader, shop.journals, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, shop.journals, view.job.id)
         view = replace(view, job=come_to(view.job, last))
         given = view.texts.overrides if view.texts is not None else {}

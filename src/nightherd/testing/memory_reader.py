@@ -1,0 +1,191 @@
+"""Questions about a state that lives in memory, answered as the real reader answers them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from nightherd.model.agent_state import AgentState
+from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.delivery import Delivery
+from nightherd.model.execution import Execution
+from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
+from nightherd.model.limits import Used
+from nightherd.model.login_limit import LoginLimit
+from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.session import (
+    Session,
+    SessionQuery,
+    SessionStatus,
+    is_expired,
+)
+from nightherd.model.worker import Worker, WorkerStatus
+
+if TYPE_CHECKING:
+    from nightherd.testing.memory_state import MemoryRows
+
+
+class MemoryReader:
+    """Every question about one memory state."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    def find_job(self, job_id: JobId) -> Job | None:
+        return self._rows.get(Job, job_id)
+
+    def find_texts(self, job_id: JobId) -> JobTexts | None:
+        return self._rows.get(JobTexts, job_id)
+
+    def find_session(self, session_id: SessionId) -> Session | None:
+        return self._rows.get(Session, session_id)
+
+    def list_jobs(self, query: JobQuery) -> Sequence[Job]:
+        found = [
+            job
+            for job in self._newest_first()
+            if query.agent in (None, job.agent)
+            and query.status in (None, job.status)
+            and (query.before is None or job.number < query.before)
+        ]
+        return found[: query.limit]
+
+    def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
+        return [job.id for job in self._newest_first() if job.id.startswith(prefix)][:limit]
+
+    def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
+        return [(one.started_at, one.finished_at) for one in self.list_executions(job_id)]
+
+    def list_executions(self, job_id: JobId) -> Sequence[Execution]:
+        mine = [row for row in self._rows.all(Execution) if row.job_id == job_id]
+        return sorted(mine, key=lambda execution: execution.epoch)
+
+    def list_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        return self._rows.checkpoints_of(job_id)
+
+    def removed_checkpoints(self, job_id: JobId) -> Sequence[Checkpoint]:
+        mine = [row for row in self._rows.all(Checkpoint) if row.job_id == job_id]
+        gone = [row for row in mine if row.removed_at is not None]
+        return sorted(gone, key=lambda checkpoint: checkpoint.number)
+
+    def jobs_of_parent(self, job_id: JobId) -> Sequence[Job]:
+        return self._rows.children(job_id)
+
+    def jobs_below(self, job_id: JobId) -> Sequence[Job]:
+        found = list(self._rows.children(job_id))
+        for child in tuple(found):
+            found += self.jobs_below(child.id)
+        return sorted(found, key=lambda job: job.number)
+
+    def spent(self, day: str | None, agent: str | None, schedule: str | None) -> Used:
+        return self._rows.spent(day, agent, schedule)
+
+    def used_below(self, job_id: JobId) -> Used:
+        return self._rows.used_below(job_id, besides="")
+
+    def jobs_with_checkpoints(self) -> Sequence[JobId]:
+        return sorted({row.job_id for row in self._rows.all(Checkpoint)})
+
+    def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
+        found = [
+            row
+            for row in self._rows.all(Session)
+            if row.removed_at is None
+            and (query.before is None or row.number < query.before)
+            and query.agent in (None, row.agent)
+            and query.status in (None, row.status)
+            and query.mode in (None, row.mode)
+        ]
+        return sorted(found, key=lambda session: -session.number)[: query.limit]
+
+    def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
+        known = sorted(self._rows.all(Session), key=lambda session: session.id)
+        own = [row.id for row in known if row.id.startswith(prefix)]
+        foreign = sorted(
+            (row for row in known if (row.runtime_session_id or "").startswith(prefix)),
+            key=lambda session: (session.runtime_session_id, session.number),
+        )
+        return list(dict.fromkeys([*own, *(row.id for row in foreign)]))[:limit]
+
+    def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
+        mine = [row for row in self._rows.all(Session) if row.parent_session_id == session_id]
+        return sorted(mine, key=lambda session: session.number)
+
+    def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
+        waiting = (SessionStatus.CREATED, SessionStatus.PAUSED)
+        found = [
+            row
+            for row in self._rows.all(Session)
+            if row.removed_at is None and row.status in waiting and is_expired(row, at)
+        ]
+        return sorted(found, key=lambda session: session.last_active_at)[:limit]
+
+    def jobs_of_session(self, session_id: SessionId) -> Sequence[Job]:
+        mine = [job for job in self._rows.all(Job) if job.session_id == session_id and job.epoch]
+        return sorted(mine, key=lambda job: (job.started_at or job.created_at, job.number))
+
+    def jobs_to_wake(self, at: datetime, limit: int) -> Sequence[JobId]:
+        due = [
+            (job.not_before, job.id)
+            for job in self._rows.all(Job)
+            if job.status is JobStatus.SUSPENDED
+            and job.not_before is not None
+            and job.not_before <= at
+        ]
+        return [job_id for _, job_id in sorted(due)][:limit]
+
+    def sessions_of_runtime(self, runtime_session_id: str) -> Sequence[Session]:
+        known = self._rows.all(Session)
+        found = [row for row in known if row.runtime_session_id == runtime_session_id]
+        return sorted(found, key=lambda session: -session.number)
+
+    def list_agents(self) -> Sequence[AgentState]:
+        return sorted(self._rows.all(AgentState), key=lambda state: state.name)
+
+    def list_schedules(self, agent: str | None = None) -> Sequence[ScheduleState]:
+        mine = [row for row in self._rows.all(ScheduleState) if agent in (None, row.agent)]
+        return sorted(mine, key=lambda state: (state.agent, state.name))
+
+    def list_login_limits(self, at: datetime) -> Sequence[LoginLimit]:
+        known = [row for row in self._rows.all(LoginLimit) if row.next_start_at > at]
+        return sorted(known, key=lambda row: row.id)
+
+    def list_overrides(self) -> Sequence[ScheduleOverride]:
+        known = [row for row in self._rows.all(ScheduleOverride) if row.is_set]
+        return sorted(known, key=lambda row: row.id)
+
+    def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:
+        mine = [row for row in self._rows.all(Slot) if row.schedule_id == schedule_id]
+        return sorted(mine, key=lambda slot: slot.due_at, reverse=True)[:limit]
+
+    def list_deliveries(self, endpoint: str, limit: int) -> Sequence[Delivery]:
+        mine = [row for row in self._rows.all(Delivery) if row.endpoint == endpoint]
+        return sorted(mine, key=lambda row: row.received_at, reverse=True)[:limit]
+
+    def has_waiting_job(self, agents: Collection[str]) -> bool:
+        return any(agent in agents for agent in self._rows.waiting_agents())
+
+    def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
+        waiting = [job for job in self._rows.all(Job) if not job.is_terminal]
+        return Counter((job.agent, job.status) for job in waiting)
+
+    def jobs_to_cancel(self, worker: WorkerId) -> Sequence[JobId]:
+        running = [job for job in self._rows.all(Job) if job.status is JobStatus.RUNNING]
+        wanted = [job for job in running if job.cancel_requested_at is not None]
+        return [job.id for job in wanted if job.worker == worker]
+
+    def live_workers(self) -> Sequence[Worker]:
+        alive = [row for row in self._rows.all(Worker) if row.status is WorkerStatus.ALIVE]
+        return sorted(alive, key=lambda worker: worker.id)
+
+    def find_worker(self, worker_id: str) -> Worker | None:
+        return self._rows.get(Worker, worker_id)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _newest_first(self) -> Sequence[Job]:
+        return sorted(self._rows.all(Job), key=lambda job: -job.number)

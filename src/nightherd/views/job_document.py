@@ -1,0 +1,129 @@
+"""One job with everything around it: its texts, executions, tree and denied calls, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from nightherd.model.execution import Execution
+from nightherd.model.ids import JobId
+from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.login_limit import text_of
+from nightherd.model.lost import ObservedJob
+from nightherd.model.money import to_usd
+from nightherd.model.session import Session
+from nightherd.model.system import Denied
+from nightherd.model.worker import Worker
+from nightherd.ports import Journals, StateReader
+from nightherd.views.jobs import get_job, job_row, seconds_of, timestamp
+from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.results import denials_of
+from nightherd.views.tree import child_rows, tree_row
+
+IsAtWork = Callable[[Worker], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One job with everything around it."""
+
+    job: ObservedJob
+    texts: JobTexts | None
+    executions: Sequence[Execution]
+    session: Session | None
+    waits_for: str | None = None
+    """The rate limit because of which no worker takes it."""
+    below: Sequence[ObservedJob] = ()
+    """All jobs below it, at any level, first to last."""
+    denials: Sequence[Denied] = ()
+    """Every call of it that was not allowed, in order."""
+
+
+def show_job(
+    reader: StateReader,
+    journals: Journals,
+    job_id: JobId,
+    now: datetime,
+    is_at_work: IsAtWork,
+) -> JobView:
+    """The job and everything around it. Reads its journal for the calls that were denied."""
+    job = observe_job(reader, get_job(reader, job_id), is_at_work, now)
+    return JobView(
+        job=job,
+        waits_for=_limit_in_the_way(reader, job, now),
+        texts=reader.find_texts(job_id),
+        executions=reader.list_executions(job_id),
+        session=reader.find_session(job.session_id) if job.session_id is not None else None,
+        below=observe_jobs(reader, reader.jobs_below(job_id), is_at_work, now),
+        denials=denials_of(job, journals),
+    )
+
+
+def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> str | None:
+    """The rate limit of its agent's login for which a job waits that no worker has."""
+    limits = reader.list_login_limits(now) if job.status is JobStatus.PENDING else ()
+    if not limits:
+        return None
+    logins = {state.name: state.login for state in reader.list_agents()}
+    found = (one for one in limits if one.until > now and one.id == logins.get(job.agent))
+    return next((text_of(one) for one in found), None)
+
+
+def job_document(view: JobView, now: datetime) -> dict[str, Any]:
+    """Everything about one job, its long texts included."""
+    texts = view.texts
+    document = job_row(view.job)
+    document["prompt"] = texts.prompt if texts else None
+    document["inputs"] = dict(texts.inputs) if texts else {}
+    document["summary"] = (texts.summary if texts else None) or view.job.summary
+    document["waits_for"] = view.waits_for
+    document["session_note"] = texts.session_note if texts else None
+    document["worked_seconds"] = seconds_of(view.job.worked)
+    document["waited_seconds"] = seconds_of(waited(view, now))
+    document["tree"] = tree_row(view.job, view.below)
+    document["children"] = child_rows(view.job, view.below)
+    document["denials"] = [msgspec.to_builtins(one) for one in view.denials]
+    document["executions"] = [_execution_row(execution) for execution in view.executions]
+    return document
+
+
+def waited(view: JobView, now: datetime) -> timedelta | None:
+    """How long it has only waited since it first started: for somebody, or for its next execution."""
+    job = view.job
+    if job.started_at is None or job.worked is None:
+        return None
+    return max((job.finished_at or now) - job.started_at - job.worked, timedelta())
+
+
+def _execution_row(execution: Execution) -> dict[str, Any]:
+    return {
+        "id": execution.id,
+        "epoch": execution.epoch,
+        "worker": execution.worker,
+        "status": execution.status.value,
+        "trigger_type": execution.trigger_type,
+        "trigger_id": execution.trigger_id,
+        "skill": execution.skill,
+        "repo": execution.repo,
+        "issue_number": execution.issue_number,
+        "started_at": timestamp(execution.started_at),
+        "finished_at": timestamp(execution.finished_at),
+        "duration_ms": execution.duration_ms,
+        "api_duration_ms": execution.api_duration_ms,
+        "success": execution.success,
+        "session_id": execution.session_id,
+        "runtime_session_id": execution.runtime_session_id,
+        "turns": execution.turns,
+        "input_tokens": execution.input_tokens,
+        "cache_creation_input_tokens": execution.cache_creation_input_tokens,
+        "cache_read_input_tokens": execution.cache_read_input_tokens,
+        "output_tokens": execution.output_tokens,
+        "cost_usd": to_usd(execution.cost_microusd),
+        "stop_reason": execution.stop_reason,
+        "workflow_run_id": execution.workflow_run_id,
+        "error": execution.error,
+    }
