@@ -22,6 +22,8 @@ from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.problem import problem
 
 HEALTH = "/healthz"
+LARGEST_HEAD = 32 * 1024
+"""Bytes of a request's target and headers."""
 ASK_SO = "Authorization: Bearer TOKEN, which is in .nightherd/web-token or what web.token_env names"
 CLOSE = {"connection": "close"}
 TOO_LARGE = "a body may have at most {} bytes"
@@ -76,7 +78,7 @@ class Guard:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
-        refusal = self._refusal(scope, headers)
+        refusal = _unclear(scope, headers) or self._refusal(scope, headers)
         if refusal is None:
             limit = self._limit(scope["path"])
             length = headers.get("content-length", "")
@@ -113,6 +115,19 @@ class Guard:
             answer.headers["www-authenticate"] = "Bearer"
             return closing(answer)
         return None
+
+
+def _unclear(scope: Scope, headers: Mapping[str, str]) -> Response | None:
+    """Refuse a request whose end a proxy may see elsewhere than we do, or whose head is too large."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        message = "Content-Length and Transfer-Encoding must not be sent together"
+        return closing(problem(400, "bad_request", message))
+    size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    size += sum(len(name) + len(value) + len(b": \r\n") for name, value in scope["headers"])
+    if size > LARGEST_HEAD:
+        message = f"the request's head is larger than {LARGEST_HEAD:,} bytes"
+        return closing(problem(431, "head_too_large", message))
+    return None
 
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})

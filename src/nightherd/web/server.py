@@ -22,18 +22,19 @@ from nightherd.errors import ConfigError, RefusedError, StateFileError
 from nightherd.model.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.web import LOOPBACK, is_loopback
-from nightherd.web.guard import Door, Guard
+from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.site import Site
 from nightherd.web.socket_file import inode_of, listen, remove
 
 TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
 TOKEN_LENGTH = 40
+SHORTEST_TOKEN = 16
+"""Characters of a token that other machines can try to guess."""
 CLOSING_S = 2
 """How long answers that are under way may still take when the server ends."""
 KEEP_ALIVE_S = 15
 MOST_CONNECTIONS = 2_000
-LARGEST_HEAD = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +186,16 @@ def _token(
     """The token to show: the one somebody chose, else, for this machine alone, one that is made."""
     name = fleet.web.token_env
     chosen = {**fleet.environment, **environ}.get(name, "").strip()
+    is_open = not is_loopback(fleet.web.host)
+    if is_open and 0 < len(chosen) < SHORTEST_TOKEN:
+        raise ConfigError(
+            f"the API on {fleet.web.host} can be reached from elsewhere, and the token in {name} has only"
+            f" {len(chosen)} characters; it needs at least {SHORTEST_TOKEN}",
+            hint=f"set {name} to a long random text (openssl rand -hex 20), or listen on localhost",
+        )
     if chosen:
         return chosen
-    if not is_loopback(fleet.web.host):
+    if is_open:
         raise ConfigError(
             f"the API on {fleet.web.host} can be reached from elsewhere, and {name} holds no token",
             hint=f"set {name} to a long random text, or listen on localhost",
