@@ -46,14 +46,14 @@ class Stall:
         self.told: list[str] = []
         self.scheduler = self.make()
 
-    def make(self, declared: Fleet | None = None) -> Scheduler:
+    def make(self, declared: Fleet | None = None, **more: Any) -> Scheduler:
         """Another scheduler on the same state, as after a restart."""
         reports = SchedulingReports(
             on_fire=lambda key, job: self.told.append(f"fired {key}"),
             on_skip=lambda key, reason: self.told.append(f"skipped {key}: {reason}"),
             on_trouble=self.told.append,
         )
-        return Scheduler(declared or self.declared, self.bench.workshop, reports)
+        return Scheduler(declared or self.declared, self.bench.workshop, reports, **more)
 
     def look(self, *, after: timedelta = timedelta(), scheduler: Scheduler | None = None) -> None:
         """Let time pass, then one round."""

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.clock_jump import Reading, describe_jump, jump_between
 from nightherd.model.due import (
     GRACE,
     MISSED,
     MOST_AT_ONCE,
     SUPERSEDED,
+    Floor,
     next_due,
     next_slot,
     parse_rule,
@@ -209,3 +211,48 @@ def test_a_clock_set_back_passes_over_what_was_decided() -> None:
 
     assert due is not None
     assert due.instant == NOON + timedelta(hours=4)
+
+
+def test_catching_up_with_all_leaves_out_what_is_too_much_and_says_so() -> None:
+    now = NOON + timedelta(hours=720)
+
+    found = review("a/x", schedule(HOURLY, CatchUp.ALL), HOURLY, NOON, now)
+
+    left_out, *jobs = found.verdicts
+    assert (left_out.instant, len(jobs)) == (NOON, MOST_AT_ONCE)
+    assert jobs[-1].instant == now
+    assert f"more than {MOST_AT_ONCE}" in (left_out.reason or "")
+    assert f"{jobs[0].instant:%Y-%m-%dT%H}" in (left_out.reason or "")
+    assert all(one.is_job for one in jobs)
+
+
+@pytest.mark.parametrize("hours", [3, 1000])
+def test_catching_up_with_all_begins_at_the_floor(hours: int) -> None:
+    now = NOON + timedelta(hours=5)
+    floor = Floor(at=NOON + timedelta(hours=hours, minutes=-1), reason="not seen before")
+
+    found = review("a/x", schedule(HOURLY, CatchUp.ALL), HOURLY, NOON, now, floor)
+
+    left_out, *jobs = found.verdicts
+    assert (left_out.instant, left_out.is_job) == (NOON, False)
+    assert (left_out.reason or "").startswith("not seen before")
+    assert [one.instant for one in jobs] == [
+        NOON + timedelta(hours=n) for n in range(hours, 6) if n <= 5
+    ]
+    assert found.next is not None
+    assert found.next.instant == NOON + timedelta(hours=max(6, hours))
+
+
+def test_clock_that_is_set_is_told_from_time_that_passes() -> None:
+    before = Reading(at=NOON, since_boot=100.0)
+    later = NOON + timedelta(days=30)
+
+    slept = jump_between(before, Reading(at=later, since_boot=100.0 + 30 * 86_400))
+    ahead = jump_between(before, Reading(at=later, since_boot=101.0))
+    back = jump_between(before, Reading(at=NOON - timedelta(hours=1), since_boot=101.0))
+
+    assert slept is None
+    assert ahead is not None
+    assert back is not None
+    assert describe_jump(ahead).startswith("the clock was set forward by")
+    assert describe_jump(back).startswith("the clock was set back by")

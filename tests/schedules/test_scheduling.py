@@ -387,3 +387,41 @@ def test_thousands_of_schedules_fire_in_a_few_transactions() -> None:
 
     assert len(stall.jobs()) == 500
     assert len(stall.told) == 500
+
+
+def test_clock_set_forward_makes_no_jobs_for_the_time_it_jumped_over_and_is_told() -> None:
+    stall = Stall(fleet(replace(HOURLY, catch_up=CatchUp.ALL)))
+    stopped = stall.make(since_boot=lambda: 100.0)
+    stall.look(scheduler=stopped)
+
+    stall.look(after=timedelta(days=30, minutes=30), scheduler=stopped)
+    stall.look(after=timedelta(seconds=30), scheduler=stopped)
+
+    assert stall.jobs() == []
+    (slot,) = stall.slots()
+    assert (slot.due_at, slot.outcome) == (NOON, SlotOutcome.SKIPPED)
+    assert "the clock was set forward by 4w2d" in (slot.reason or "")
+    assert any("the clock was set forward by 4w2d" in one for one in stall.told)
+    assert stall.state().next_run_at == NOON + timedelta(days=30)
+
+
+def test_clock_set_back_is_told() -> None:
+    stall = Stall()
+    stall.look()
+
+    stall.look(after=-timedelta(hours=2))
+
+    assert stall.told == ["the clock was set back by 2h"]
+
+
+def test_slots_before_the_state_directory_was_made_are_not_made_up_for() -> None:
+    stall = Stall(fleet(replace(HOURLY, catch_up=CatchUp.ALL)))
+    stall.look()
+    made = NOON + timedelta(days=30, minutes=-150)
+
+    stall.look(after=timedelta(days=30, minutes=-30), scheduler=stall.make(known_since=made))
+    stall.look(after=timedelta(seconds=2), scheduler=stall.make(known_since=made))
+
+    outcomes = [(slot.due_at, slot.outcome.value) for slot in stall.slots()]
+    assert outcomes == [(NOON, "skipped"), (NOON + timedelta(days=30, hours=-2), "job")]
+    assert "first seen" in (stall.slots()[0].reason or "")

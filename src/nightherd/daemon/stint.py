@@ -24,7 +24,9 @@ from nightherd.engine.output_logs import with_output_logs
 from nightherd.engine.scheduling import Scheduler, SchedulingReports
 from nightherd.engine.worker import Shift, WorkerReports
 from nightherd.engine.workshop import Workshop
+from nightherd.host.clock import SystemClock
 from nightherd.model.agent import Fleet
+from nightherd.state.directory import made_at
 from nightherd.wiring import load_persistence, make_shift, open_workshop, write_output_log
 
 
@@ -77,6 +79,8 @@ class Stint:
         self.is_retired = False
         self.is_over = False
         """Nothing of it runs any more."""
+        self.failure: Exception | None = None
+        """What ended it after it had begun, if something did."""
 
     @property
     def fleet(self) -> Fleet:
@@ -91,7 +95,11 @@ class Stint:
     async def work(
         self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Work until it is drained or its lease is lost; started, it tells the ports it listens on."""
+        """Work until it is drained or its lease is lost; started, it tells the ports it listens on.
+
+        What fails before that is raised; what fails later is its `failure`.
+        """
+        has_begun = False
         post = self._post
         try:
             async with open_workshop(
@@ -113,11 +121,18 @@ class Stint:
                     post.schedules,
                     keeps_all=post.files.is_whole,
                     beats=beats,
+                    since_boot=SystemClock().since_boot,
+                    known_since=made_at(post.state_dir),
                 )
                 async with anyio.create_task_group() as tasks:
                     task_status.started(await tasks.start(self._keep_open))
+                    has_begun = True
                     await self._shift.work()
                     tasks.cancel_scope.cancel()
+        except Exception as error:
+            if not has_begun:
+                raise
+            self.failure = error
         finally:
             self.is_over = True
             self.left.set()

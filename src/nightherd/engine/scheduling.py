@@ -24,7 +24,8 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError, NightherdError
 from nightherd.model.agent import Fleet
 from nightherd.model.change import Answer, Applied, FireSlot, Refused, SubmitJob, Why
-from nightherd.model.due import Due, review, spread
+from nightherd.model.clock_jump import Reading, describe_jump, jump_between
+from nightherd.model.due import Due, Floor, review, spread
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.model.schedule import (
@@ -43,6 +44,7 @@ TOGETHER = 200
 SOON_S = 0.05
 """Before it looks again at what somebody else just changed."""
 ID_TRIES = 8
+UNKNOWN = "missed: it was due before the schedule was first seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class Scheduler:
     """The schedules of one fleet, kept to their time. `adopt` gives it another fleet while it runs.
 
     `keeps_all` says that the fleet is whole: schedules on record that it does not declare are put to rest.
+    `since_boot` gives the seconds since the machine started, by which a clock that is set is noticed.
+    `known_since` is when the state directory was made: no slot before it was missed.
     """
 
     def __init__(
@@ -78,6 +82,8 @@ class Scheduler:
         *,
         keeps_all: bool = True,
         beats: Beats | None = None,
+        since_boot: Callable[[], float] | None = None,
+        known_since: datetime | None = None,
     ) -> None:
         self._fleet = fleet
         self._workshop = workshop
@@ -90,7 +96,11 @@ class Scheduler:
         self._overrides: dict[str, ScheduleOverride] = {}
         self._stale: set[str] = set()
         self._is_new = True
-        self._last_look: datetime | None = None
+        self._since_boot = since_boot or workshop.clock.monotonic
+        self._last_reading: Reading | None = None
+        self._floor: Floor | None = None
+        if known_since is not None:
+            self._floor = Floor(at=known_since, reason=UNKNOWN)
         self._last_trouble = ""
         self._woken = anyio.Event()
 
@@ -131,7 +141,7 @@ class Scheduler:
         """Take in what changed, and put the next slot of every schedule on record; as of when."""
         now, fleet = self._workshop.clock.now(), self._fleet
         overrides = {one.id: one for one in self._workshop.reader.list_overrides()}
-        is_set_back = self._last_look is not None and now < self._last_look
+        is_set_back = self._is_set_back(Reading(at=now, since_boot=self._since_boot()))
         changed = {
             key
             for key in overrides.keys() | self._overrides.keys()
@@ -143,8 +153,24 @@ class Scheduler:
             await self._plan(overrides, changed | self._stale, now)
         # Another fleet may have come while this one was planned.
         self._is_new = self._fleet is not fleet
-        self._overrides, self._last_look = overrides, now
+        self._overrides = overrides
         return now
+
+    def _is_set_back(self, reading: Reading) -> bool:
+        """Whether the clock shows an earlier time than before; a clock that was set is told either way.
+
+        Slots that a clock set forward jumps over were never missed: `catch_up: all` leaves them out.
+        """
+        before, self._last_reading = self._last_reading, reading
+        if before is None:
+            return False
+        jump = jump_between(before, reading)
+        if jump is not None:
+            what = describe_jump(jump)
+            self._reports.on_trouble(what)
+            if jump > timedelta():
+                self._floor = Floor(at=reading.at, reason=f"missed: {what}")
+        return reading.at < before.at
 
     def _wait_s(self) -> float:
         if self._stale:
@@ -246,7 +272,7 @@ class Scheduler:
         due, rule = self._due[entry.id], entry.rule
         if rule is None:
             return
-        found = review(entry.id, entry.schedule, rule, due.instant, now)
+        found = review(entry.id, entry.schedule, rule, due.instant, now, self._floor)
         jitter, waits = entry.schedule.jitter, entry.schedule.catch_up is CatchUp.ALL
         following = [spread(entry.id, rule, one.instant, jitter) for one in found.verdicts[1:]]
         together = list(zip(found.verdicts, [*following, found.next], strict=True))

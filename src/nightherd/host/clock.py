@@ -13,6 +13,12 @@ class SystemClock:
         """This instant, aware and in UTC."""
         return datetime.now(UTC)  # noqa: TID251 (this is the clock)
 
+    def since_boot(self) -> float:
+        """Seconds since the machine started, also those in which it slept where the system counts them."""
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
+
     def monotonic(self) -> float:
         """Seconds that only ever grow."""
         return time.monotonic()

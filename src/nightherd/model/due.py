@@ -21,12 +21,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GRACE = timedelta(minutes=1)
 """How late the latest slot may be and still fires under `catch_up: none`: a restart is no reason to miss it."""
 MOST_AT_ONCE = 100
-"""Slots of one schedule that are decided together, and missed ones that are recorded one by one."""
+"""Missed slots of one schedule that are recorded one by one, and that `catch_up: all` makes up for."""
 SHORTEST = timedelta(seconds=1)
+RESOLUTION = timedelta(microseconds=1)
 WINDOWS = tuple(timedelta(hours=1) * 24**power for power in range(5))
 """How far back missed slots are looked for: an hour first, then longer, so that few are walked over in vain."""
 
 MISSED = "missed: nothing was running that could fire it"
+TOO_MANY = f"missed: more than {MOST_AT_ONCE} slots were due, and only the latest are made up for"
 SUPERSEDED = "missed: a later slot was due as well"
 
 
@@ -49,6 +51,14 @@ class Verdict:
     def is_job(self) -> bool:
         """Whether it fires."""
         return self.reason is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """The earliest instant whose slot `catch_up: all` still makes up for, and why not earlier."""
+
+    at: datetime
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,18 +124,22 @@ def next_slot(
 
 
 def review(
-    schedule_id: str, schedule: Schedule, rule: Rule, first: datetime, now: datetime
+    schedule_id: str,
+    schedule: Schedule,
+    rule: Rule,
+    first: datetime,
+    now: datetime,
+    floor: Floor | None = None,
 ) -> Review:
     """What becomes of the slots from `first` on that are due by `now`."""
-    takes_all = schedule.catch_up is CatchUp.ALL
-    found = list(_oldest(rule, first, now)) if takes_all else _latest(rule, first, now)
+    if schedule.catch_up is CatchUp.ALL:
+        return _review_all(schedule_id, schedule, rule, first, now, floor)
+    found = _latest(rule, first, now)
     while found and spread(schedule_id, rule, found[-1], schedule.jitter).runs_at > now:
         found.pop()
     if not found:
         return Review(verdicts=(), next=spread(schedule_id, rule, first, schedule.jitter))
     following = next_slot(schedule_id, schedule, rule, found[-1])
-    if takes_all:
-        return Review(verdicts=tuple(Verdict(instant=one) for one in found), next=following)
     latest = found.pop()
     due = spread(schedule_id, rule, latest, schedule.jitter)
     is_fired = schedule.catch_up is CatchUp.ONE or now - due.runs_at <= GRACE
@@ -138,6 +152,36 @@ def review(
     return Review(verdicts=(*skipped, last), next=following)
 
 
+def _review_all(
+    schedule_id: str,
+    schedule: Schedule,
+    rule: Rule,
+    first: datetime,
+    now: datetime,
+    floor: Floor | None,
+) -> Review:
+    """Every slot fires, but for those below the floor and those that are too many: one row says so for all."""
+    is_low = floor is not None and first < floor.at
+    begin = next_due(rule, floor.at - RESOLUTION) if floor is not None and is_low else first
+    found = _latest(rule, begin, now) if begin is not None and begin <= now else []
+    while found and spread(schedule_id, rule, found[-1], schedule.jitter).runs_at > now:
+        found.pop()
+    after = found[-1] if found else None
+    if after is not None:
+        following = next_slot(schedule_id, schedule, rule, after)
+    else:
+        following = spread(schedule_id, rule, begin, schedule.jitter) if begin is not None else None
+    jobs = tuple(Verdict(instant=one) for one in found)
+    resumed = found[0] if found else begin
+    if resumed == first:
+        return Review(verdicts=jobs, next=following)
+    reason = floor.reason if floor is not None and is_low else TOO_MANY
+    until = "" if resumed is None else f"; so were all before {resumed:%Y-%m-%dT%H:%M:%SZ}"
+    return Review(
+        verdicts=(Verdict(instant=first, reason=f"{reason}{until}"), *jobs), next=following
+    )
+
+
 def upcoming(
     schedule_id: str, schedule: Schedule, rule: Rule, after: datetime, until: datetime
 ) -> Iterator[Due]:
@@ -146,16 +190,6 @@ def upcoming(
     while due is not None and due.instant <= until:
         yield due
         due = next_slot(schedule_id, schedule, rule, due.instant)
-
-
-def _oldest(rule: Rule, first: datetime, now: datetime) -> Iterator[datetime]:
-    """The first few instants from `first` on, up to `now`."""
-    instant: datetime | None = first
-    for _ in range(MOST_AT_ONCE):
-        if instant is None or instant > now:
-            return
-        yield instant
-        instant = next_due(rule, instant)
 
 
 def _latest(rule: Rule, first: datetime, now: datetime) -> list[datetime]:

@@ -111,6 +111,14 @@ def init_state_directory(root: Path, *, mounts: Path = MOUNTS) -> StateDirectory
     return validate_state_directory(directory.root)
 
 
+def made_at(root: Path) -> datetime | None:
+    """When the state directory was made on this machine, by the file that is written once; a copy is new."""
+    try:
+        return datetime.fromtimestamp((root / layout.GITIGNORE).lstat().st_ctime, UTC)
+    except OSError:
+        return None
+
+
 def validate_state_directory(root: Path) -> StateDirectory:
     """The state directory at `root` if it is whole, else `StateDirectoryValidationError` with what is missing."""
     directory = StateDirectory(root=Path(root))
