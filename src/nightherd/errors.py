@@ -175,6 +175,9 @@ class AgentBlockedError(ConfigInvalidError):
         super().__init__(problems, message, hint=f"nightherd config show {agent} --origin")
 
 
+PASSING_CODES = frozenset(("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "BUSY"))
+
+
 class StateError(NightherdError):
     """The state directory cannot be used."""
 
@@ -189,6 +192,11 @@ class StateError(NightherdError):
         self.path = path
         self.code = code
         super().__init__(message, hint=hint)
+
+    @property
+    def can_pass(self) -> bool:
+        """Whether the same may work later without anything being repaired: a full disk, say."""
+        return self.code in PASSING_CODES
 
 
 class StateDirectoryCreateError(StateError):
@@ -337,6 +345,13 @@ class InterruptedRunError(NightherdError):
 def unwrapped(error: BaseException) -> BaseException:
     """What went wrong, without the wrapping of task groups."""
     return unwrapped(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says; one that is not ours with its kind."""
+    if isinstance(error, NightherdError):
+        return error.message
+    return str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
 def code_of(error: NightherdError | type[NightherdError]) -> str:

@@ -11,6 +11,7 @@ import anyio
 
 from nightherd.config.load import load_fleet
 from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
@@ -28,6 +29,9 @@ def run(order: Any, say: Say) -> None:
         time.sleep(0.02)
     if order.get("is_worker"):
         anyio.run(work, folder, say)
+        return
+    if order.get("is_relay"):
+        anyio.run(relay, folder, say)
         return
     environ = {**os.environ, **order.get("environ", {})}
     post = Post(
@@ -56,6 +60,19 @@ async def work(folder: Path, say: Say) -> None:
     fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
     async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
         await make_shift(fleet, workshop, reports(say), leaves_when_idle=False).work()
+
+
+async def relay(folder: Path, say: Say) -> None:
+    """Workers one after the other, as `nightherd worker` has them."""
+    fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
+    place = Place(
+        state_dir=folder / ".nightherd",
+        environ=os.environ,
+        leaves_when_idle=False,
+        reports=reports(say),
+        tell=lambda text: say(f"told {text}"),
+    )
+    await Relay(place, fleet).work()
 
 
 def reports(say: Say) -> WorkerReports:

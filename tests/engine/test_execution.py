@@ -336,24 +336,26 @@ def test_execution_that_lost_its_job_stops_and_settles_nothing() -> None:
 
 
 class FullJournals(MemoryJournals):
-    """Journals on a disk that is full after so many events."""
+    """Journals on a disk that fails with `code` after so many events."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, code: str) -> None:
         super().__init__(clock=FakeClock())
         self._room = room
+        self._code = code
 
     def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> MemoryJournal:
         if self._room == 0:
-            raise JournalError("no space left on device", code="ENOSPC")
+            raise JournalError("it cannot be written", code=self._code)
         journal = super().open(job_id, epoch=epoch, execution=execution)
-        return FullJournal(journal, self._room)  # type: ignore[return-value]  # stands in for it
+        return FullJournal(journal, self._room, self._code)  # type: ignore[return-value]  # stands in for it
 
 
 class FullJournal:
     """Takes so many events and no more."""
 
-    def __init__(self, journal: MemoryJournal, room: int) -> None:
+    def __init__(self, journal: MemoryJournal, room: int, code: str) -> None:
         self._journal = journal
+        self._code = code
         self._room = iter(range(room))
 
     @property
@@ -362,7 +364,7 @@ class FullJournal:
 
     def append(self, event: Event) -> Event:
         if next(self._room, None) is None:
-            raise JournalError("no space left on device", code="ENOSPC")
+            raise JournalError("it cannot be written", code=self._code)
         return self._journal.append(event)
 
     def sync(self) -> None:
@@ -373,12 +375,27 @@ class FullJournal:
 
 
 @pytest.mark.parametrize("room", range(8))
-def test_full_disk_fails_the_job_with_what_its_record_holds(room: int) -> None:
+def test_full_disk_gives_the_job_back_to_continue_after_what_its_record_holds(room: int) -> None:
     runtime = PlayedRuntime([*TURN_WITH_TOOL, *ANSWER])
-    bench = Bench(runtime, journals=FullJournals(room))
+    bench = Bench(runtime, journals=FullJournals(room, "ENOSPC"))
     job_id = bench.submit().job.id
 
-    with pytest.raises(JournalError, match="no space left"):
+    with pytest.raises(JournalError, match="cannot be written"):
+        bench.execute(job_id)
+
+    job = bench.job(job_id)
+    assert (job.status, job.restart_count, job.error_code) == (JobStatus.PENDING, 0, None)
+    assert job.last_seq == room
+    assert len(bench.journal(job_id)) == room
+
+
+@pytest.mark.parametrize("room", range(8))
+def test_failed_disk_fails_the_job_with_what_its_record_holds(room: int) -> None:
+    runtime = PlayedRuntime([*TURN_WITH_TOOL, *ANSWER])
+    bench = Bench(runtime, journals=FullJournals(room, "EIO"))
+    job_id = bench.submit().job.id
+
+    with pytest.raises(JournalError, match="cannot be written"):
         bench.execute(job_id)
 
     job = bench.job(job_id)

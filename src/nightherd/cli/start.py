@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +12,12 @@ import anyio
 import click
 
 from nightherd.cli.complete import complete_agents
-from nightherd.cli.edge import abandon_output
 from nightherd.cli.fleet import load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
+from nightherd.cli.steady_output import document, say, show
 from nightherd.cli.text import absolute, neutralise
 from nightherd.daemon.control import wait_until
 from nightherd.daemon.describe import daemon_row
@@ -85,7 +84,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         environ=invocation.environ,
         worker=_worker_reports(screen, invocation.new_state_directory()),
         schedules=_scheduling_reports(screen),
-        tell=partial(_say, screen),
+        tell=partial(say, screen),
         agents=agents,
     )
     count = sum(len(agent.schedules) for agent in fleet.agents.values())
@@ -173,9 +172,9 @@ def _worker_reports(screen: Screen, state: Path) -> WorkerReports:
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            _document(screen, {"what": word, "job": job_row(observed(job, state, now))})
+            document(screen, "happening", {"what": word, "job": job_row(observed(job, state, now))})
             return
-        _line(screen, happening(word, job, now, state))
+        show(screen, happening(word, job, now, state))
 
     def nothing(job: Job, event: Event) -> None:
         """Events are in the journal; `jobs tail` shows them."""
@@ -185,41 +184,23 @@ def _worker_reports(screen: Screen, state: Path) -> WorkerReports:
         on_event=nothing,
         on_end=lambda job: tell("ended", job),
         on_rescue=lambda job: tell("rescued", job),
-        on_trouble=partial(_say, screen),
+        on_trouble=partial(say, screen),
     )
 
 
 def _scheduling_reports(screen: Screen) -> SchedulingReports:
     def fired(schedule: str, job: JobId) -> None:
         if screen.is_json:
-            _document(screen, {"what": "fired", "schedule": schedule, "job_id": job})
+            document(screen, "happening", {"what": "fired", "schedule": schedule, "job_id": job})
             return
-        _line(screen, f"fired {schedule}: {job}")
+        show(screen, f"fired {schedule}: {job}")
 
     def skipped(schedule: str, reason: str) -> None:
         if screen.is_json:
-            _document(screen, {"what": "skipped", "schedule": schedule, "reason": reason})
+            document(
+                screen, "happening", {"what": "skipped", "schedule": schedule, "reason": reason}
+            )
             return
-        _line(screen, f"skipped {schedule}: {neutralise(reason)}")
+        show(screen, f"skipped {schedule}: {neutralise(reason)}")
 
-    return SchedulingReports(on_fire=fired, on_skip=skipped, on_trouble=partial(_say, screen))
-
-
-def _say(screen: Screen, text: str) -> None:
-    with suppress(OSError):  # a terminal that is gone is no reason to end
-        screen.say(neutralise(text))
-
-
-def _document(screen: Screen, data: dict[str, object]) -> None:
-    try:
-        screen.document("happening", data, system_clock().now())
-    except OSError:
-        abandon_output()  # nobody listens any more, or the terminal is gone; the fleet goes on
-
-
-def _line(screen: Screen, text: str) -> None:
-    try:
-        screen.show(text)
-        screen.flush()
-    except OSError:
-        abandon_output()
+    return SchedulingReports(on_fire=fired, on_skip=skipped, on_trouble=partial(say, screen))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
+from nightherd.cli.steady_output import document, say, show
 from nightherd.cli.text import neutralise
 from nightherd.daemon.describe import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles
@@ -45,7 +47,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
         environ=invocation.environ,
         leaves_when_idle=until_idle,
         reports=_reports(invocation.screen, invocation.new_state_directory()),
-        tell=invocation.screen.say,
+        tell=partial(say, invocation.screen),
     )
     files = FleetFiles(
         invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state
@@ -108,12 +110,9 @@ def _reports(screen: Screen, state: Path) -> WorkerReports:
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            screen.document(
-                "worker", {"what": word, "job": job_row(observed(job, state, now))}, now
-            )
+            document(screen, "worker", {"what": word, "job": job_row(observed(job, state, now))})
             return
-        screen.show(happening(word, job, now, state))
-        screen.flush()
+        show(screen, happening(word, job, now, state))
 
     def nothing(job: Job, event: Event) -> None:
         """Events are in the journal; `jobs tail` shows them."""
@@ -123,5 +122,5 @@ def _reports(screen: Screen, state: Path) -> WorkerReports:
         on_event=nothing,
         on_end=lambda job: tell("ended", job),
         on_rescue=lambda job: tell("rescued", job),
-        on_trouble=screen.say,
+        on_trouble=partial(say, screen),
     )

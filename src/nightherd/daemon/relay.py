@@ -13,14 +13,15 @@ from typing import Any
 
 import anyio
 from anyio import to_thread
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd.daemon.stint import worker_groundwork
 from nightherd.engine.output_logs import with_output_logs
 from nightherd.engine.worker import Shift, WorkerReports
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import FencedError
+from nightherd.errors import FencedError, message_of, unwrapped
 from nightherd.model.agent import Fleet
+from nightherd.model.backoff import Backoff
 from nightherd.model.text import counted
 from nightherd.wiring import make_shift, open_workshop, write_output_log
 
@@ -46,6 +47,8 @@ class _AtWork:
     left: anyio.Event = field(default_factory=anyio.Event)
     """It takes no more jobs; what it runs may still go on."""
     is_relieved: bool = False
+    failure: Exception | None = None
+    """Why it had to stop, if it had to."""
 
 
 class Relay:
@@ -60,17 +63,47 @@ class Relay:
         self.is_draining = False
         """Whether no more jobs are taken."""
         self._is_cancelling = False
+        self._backoff = Backoff()
+        self._drained = anyio.Event()
 
     async def work(self) -> None:
-        """Until it is drained or idle; `FencedError` when a lease was lost."""
+        """Work until it is drained or idle; `FencedError` when the worker was given up by others.
+
+        A worker that had to stop because of a fault such as a full disk is followed by another, once that
+        can begin. Only the first has to begin at once.
+        """
         async with anyio.create_task_group() as tasks:
-            is_relieved = True
-            while is_relieved:
-                at_work: _AtWork = await tasks.start(self._one_shift)
+            at_work: _AtWork | None = await tasks.start(self._one_shift)
+            while at_work is not None:
                 # The fleet may have changed while it was opened.
                 await self.adopt(self._fleet)
                 await at_work.left.wait()
-                is_relieved = at_work.is_relieved
+                if at_work.failure is not None:
+                    await self._pause(at_work.failure)
+                elif not at_work.is_relieved:
+                    return
+                at_work = await self._next(tasks)
+
+    async def _next(self, tasks: TaskGroup) -> _AtWork | None:
+        """The next worker, once one can begin; None when no more jobs are to be taken."""
+        while not self.is_draining:
+            try:
+                at_work: _AtWork = await tasks.start(self._one_shift)
+            except Exception as error:  # noqa: BLE001 (an edge: what fails now may work later)
+                await self._pause(error)
+            else:
+                self._backoff.reset()
+                return at_work
+        return None
+
+    async def _pause(self, error: Exception) -> None:
+        """Say what failed, once in a row, and wait before the next worker begins."""
+        message = message_of(unwrapped(error))
+        pause_s, is_new = self._backoff.fail(message)
+        if is_new:
+            self._place.tell(f"{message}; trying again until it works")
+        with anyio.move_on_after(pause_s):
+            await self._drained.wait()
 
     async def adopt(self, fleet: Fleet) -> None:
         """From now on the fleet is this one, for everything that begins."""
@@ -90,6 +123,7 @@ class Relay:
     def drain(self) -> None:
         """Take no more jobs; leave when those that run have ended."""
         self.is_draining = True
+        self._drained.set()
         for shift in self._shifts:
             shift.drain()
 
@@ -97,6 +131,7 @@ class Relay:
         """The same, and end those that run."""
         self._is_cancelling = True
         self.is_draining = True
+        self._drained.set()
         for shift in self._shifts:
             shift.cancel()
 
@@ -121,11 +156,23 @@ class Relay:
             place.tell(f"{workshop.worker} is at work for {counted(len(fleet.agents), 'agent')}")
             task_status.started(at_work)
             try:
-                await shift.work()
+                await self._see_to_its_end(at_work)
             finally:
                 self._shifts.remove(shift)
                 at_work.left.set()
-        if not workshop.lease.holds(workshop.clock.monotonic()):
+
+    async def _see_to_its_end(self, at_work: _AtWork) -> None:
+        """Let it work until it leaves; why it had to, if it did not leave by itself."""
+        workshop = at_work.workshop
+        try:
+            await at_work.shift.work()
+        except Exception as error:  # noqa: BLE001 (an edge: another worker follows)
+            at_work.failure = error
+            return
+        if workshop.lease.holds(workshop.clock.monotonic()):
+            return
+        at_work.failure = workshop.lease.failure
+        if at_work.failure is None:
             raise FencedError(
                 f"{workshop.worker} was silent for longer than its lease, and was given up",
                 hint="nightherd worker",

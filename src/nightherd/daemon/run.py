@@ -23,14 +23,17 @@ from nightherd.daemon.output import OUTPUT, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.stint import Post, Stint, groundwork
 from nightherd.daemon.watching import Watch
-from nightherd.errors import NightherdError, StateFileError, unwrapped
+from nightherd.errors import NightherdError, StateFileError, message_of, unwrapped
 from nightherd.files.corrupt import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.model.agent import Fleet
+from nightherd.model.backoff import Backoff
 from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
 from nightherd.wiring import known_secrets, system_clock
 
+RETRY_S = 5.0
+"""Before the fleet's files are looked at again after that failed."""
 TRIM_S = 10.0
 """How often it is looked at how much has been said."""
 
@@ -74,11 +77,16 @@ class Daemon:
         """The one at work last; those before it finish what they run."""
         self._proven: Fleet | None = None
         """The fleet that a stint could begin with."""
+        self._backoff = Backoff()
+        self._stopping = anyio.Event()
         self._is_stopping = False
         self._is_cancelling = False
 
     async def run(self) -> None:
-        """Work, with a new worker whenever one is needed, until told to stop."""
+        """Work, with a new worker whenever one is needed, until told to stop.
+
+        Once a worker has begun, no fault ends this but being told to stop: a full disk, say, may pass.
+        """
         for line in self._first_lines:
             self._log.tell(line)
         async with anyio.create_task_group() as tasks:
@@ -94,33 +102,63 @@ class Daemon:
     async def _work(self, stints: TaskGroup) -> None:
         """One stint, until it needs no other, or another in its place."""
         stint = await self._begin(stints)
+        if stint is None:
+            return
         self._notifier.ready()
         if self._is_stopping:
             self._stop_work()
         else:
             await self._bring_up_to_date(stint)
         await stint.left.wait()
-        if not (self._is_stopping or stint.is_retired):
+        if self._is_stopping or stint.is_retired:
+            return
+        if stint.failure is None:
             self._log.tell(f"{stint.worker} was silent for longer than its lease; beginning anew")
+        else:
+            await self._pause(f"{stint.worker} had to stop", stint.failure)
 
-    async def _begin(self, stints: TaskGroup) -> Stint:
-        """A stint at work. One that a new configuration made impossible is made as it was before."""
-        stint = Stint(self._post, self._fleet, self._record.started_at)
-        self._stints = [one for one in self._stints if not one.is_over]
-        try:
-            ports = await stints.start(stint.work)
-        except (NightherdError, ExceptionGroup) as error:
-            if self._proven is None or self._proven is self._fleet:
-                raise
-            self._fleet = self._proven
-            self._refuse([self._problem(unwrapped(error))])
-            return await self._begin(stints)
+    async def _begin(self, stints: TaskGroup) -> Stint | None:
+        """A stint at work, however long that takes to be possible; None when told to stop before.
+
+        One that a new configuration made impossible is made as it was before. The first of all has to
+        begin at once: whoever starts the daemon is told why not.
+        """
+        while not self._is_stopping:
+            stint = Stint(self._post, self._fleet, self._record.started_at)
+            self._stints = [one for one in self._stints if not one.is_over]
+            try:
+                ports = await stints.start(stint.work)
+            except Exception as error:
+                if self._proven is None:
+                    raise
+                if self._proven is self._fleet:
+                    await self._pause("no worker can begin", error)
+                    continue
+                self._fleet = self._proven
+                self._refuse([self._problem(unwrapped(error))])
+                continue
+            self._note_begun(stint, ports)
+            return stint
+        return None
+
+    def _note_begun(self, stint: Stint, ports: list[int] | None) -> None:
+        if self._backoff.is_failing:
+            self._log.tell(f"{stint.worker} is at work again")
+        self._backoff.reset()
         self._proven = stint.fleet
         self._stints.append(stint)
         self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
         if ports:
             self._log.tell(f"listening on port {', '.join(str(port) for port in ports)}")
-        return stint
+
+    async def _pause(self, what: str, error: Exception) -> None:
+        """Say what failed, once in a row, and wait before the next try; a signal to stop ends the wait."""
+        message = message_of(unwrapped(error))
+        pause_s, is_new = self._backoff.fail(message)
+        if is_new:
+            self._log.tell(f"{what}: {message}; trying again until it works")
+        with anyio.move_on_after(pause_s):
+            await self._stopping.wait()
 
     async def _obey_signals(
         self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -134,6 +172,7 @@ class Daemon:
                     continue
                 self._is_cancelling = self._is_stopping
                 self._is_stopping = True
+                self._stopping.set()
                 how = "finishing what runs; once more to cancel it"
                 self._log.tell("cancelling what runs" if self._is_cancelling else how)
                 self._stop_work()
@@ -147,7 +186,11 @@ class Daemon:
 
     async def _watch_files(self) -> None:
         while True:
-            await self._take_in(await self._watch.next())
+            try:
+                await self._take_in(await self._watch.next())
+            except Exception as error:  # noqa: BLE001 (an edge: the fleet that runs goes on)
+                self._refuse([self._problem(error)])
+                await anyio.sleep(RETRY_S)
 
     async def _keep_output_short(self) -> None:
         while True:
@@ -197,8 +240,8 @@ class Daemon:
         self._log.tell("the configuration stays as it was")
 
     def _problem(self, error: BaseException) -> dict[str, Any]:
-        message = error.message if isinstance(error, NightherdError) else str(error)
-        return {"file": self._post.files.file.name, "line": 1, "column": 1, "message": message}
+        file, message = self._post.files.file.name, message_of(error)
+        return {"file": file, "line": 1, "column": 1, "message": message}
 
     async def _say_alive(self) -> None:
         every = self._notifier.watchdog_s

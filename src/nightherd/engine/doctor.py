@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, message_of
 from nightherd.model.finding import Finding, Level
 
 Examine = Callable[[], Iterable[Finding]]
@@ -78,12 +78,11 @@ def _look(check: Check) -> list[Finding]:
         for finding in check.examine():
             findings.append(finding)  # noqa: PERF402 - what came before an error must stay
     except Exception as error:  # noqa: BLE001 - damage may break anything, and the other checks must run
-        message = error.message if isinstance(error, NightherdError) else describe(error)
         findings.append(
             Finding(
                 check=check.name,
                 level=Level.PROBLEM,
-                message=f"cannot be examined: {message}",
+                message=f"cannot be examined: {message_of(error)}",
                 remedy=error.hint if isinstance(error, NightherdError) else None,
             )
         )
@@ -131,10 +130,4 @@ def _done(finding: Finding) -> Finding:
 
 
 def _not_mended(finding: Finding, error: Exception) -> Finding:
-    message = error.message if isinstance(error, NightherdError) else describe(error)
-    return replace(finding, message=f"{finding.message}; not mended: {message}")
-
-
-def describe(error: Exception) -> str:
-    """Return what an error that is not ours says, with its kind."""
-    return str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+    return replace(finding, message=f"{finding.message}; not mended: {message_of(error)}")

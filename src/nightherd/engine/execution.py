@@ -172,7 +172,11 @@ class _Execution:
                 stop = await self._end(stop)
                 await self.recorder.sync(workshop.sync)
         except StateError as error:
-            # The record cannot be continued (a full disk, say); what it holds so far is what counts.
+            if error.can_pass:
+                # A full disk, say: the job waits until there is room, and continues after its last line.
+                await _hand_over(job, self.before, self.recorder, workshop, error.message)
+                raise
+            # The record cannot be continued; what it holds so far is what counts.
             failure = error
             stop = Outcome(
                 exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
@@ -322,14 +326,20 @@ async def _note_runtime_session(
     job_of(answer)
 
 
-async def _hand_over(job: Job, before: Tally, recorder: Recorder, workshop: Workshop) -> Job:
+async def _hand_over(
+    job: Job,
+    before: Tally,
+    recorder: Recorder,
+    workshop: Workshop,
+    reason: str = "its worker gave it back",
+) -> Job:
     """Give the job back: it waits, and whoever takes it next goes on with it."""
     tally = recorder.tally
     change = LoseExecution(
         job_id=job.id,
         epoch=job.epoch,
         at=workshop.clock.now(),
-        reason="its worker gave it back",
+        reason=reason,
         max_restarts=0,
         last_seq=recorder.last_seq,
         total=tally.totals,

@@ -51,6 +51,8 @@ class Lease:
     ) -> None:
         self.deadline = deadline
         """Until when it holds, on the monotonic clock."""
+        self.failure: NightherdError | None = None
+        """Why it could not be extended the last time, if it could not: a full disk, say."""
         self._on_extended = on_extended
         on_extended(deadline)
         self._lost = threading.Event()
@@ -138,13 +140,15 @@ async def _beat(
         change = ExtendLease(worker_id=worker_id, deadline=deadline, at=clock.now())
         try:
             (answer,) = await state.apply([change])
-        except NightherdError:
+        except NightherdError as error:
+            lease.failure = error
             # A full disk, say: it may be better soon, and as long as the lease holds nothing is lost.
             left_s = lease.deadline - clock.monotonic()
             if not lease.holds(clock.monotonic()):
                 return
             wait_s = min(terms.every_s, max(left_s / 4, SHORTEST_WAIT_S))
             continue
+        lease.failure = None
         if not isinstance(answer, Applied):
             lease.lose()
         if not lease.holds(clock.monotonic()):

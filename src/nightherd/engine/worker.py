@@ -25,8 +25,9 @@ from nightherd.engine.session_care import expire_sessions
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.wakeups import wake_jobs
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import NightherdError
+from nightherd.errors import NightherdError, StateError
 from nightherd.model.agent import Fleet
+from nightherd.model.backoff import Backoff
 from nightherd.model.change import Applied, ClaimJob
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
@@ -88,6 +89,9 @@ class Shift:
         self._is_claiming = False
         self._at_once = 1
         self._last_trouble = ""
+        self._backoff = Backoff()
+        self._held_until = 0.0
+        """Until when no job is taken, on the monotonic clock."""
         self._freed = anyio.Event()
         self._runnable: dict[str, int] = {}
         self._repos: dict[str, str] = {}
@@ -209,7 +213,7 @@ class Shift:
 
     async def _claim(self) -> list[tuple[Job, Applied]]:
         """The jobs that are ours from now on, with what taking them told; more at once while there are plenty."""
-        if not self._has_work():
+        if self._workshop.clock.monotonic() < self._held_until or not self._has_work():
             return []
         change = ClaimJob(
             worker=self._workshop.worker,
@@ -262,13 +266,21 @@ class Shift:
         except NightherdError as error:
             # Fenced: another worker has it by now. Anything else: it is an orphan, to be rescued.
             self._tell_trouble(f"{job.id}: {error.message}")
+            if isinstance(error, StateError) and error.can_pass:
+                self._hold(error)
         except Exception as error:  # noqa: BLE001 (an edge: one job takes no other with it)
             self._tell_trouble(f"{job.id}: {type(error).__name__}: {error}")
         else:
+            self._backoff.reset()
             self._reports.on_end(ended)
         finally:
             self._running.pop(job.id, None)
             self._freed.set()
+
+    def _hold(self, error: StateError) -> None:
+        """Take no job for a while: with a full disk, say, each would be given back at once."""
+        pause_s, _ = self._backoff.fail(error.message)
+        self._held_until = self._workshop.clock.monotonic() + pause_s
 
     async def _oversee(self) -> None:
         await oversee(self._running, self._workshop, wait=self._beats.wait)
