@@ -17,6 +17,7 @@ from anyio.lowlevel import checkpoint
 
 from nightherd.engine.beats import Beats
 from nightherd.engine.changed_fleet import for_fleet
+from nightherd.engine.clock_watch import ClockWatch
 from nightherd.engine.logins import stopped_by
 from nightherd.engine.schedule_book import Entry, Plan, entries, plan, retire
 from nightherd.engine.schedule_jobs import slot_job
@@ -24,8 +25,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError, NightherdError
 from nightherd.model.agent import Fleet
 from nightherd.model.change import Answer, Applied, FireSlot, Refused, SubmitJob, Why
-from nightherd.model.clock_jump import Reading, describe_jump, jump_between
-from nightherd.model.due import Due, Floor, review, spread
+from nightherd.model.due import Due, review, spread
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.model.schedule import (
@@ -44,7 +44,6 @@ TOGETHER = 200
 SOON_S = 0.05
 """Before it looks again at what somebody else just changed."""
 ID_TRIES = 8
-UNKNOWN = "missed: it was due before the schedule was first seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +95,8 @@ class Scheduler:
         self._overrides: dict[str, ScheduleOverride] = {}
         self._stale: set[str] = set()
         self._is_new = True
-        self._since_boot = since_boot or workshop.clock.monotonic
-        self._last_reading: Reading | None = None
-        self._floor: Floor | None = None
-        if known_since is not None:
-            self._floor = Floor(at=known_since, reason=UNKNOWN)
+        boot_clock = since_boot or workshop.clock.monotonic
+        self._clock_watch = ClockWatch(boot_clock, known_since, self._reports.on_trouble)
         self._last_trouble = ""
         self._woken = anyio.Event()
 
@@ -141,7 +137,7 @@ class Scheduler:
         """Take in what changed, and put the next slot of every schedule on record; as of when."""
         now, fleet = self._workshop.clock.now(), self._fleet
         overrides = {one.id: one for one in self._workshop.reader.list_overrides()}
-        is_set_back = self._is_set_back(Reading(at=now, since_boot=self._since_boot()))
+        is_set_back = self._clock_watch.is_set_back(now)
         changed = {
             key
             for key in overrides.keys() | self._overrides.keys()
@@ -155,22 +151,6 @@ class Scheduler:
         self._is_new = self._fleet is not fleet
         self._overrides = overrides
         return now
-
-    def _is_set_back(self, reading: Reading) -> bool:
-        """Whether the clock shows an earlier time than before; a clock that was set is told either way.
-
-        Slots that a clock set forward jumps over were never missed: `catch_up: all` leaves them out.
-        """
-        before, self._last_reading = self._last_reading, reading
-        if before is None:
-            return False
-        jump = jump_between(before, reading)
-        if jump is not None:
-            what = describe_jump(jump)
-            self._reports.on_trouble(what)
-            if jump > timedelta():
-                self._floor = Floor(at=reading.at, reason=f"missed: {what}")
-        return reading.at < before.at
 
     def _wait_s(self) -> float:
         if self._stale:
@@ -272,7 +252,7 @@ class Scheduler:
         due, rule = self._due[entry.id], entry.rule
         if rule is None:
             return
-        found = review(entry.id, entry.schedule, rule, due.instant, now, self._floor)
+        found = review(entry.id, entry.schedule, rule, due.instant, now, self._clock_watch.floor)
         jitter, waits = entry.schedule.jitter, entry.schedule.catch_up is CatchUp.ALL
         following = [spread(entry.id, rule, one.instant, jitter) for one in found.verdicts[1:]]
         together = list(zip(found.verdicts, [*following, found.next], strict=True))

@@ -90,8 +90,6 @@ class Shift:
         self._at_once = 1
         self._last_trouble = ""
         self._backoff = Backoff()
-        self._held_until = 0.0
-        """Until when no job is taken, on the monotonic clock."""
         self._freed = anyio.Event()
         self._runnable: dict[str, int] = {}
         self._repos: dict[str, str] = {}
@@ -213,7 +211,7 @@ class Shift:
 
     async def _claim(self) -> list[tuple[Job, Applied]]:
         """The jobs that are ours from now on, with what taking them told; more at once while there are plenty."""
-        if self._workshop.clock.monotonic() < self._held_until or not self._has_work():
+        if self._backoff.is_held(self._workshop.clock.monotonic()) or not self._has_work():
             return []
         change = ClaimJob(
             worker=self._workshop.worker,
@@ -267,7 +265,8 @@ class Shift:
             # Fenced: another worker has it by now. Anything else: it is an orphan, to be rescued.
             self._tell_trouble(f"{job.id}: {error.message}")
             if isinstance(error, StateError) and error.can_pass:
-                self._hold(error)
+                # With a full disk, say, each job that is taken would be given back at once.
+                self._backoff.hold(error.message, self._workshop.clock.monotonic())
         except Exception as error:  # noqa: BLE001 (an edge: one job takes no other with it)
             self._tell_trouble(f"{job.id}: {type(error).__name__}: {error}")
         else:
@@ -276,11 +275,6 @@ class Shift:
         finally:
             self._running.pop(job.id, None)
             self._freed.set()
-
-    def _hold(self, error: StateError) -> None:
-        """Take no job for a while: with a full disk, say, each would be given back at once."""
-        pause_s, _ = self._backoff.fail(error.message)
-        self._held_until = self._workshop.clock.monotonic() + pause_s
 
     async def _oversee(self) -> None:
         await oversee(self._running, self._workshop, wait=self._beats.wait)
@@ -296,12 +290,10 @@ class Shift:
         """Jobs that wait for a time wait for a worker when it has come."""
         while True:
             try:
-                woken = await wake_jobs(self._workshop)
+                if await wake_jobs(self._workshop):
+                    self._freed.set()
             except NightherdError as error:
                 self._tell_trouble(error.message)
-                woken = 0
-            if woken:
-                self._freed.set()
             await self._beats.wait(WAKE_S)
 
     async def _expire_sessions(self) -> None:

@@ -12,6 +12,7 @@ class Backoff:
     def __init__(self) -> None:
         self._next_s = FIRST_S
         self._reason = ""
+        self._held_until = 0.0
 
     @property
     def is_failing(self) -> bool:
@@ -23,6 +24,14 @@ class Backoff:
         is_new, self._reason = reason != self._reason, reason
         pause_s, self._next_s = self._next_s, min(2 * self._next_s, LONGEST_S)
         return pause_s, is_new
+
+    def hold(self, reason: str, monotonic: float) -> None:
+        """Note a failed try: nothing is to be tried for the length of the pause."""
+        self._held_until = monotonic + self.fail(reason)[0]
+
+    def is_held(self, monotonic: float) -> bool:
+        """Whether the pause is not over yet."""
+        return monotonic < self._held_until
 
     def reset(self) -> None:
         """Note a try that worked."""
