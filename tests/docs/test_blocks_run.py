@@ -64,7 +64,12 @@ class Reader:
         assert block.file is not None
         target = self.directory / block.file
         target.parent.mkdir(parents=True, exist_ok=True)
+        is_changed = target.exists()
         target.write_text(block.text)
+        if is_changed and (self.directory / ".nightherd").is_dir():
+            # At a terminal the next command accepts it; here there is none.
+            words = ["reload", "--accept"]
+            warm_command.run(words, self.directory, self.environment, is_mixed=True)
 
     def run(self, command: Command, page: Path) -> None:
         if re.match(r"make \w+", command.text):
