@@ -177,7 +177,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
     folder.write("agent.yaml", "name: a\nmodel: x\nchat:\n  discord: {}\n")
     folder.fleet("""\
         web: {open_browser: true}
-        defaults: {docker: {enabled: true}}
+        defaults: {docker: {enabled: false}}
         agents:
           - path: agent.yaml
           - name: b
@@ -204,7 +204,7 @@ def test_a_key_that_waits_says_so_once_at_its_place(folder: Folder) -> None:
         ("{runtime: scripted, model: x, denied_tools: [Bash]}", []),
         ("{runtime: native, model: x, denied_tools: [Bash]}", []),
         (
-            "{runtime: native, model: x, sandbox: {enabled: true}}",
+            "{runtime: native, model: x, sandbox: {enabled: false}}",
             ["'sandbox' is not active yet: running agents with Claude"],
         ),
         ("session: {mode: per_channel}", []),

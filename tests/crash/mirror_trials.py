@@ -26,7 +26,7 @@ def follower_in(root: Path, calls: FileCalls = SYSTEM_CALLS) -> MirrorFollower:
         LedgerFeed(root / "ledger"),
         journals,
         clock=FakeClock(),
-        agents=("grazer", "waiting"),
+        agents={"grazer": None, "waiting": None},
         calls=calls,
     )
 

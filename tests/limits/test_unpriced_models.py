@@ -11,7 +11,7 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
-from nightherd.engine.schedule_jobs import slot_job
+from nightherd.engine.schedule_jobs import NoJob, slot_job
 from nightherd.errors import AgentBlockedError
 from nightherd.model.agent import RuntimeName
 from nightherd.model.event import AssistantEvent
@@ -100,8 +100,9 @@ def test_a_slot_says_why_there_is_no_job(tmp_path: Path) -> None:
 
     made = slot_job(bench.agent, HOURLY, "slot-1", bench.workshop)
 
-    assert isinstance(made, str)
-    assert "my-own-model-7b" in made
+    assert isinstance(made, NoJob)
+    assert "my-own-model-7b" in made.reason
+    assert not made.is_error, "the schedule does not pause itself"
 
 
 @pytest.mark.parametrize("agent", [{"model": KNOWN, "fallback_model": OWN}, {"model": OWN}])

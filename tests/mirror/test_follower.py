@@ -127,7 +127,7 @@ def test_texts_that_change_alone_are_written_with_their_job(world: World) -> Non
 
 def test_a_ledger_made_anew_is_followed_anew(world: World) -> None:
     world.apply(submit(1), start(1), settle(1))
-    world.catch_up(agents=["dog"])
+    world.catch_up(agents={"dog": None})
     other = World(world.root.parent / "other")
     other.apply(submit(2))
     world.feed.entries = other.feed.entries
@@ -363,7 +363,7 @@ def test_rebuilding_gives_the_same_files_and_touches_no_others(world: World) -> 
     world.open_record(1, session="s-1")
     world.say(1, answer("Done.", message=2), end())
     world.apply(settle(1), submit(2), start(2))
-    world.catch_up(agents=["dog"])
+    world.catch_up(agents={"dog": None})
     write_output_log(world.root, job_id(1), world.journals)
     before = world.files()
     (world.root / "jobs" / "notes.yaml").write_text("mine")

@@ -204,7 +204,7 @@ def test_declared_agents_have_a_place_before_they_ever_work(world: World) -> Non
     world.apply(submit(1, agent="worker"))
     at = datetime(2026, 3, 1, 11, 0, tzinfo=UTC)
 
-    world.catch_up(agents=["dog", "fleet.sub"], started_at=at)
+    world.catch_up(agents={"dog": None, "fleet.sub": None}, started_at=at)
     assert list(world.state()["agents"]) == ["dog", "fleet.sub", "worker"]
     assert world.state()["fleet"] == {"started_at": "2026-03-01T11:00:00.000000Z"}
 
@@ -213,7 +213,7 @@ def test_declared_agents_have_a_place_before_they_ever_work(world: World) -> Non
     assert list(world.state()["agents"]) == ["dog", "fleet.sub", "worker"]
     assert world.state()["fleet"] == {"started_at": "2026-03-01T11:00:00.000000Z"}
 
-    world.catch_up(agents=["dog"])
+    world.catch_up(agents={"dog": None})
     assert list(world.state()["agents"]) == ["dog", "worker"]
 
 

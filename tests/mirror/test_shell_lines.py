@@ -65,7 +65,9 @@ class Fleet:
     def follower(self) -> MirrorFollower:
         feed = LedgerFeed(self.state / "ledger")
         journals = open_journals(self.state)
-        return MirrorFollower(self.state, feed, journals, clock=system_clock(), agents=AGENTS)
+        return MirrorFollower(
+            self.state, feed, journals, clock=system_clock(), agents=dict.fromkeys(AGENTS)
+        )
 
     def sh(self, script: str) -> str:
         """What /bin/sh prints for `script`."""
@@ -229,7 +231,7 @@ MirrorFollower(
     feed,
     journals,
     clock=system_clock(),
-    agents=sys.argv[3:],
+    agents=dict.fromkeys(sys.argv[3:]),
     calls=FileCalls(rename=rename),
 ).catch_up()
 """

@@ -86,7 +86,9 @@ def test_waiting_worker_takes_what_comes_and_leaves_when_told(shell: Shell, cli:
     process = shell.start("worker", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stderr is not None
     assert process.stdout is not None
-    assert b"is at work" in process.stderr.readline()
+    notice, begun = process.stderr.readline(), process.stderr.readline()
+    assert b"'operation' is not active yet" in notice
+    assert b"is at work" in begun
 
     job_id = submit_pending(shell.directory)
     assert process.stdout.readline() == f"started {job_id} hello\n".encode()

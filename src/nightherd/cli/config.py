@@ -67,7 +67,12 @@ def check(ctx: click.Context, path: Path | None, form: str) -> None:
             screen.show(annotation)
     else:
         _tell(checked, invocation)
-    ctx.exit(0 if checked.loaded is not None else ConfigInvalidError.exit_code)
+    ctx.exit(0 if is_good(checked) else ConfigInvalidError.exit_code)
+
+
+def is_good(checked: CheckedFleet) -> bool:
+    """Whether all of the fleet can run."""
+    return checked.loaded is not None and not checked.loaded.blocked
 
 
 def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
@@ -75,7 +80,7 @@ def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
     loaded = checked.loaded
     return {
         "file": shown_file(str(checked.file), cwd),
-        "ok": loaded is not None,
+        "ok": is_good(checked),
         "agents": list(loaded.fleet.agents) if loaded is not None else [],
         "problems": problems_data(checked.problems, cwd),
     }
@@ -84,17 +89,20 @@ def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
 def _tell(checked: CheckedFleet, invocation: Invocation) -> None:
     """Problems are this command's data, so they go to standard output."""
     screen, cwd = invocation.screen, invocation.cwd
-    errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+    errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]
     for notice in checked.problems[len(errors) :]:
         screen.say(notice_text(notice, cwd))
     file = shown_file(str(checked.file), cwd)
-    if checked.loaded is not None:
+    if is_good(checked) and checked.loaded is not None:
         agents = counted(len(checked.loaded.fleet.agents), "agent")
         screen.show(f"{screen.out.good('✔ ok')} {file}: {agents}")
         return
     screen.show(problems_text(errors, cwd))
     screen.flush()
     screen.say(f"{screen.err.bad('✗')} {ConfigInvalidError(errors).message}")
+    for agent in checked.loaded.fleet.agents.values() if checked.loaded is not None else ():
+        if agent.blocked_by:
+            screen.say(f"  agent {agent.name} does not run; the others do")
 
 
 @click.command("show", epilog="Example: nightherd config show hello --resolved --origin")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import load
 from nightherd.cli.problems import notice_text
-from nightherd.config.load import load_fleet
+from nightherd.config.load import LoadedFleet, load_fleet
 from nightherd.errors import RefusedError
 from nightherd.model.agent import Fleet, RuntimeName
 from nightherd.model.problem import Problem
 from nightherd.wiring import check_runtime
 
+TOLD = 20
+"""How many lines are said about a fleet before it starts."""
 NAMED = 5
 """How many agents are named of those that cannot be run."""
 
@@ -28,22 +32,51 @@ def load_fleet_told(
     `agent`, only what is about the fleet itself. `is_run`: agents are run with it, so what nobody has accepted
     is left out.
     """
-    loaded = load_fleet(
+    loaded = load_all(invocation)
+    for notice in () if is_quiet else loaded.notices:
+        if concerns(notice, agent):
+            invocation.screen.say(notice_text(notice, invocation.cwd))
+    return _admitted(invocation, loaded.fleet, agent) if is_run else loaded.fleet
+
+
+def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> Fleet:
+    """The fleet, for a command that runs it: everything that does nothing yet is told, and who does not run.
+
+    Of `agents`, or of all; after the first lines of a large fleet, how many more there are.
+    """
+    loaded = load_all(invocation)
+    chosen = [one for one in (*loaded.blocked, *loaded.notices) if concerns_one(one, agents)]
+    for problem in chosen[:TOLD]:
+        invocation.screen.say(notice_text(problem, invocation.cwd))
+    if len(chosen) > TOLD:
+        more = len(chosen) - TOLD
+        invocation.screen.say(f"notice: {more} more like these: nightherd config check")
+    for name, agent in loaded.fleet.agents.items():
+        if agent.blocked_by and (not agents or name in agents):
+            invocation.screen.say(f"agent {name} does not run; the others do")
+    return _admitted(invocation, loaded.fleet, None)
+
+
+def _admitted(invocation: Invocation, fleet: Fleet, agent: str | None) -> Fleet:
+    """The fleet without what nobody has accepted."""
+    # Only commands that run agents need what compares configurations.
+    admitted: Fleet = load("nightherd.cli.acceptance:admitted")(invocation, fleet, agent=agent)
+    return admitted
+
+
+def load_all(invocation: Invocation) -> LoadedFleet:
+    """The fleet with all there is to say of it."""
+    return load_fleet(
         invocation.fleet_file(),
         environ=invocation.environ,
         cwd=invocation.cwd,
         state_dir=invocation.named_state,
     )
-    for notice in () if is_quiet else loaded.notices:
-        if concerns(notice, agent):
-            invocation.screen.say(notice_text(notice, invocation.cwd))
-    if not is_run:
-        return loaded.fleet
-    # Only commands that run agents need what compares configurations.
-    admitted: Fleet = load("nightherd.cli.acceptance:admitted")(
-        invocation, loaded.fleet, agent=agent
-    )
-    return admitted
+
+
+def concerns_one(notice: Problem, agents: Sequence[str]) -> bool:
+    """Whether the notice is about one of `agents`, or about the fleet itself; without any, always."""
+    return not agents or any(concerns(notice, name) for name in agents)
 
 
 def why_not_here(runtime: RuntimeName) -> RefusedError | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nightherd.cli.text import neutralise
 from nightherd.config.report import problem_data, render_problems, shown_file
-from nightherd.model.problem import Problem
+from nightherd.model.problem import Problem, Severity
 
 
 def problems_text(problems: Sequence[Problem], cwd: Path) -> str:
@@ -25,4 +25,5 @@ def notice_text(notice: Problem, cwd: Path) -> str:
     """A notice on one line."""
     place = notice.place
     file = shown_file(place.file, cwd)
-    return neutralise(f"notice: {file}:{place.line}:{place.column}: {notice.message}")
+    kind = "error" if notice.severity is Severity.BLOCKED else "notice"
+    return neutralise(f"{kind}: {file}:{place.line}:{place.column}: {notice.message}")

@@ -12,7 +12,7 @@ import anyio
 import click
 
 from nightherd.cli.complete import complete_agents
-from nightherd.cli.fleet import load_fleet_told, tell_missing
+from nightherd.cli.fleet import load_fleet_to_start, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
@@ -63,7 +63,7 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
     SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. SIGHUP, and every change of the
     fleet's files, reloads the configuration. With --json one document per happening.
     """
-    fleet = load_fleet_told(invocation, is_run=True)
+    fleet = load_fleet_to_start(invocation, agents)
     if detach:
         record = launch(invocation, agents)
         tell_missing(invocation, fleet, agents)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from nightherd.cli.acceptance import refuse_agents
-from nightherd.cli.fleet import load_fleet_told, tell_missing
+from nightherd.cli.fleet import load_fleet_to_start, load_fleet_told, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
@@ -57,7 +57,7 @@ def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
 @click.pass_obj
 def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
     """Stop the running fleet and start it again, detached. Nothing is stopped for a file with mistakes."""
-    fleet = load_fleet_told(invocation, is_run=True)
+    fleet = load_fleet_to_start(invocation)
     state_dir = invocation.new_state_directory()
     record = find_daemon(state_dir)
     if record is not None:

@@ -11,7 +11,7 @@ import anyio
 import click
 from anyio.abc import TaskStatus
 
-from nightherd.cli.fleet import load_fleet_told, tell_missing
+from nightherd.cli.fleet import load_fleet_to_start, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import happening, observed
 from nightherd.cli.options import json_option
@@ -41,7 +41,7 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. Every change of the fleet's
     files reloads the configuration. With --json one document per job that started, ended or was rescued.
     """
-    tell_missing(invocation, load_fleet_told(invocation, is_run=True))
+    tell_missing(invocation, load_fleet_to_start(invocation))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
@@ -80,6 +80,8 @@ async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> No
             except NightherdError as error:
                 problems = [error.message]
             else:
+                for problem in problems:
+                    tell(neutralise(problem))
                 tell(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
                 for line in admission_lines(loading):
                     tell(neutralise(line))

@@ -57,6 +57,11 @@ class Findings:
         return self._sorted(Severity.ERROR)
 
     @property
+    def blocked(self) -> tuple[Problem, ...]:
+        """What stops single agents."""
+        return self._sorted(Severity.BLOCKED)
+
+    @property
     def notices(self) -> tuple[Problem, ...]:
         """What only has to be said."""
         return self._sorted(Severity.NOTICE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from nightherd.config.documents import Documents
 from nightherd.config.findings import Findings
 from nightherd.config.layers import Draft
 from nightherd.config.node import MappingNode, Node, place_of, problem_at
-from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, notices
+from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
 from nightherd.config.resolve import (
     FILE_VERSION,
@@ -53,6 +53,8 @@ class LoadedFleet:
 
     fleet: Fleet
     notices: tuple[Problem, ...]
+    blocked: tuple[Problem, ...]
+    """What single agents ask for and nobody can give: those do not run."""
     settings: Section
     """What the fleet file says about the fleet itself."""
     agents: Mapping[str, Section]
@@ -61,7 +63,7 @@ class LoadedFleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFleet:
-    """What a check found: every problem, notices last, and the fleet when none of them is an error."""
+    """What a check found: errors, what blocks single agents, notices; and the fleet when there is no error."""
 
     file: Path
     problems: tuple[Problem, ...]
@@ -101,7 +103,7 @@ def check_fleet(
     assembly = Assembly(environ, findings, Documents(findings))
     assembly.assemble(str(file))
     settings = check_settings(assembly, findings)
-    agents = check_agents(assembly.drafts, findings)
+    agents = check_agents(assembly.drafts, assembly.fleets, findings)
     check_project_file(state_dir or file.parent / STATE_DIRECTORY, findings)
     loaded = None
     if settings is not None:
@@ -129,12 +131,13 @@ def check_fleet(
                 ),
             ),
             notices=findings.notices,
+            blocked=findings.blocked,
             settings=Section(assembly.fleets[0][1], settings),
             agents={agent.name: section for agent, section in agents},
         )
     return CheckedFleet(
         file=file,
-        problems=findings.errors + findings.notices,
+        problems=findings.errors + findings.blocked + findings.notices,
         loaded=loaded,
         files=findings.files,
         settings_files=tuple(
@@ -221,7 +224,8 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
     for number, (names, node) in enumerate(assembly.fleets):
         path = ".".join(("fleets", *names)) if names else ""
         settings = check(FleetSettings, node, findings, path=path, whole=FleetFile)
-        findings.extend(notices(node, FLEET_KEYS, path))
+        findings.extend(inactive_keys(node, FLEET_KEYS, path))
+        findings.extend(outer_keys(node, path) if names else ())
         if settings is not None and not is_readable_version(settings):
             version = node.get("version") or node
             message = f"this nightherd reads version {FILE_VERSION} of fleet files"
@@ -231,7 +235,32 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
     return first
 
 
-def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, Section]]:
+def blocked_by_fleets(
+    draft: Draft, checked: AgentSchema, fleets: Sequence[tuple[tuple[str, ...], MappingNode]]
+) -> Iterator[Problem]:
+    """What the files of the fleets that an agent is in ask for and nobody can give.
+
+    An agent that says itself that it wants no container has none.
+    """
+    own = checked.docker
+    wants_no_container = own is not None and not own.enabled and "enabled" in own.model_fields_set
+    for names, node in fleets:
+        if draft.fleet[: len(names)] != names:
+            continue
+        path = ".".join(("fleets", *names)) if names else ""
+        asked = [*inactive_keys(node, FLEET_KEYS, path), *(outer_keys(node, path) if names else ())]
+        for problem in asked:
+            if problem.severity is not Severity.BLOCKED:
+                continue
+            if not (wants_no_container and problem.path.endswith("docker.enabled")):
+                yield problem
+
+
+def check_agents(
+    drafts: list[Draft],
+    fleets: Sequence[tuple[tuple[str, ...], MappingNode]],
+    findings: Findings,
+) -> list[tuple[Agent, Section]]:
     """The agents whose drafts are right, no two of one name."""
     agents: list[tuple[Agent, Section]] = []
     declared: dict[str, Draft] = {}
@@ -239,7 +268,8 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
         if findings.full:
             break
         checked = check(AgentSchema, draft.node, findings, path=draft.path)
-        findings.extend(notices(draft.node, AGENT_KEYS, draft.path))
+        found = tuple(inactive_keys(draft.node, AGENT_KEYS, draft.path))
+        findings.extend(found)
         if checked is None:
             continue
         agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
@@ -247,6 +277,10 @@ def check_agents(drafts: list[Draft], findings: Findings) -> list[tuple[Agent, S
             agent,
             model_place=place_of_value(draft.node, "model"),
             project_settings=settings_fingerprints(agent),
+            blocked_by=(
+                *(one for one in found if one.severity is Severity.BLOCKED),
+                *blocked_by_fleets(draft, checked, fleets),
+            ),
         )
         check_script(agent, draft, findings)
         check_idempotent(agent, draft, findings)

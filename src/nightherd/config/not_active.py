@@ -2,6 +2,8 @@
 
 One table; later work empties it. A key counts with everything below it. A test compares the table with
 what `resolve` reads: a key of the schema is read, or has a row here, and never both.
+
+A key that only adds something is a notice. One that protects stops the agent: it is never accepted and ignored.
 """
 
 from __future__ import annotations
@@ -9,9 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nightherd.config.node import Entry, MappingNode, SequenceNode, problem_at, text_of
+from nightherd.config.node import (
+    Entry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    problem_at,
+    text_of,
+)
+from nightherd.config.plain import plain_value
 from nightherd.config.wording import quote
 from nightherd.model.problem import Problem, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What a key protects by, once it is switched on."""
+
+    switch: str
+    """The key below it that switches it on."""
+    what: str
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +45,8 @@ class Waiting:
     """Only these values of the key are waiting; none means the key as a whole."""
     runtimes: frozenset[str] = frozenset()
     """Only for agents of these runtimes is the key waiting; none means for every agent."""
+    protection: Protection | None = None
+    """Set for a key that protects: an agent that switches it on does not run."""
 
 
 CLAUDE = "running agents with Claude"
@@ -31,17 +54,29 @@ CONTAINERS = "containers"
 
 MODELS = frozenset({"native"})
 """Runtimes that use a model, but not through Claude; a script has no use for what models are told."""
+OWN_LOOPS = frozenset({"native", "scripted"})
+"""Runtimes whose tools we run ourselves."""
 DEFAULT_RUNTIME = "sdk"
+CONTAINER = Protection(
+    "enabled",
+    "a container, and there are none yet",
+    "set docker.enabled: false to run it on this machine, without isolation",
+)
+SANDBOX = Protection(
+    "enabled",
+    "a sandbox, which only Claude has",
+    "use runtime: sdk or cli, or set sandbox.enabled: false to run it without one",
+)
 
 AGENT_KEYS = (
     Waiting("schedules.*.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.work_source", "work sources"),
     Waiting("agents", CLAUDE, runtimes=MODELS),
-    Waiting("sandbox", CLAUDE, runtimes=MODELS),
+    Waiting("sandbox", CLAUDE, runtimes=OWN_LOOPS, protection=SANDBOX),
     Waiting("setting_sources", CLAUDE, runtimes=MODELS),
     Waiting("plugins", CLAUDE, runtimes=MODELS),
-    Waiting("docker", CONTAINERS),
+    Waiting("docker", CONTAINERS, protection=CONTAINER),
     Waiting("operation", "approvals"),
     *(
         Waiting(f"hooks.{point}[].{key}", "chat")
@@ -56,7 +91,7 @@ AGENT_KEYS = (
 )
 FLEET_KEYS = (
     Waiting("working_directory", "cloning of repositories"),
-    Waiting("docker", CONTAINERS),
+    Waiting("docker", CONTAINERS, protection=CONTAINER),
     Waiting("web.session_expiry_hours", "the dashboard"),
     Waiting("web.open_browser", "the dashboard"),
     Waiting("web.tool_results", "the dashboard"),
@@ -64,8 +99,17 @@ FLEET_KEYS = (
 )
 
 
-def notices(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterator[Problem]:
-    """One notice for each key of `node` that is not active yet, at its place."""
+INNER_KEYS = frozenset({"version", "fleet", "working_directory", "docker"})
+"""Settings of the fleet itself that are looked at in the file of an inner fleet too."""
+OUTER_ONLY = "is used in the outermost fleet file alone"
+LIMITS_HINT = "write it into the outer fleet file, or into the agents"
+
+
+def inactive_keys(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterator[Problem]:
+    """One problem for each key of `node` that is not active yet, at its place.
+
+    A notice; `Severity.BLOCKED` for one that protects and is switched on.
+    """
     runtime = text_of(node.get("runtime")) or DEFAULT_RUNTIME
     for waiting in table:
         if waiting.runtimes and runtime not in waiting.runtimes:
@@ -73,10 +117,52 @@ def notices(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterato
         for entry, dotted in entries_at(node, waiting.key):
             if waiting.values and text_of(entry.value) not in waiting.values:
                 continue
+            blocked = switched_on(entry, waiting, dotted, path)
+            if blocked is not None:
+                yield blocked
+                continue
             name = f"{dotted}: {text_of(entry.value)}" if waiting.values else dotted
             message = f"{quote(name)} is not active yet: {waiting.feature}"
             where = f"{path}.{dotted}" if path else dotted
             yield problem_at(entry.key, message, path=where, severity=Severity.NOTICE)
+
+
+def switched_on(entry: Entry, waiting: Waiting, dotted: str, path: str) -> Problem | None:
+    """The problem of a key that protects, where the document switches it on."""
+    protection = waiting.protection
+    if protection is None or not isinstance(entry.value, MappingNode):
+        return None
+    switch = entry.value.entries.get(protection.switch)
+    if switch is None or not is_true(switch.value):
+        return None
+    where = f"{dotted}.{protection.switch}"
+    return problem_at(
+        switch.key,
+        f"{quote(where)} asks for {protection.what}",
+        path=f"{path}.{where}" if path else where,
+        hint=protection.hint,
+        severity=Severity.BLOCKED,
+    )
+
+
+def is_true(node: Node) -> bool:
+    """Whether a switch is on, as far as can be told: what is neither yes nor no is taken for yes."""
+    return isinstance(node, ScalarNode) and plain_value(node) not in (False, None)
+
+
+def outer_keys(node: MappingNode, path: str) -> Iterator[Problem]:
+    """One problem for each setting of an inner fleet's file that only the outermost file can have."""
+    for name, entry in node.entries.items():
+        if name in INNER_KEYS or text_of(entry.value) == "":
+            continue
+        is_limit = name == "limits" and isinstance(entry.value, MappingNode)
+        yield problem_at(
+            entry.key,
+            f"{quote(name)} {OUTER_ONLY}",
+            path=f"{path}.{name}",
+            hint=LIMITS_HINT if is_limit else None,
+            severity=Severity.BLOCKED if is_limit else Severity.NOTICE,
+        )
 
 
 def entries_at(node: MappingNode, key: str) -> Iterator[tuple[Entry, str]]:

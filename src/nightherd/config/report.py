@@ -63,7 +63,7 @@ def as_text(problem: Problem, cwd: Path) -> str:
 def as_annotation(problem: Problem, cwd: Path) -> str:
     """One workflow command of GitHub Actions."""
     place = problem.place
-    level = "error" if problem.severity is Severity.ERROR else "notice"
+    level = "notice" if problem.severity is Severity.NOTICE else "error"
     properties = {
         "file": shown_file(place.file, cwd),
         "line": str(place.line),

@@ -29,6 +29,7 @@ class Loading:
 
     fleet: Fleet | None
     problems: list[dict[str, Any]]
+    """What is wrong where there is no fleet; else what some of its agents do not run for."""
     files: tuple[str, ...]
     stamp: Stamp
     pending: tuple[str, ...] = ()
@@ -99,7 +100,7 @@ class FleetFiles:
         cwd = self.file.parent
         files = tuple({**dict.fromkeys(with_dotenv(checked.files)), str(self._own_schema): None})
         files += tuple(checked.settings_files)
-        errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+        errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]
         admission = self._admitted(checked)
         # What was seen before reading counts: a file written meanwhile is read once more.
         seen = {one[0]: one for one in stamp}

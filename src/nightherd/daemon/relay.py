@@ -112,7 +112,7 @@ class Relay:
         if last is None or last.shift.fleet is fleet:
             return
         last.shift.adopt(fleet)
-        await to_thread.run_sync(last.workshop.declare, tuple(fleet.agents))
+        await to_thread.run_sync(last.workshop.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
         self._place.tell(f"{last.workshop.worker} finishes what it runs; another worker begins")

@@ -215,6 +215,8 @@ class Daemon:
         )
         agents = counted(len(loading.fleet.agents), "agent")
         self._notifier.status(agents)
+        for problem in loading.problems:
+            self._log.tell(problem_line(problem))
         self._log.tell(f"reloaded: {agents}")
         for line in admission_lines(loading):
             self._log.tell(line)

@@ -145,7 +145,7 @@ class Stint:
         self._workshop = for_fleet(self._workshop, fleet, before)
         self._shift.adopt(fleet)
         self._scheduler.adopt(fleet)
-        await to_thread.run_sync(self._workshop.declare, tuple(fleet.agents))
+        await to_thread.run_sync(self._workshop.declare, fleet.standing)
 
     def drain(self) -> None:
         """Fire no more slots and take no more jobs; it ends when those that run have ended."""

@@ -24,6 +24,7 @@ from nightherd.engine.stopper import Stopper
 from nightherd.engine.watch import Watch, make_watch
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
+    AgentBlockedError,
     FencedError,
     JobNotFoundError,
     NotYetError,
@@ -69,8 +70,9 @@ async def execute(
     """Take the pending job `job_id`, run it and settle it; the job as it is then.
 
     Raises `NotYetError` when it has to wait, `RefusedError` when it cannot be taken, `FencedError` when
-    another worker took it over.
+    another worker took it over, `AgentBlockedError` when no job of the agent may run.
     """
+    _check_blocked(agent)
     start = StartExecution(
         job_id=job_id,
         worker=workshop.worker,
@@ -107,6 +109,7 @@ async def carry_on(
 
     `taken` is the answer that made it this worker's: what it tells is not looked up again.
     """
+    _check_blocked(agent)
     log_start(job, workshop)
     session, texts = _told_by(taken)
     texts = texts or workshop.reader.find_texts(job.id)
@@ -135,6 +138,11 @@ async def carry_on(
         injected=injected,
     )
     return await execution.carry_on()
+
+
+def _check_blocked(agent: Agent) -> None:
+    if agent.blocked_by:
+        raise AgentBlockedError(agent.name, agent.blocked_by)
 
 
 @dataclass(slots=True, kw_only=True)

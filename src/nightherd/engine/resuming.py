@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nightherd.engine.admission import check_admission
 from nightherd.engine.execution import job_of
 from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
 from nightherd.engine.hand_turns import CLAUDE
@@ -59,6 +60,9 @@ async def resume_job(
     use; `RefusedError` for anything else.
     """
     job = get_job(workshop.reader, job_id)
+    texts = workshop.reader.find_texts(job_id)
+    kept = texts.overrides if texts is not None else {}
+    check_admission(agent, job.schedule, {**kept, **wish.overrides}, workshop)
     was_running = job.status is JobStatus.RUNNING
     if was_running:
         # Its worker may be gone, and nobody has noticed yet.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nightherd.engine.submit import SubmitRequest, submission, values_of
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import NightherdError
+from nightherd.errors import AgentBlockedError, NightherdError
 from nightherd.model.agent import Agent
 from nightherd.model.change import SubmitJob
 from nightherd.model.schedule_rule import Schedule
@@ -35,12 +37,25 @@ def schedule_request(
     )
 
 
-def slot_job(agent: Agent, schedule: Schedule, slot_id: str, workshop: Workshop) -> SubmitJob | str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoJob:
+    """Why a slot has no job."""
+
+    reason: str
+    is_error: bool = True
+    """Whether it counts as a failure of the schedule, which pauses itself after some."""
+
+
+def slot_job(
+    agent: Agent, schedule: Schedule, slot_id: str, workshop: Workshop
+) -> SubmitJob | NoJob:
     """The job of a slot, to be recorded together with it; or why there can be none."""
     try:
         request = schedule_request(
             agent, schedule, trigger_type=TriggerType.SCHEDULE, trigger_id=slot_id
         )
         return submission(request, workshop)
+    except AgentBlockedError as error:
+        return NoJob(reason=error.message, is_error=False)
     except NightherdError as error:
-        return f"no job could be made: {error.message}"
+        return NoJob(reason=f"no job could be made: {error.message}")

@@ -286,7 +286,8 @@ class Scheduler:
         made = slot_job(entry.agent, entry.schedule, change.slot.id, self._workshop)
         if isinstance(made, SubmitJob):
             return replace(change, job=made)
-        return replace(change, slot=replace(change.slot, reason=made), is_error=True)
+        slot = replace(change.slot, reason=made.reason)
+        return replace(change, slot=slot, is_error=made.is_error)
 
     async def _apply(self, firings: Sequence[_Firing], now: datetime) -> None:
         held: set[str] = set()

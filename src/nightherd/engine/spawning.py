@@ -284,6 +284,9 @@ class Nursery:
         limit = limit_now(agent, self._workshop)
         if limit is not None and limit.until > self._workshop.clock.now() + SHORT_WAIT:
             self._wait_for(job, text_of(limit), SuspendReason.RATE_LIMIT, limit.until)
+        if agent.blocked_by:
+            why = f"agent {job.agent!r} {agent.blocked_text}"
+            self._wait_for(job, why, SuspendReason.ERROR, None)
         # In its parent's place: it takes no room that others could have.
         free = replace(agent, max_concurrent=1_000_000)
         workshop = replace(self._workshop, fleet_limit=None)

@@ -155,7 +155,7 @@ class Shift:
         self._runnable = {
             agent.name: agent.max_concurrent
             for agent in fleet.agents.values()
-            if self._workshop.can_run(agent.runtime)
+            if self._workshop.can_run(agent.runtime) and not agent.blocked_by
         }
         self._repos = {
             agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -139,7 +139,7 @@ class Workshop:
     """Says what the agents of a fleet may not change with file tools."""
     protected: ProtectedPaths | None = None
     """The same of the fleet at hand."""
-    declare: Callable[[Sequence[str]], None] = lambda names: None
+    declare: Callable[[Mapping[str, str | None]], None] = lambda agents: None
     """Tells those who show the fleet which agents it has; may take a moment."""
     run_job: Callable[..., Awaitable[Job]] | None = None
     """Takes a job that waits, runs it and settles it, as `engine.execution.execute` does."""

@@ -27,7 +27,9 @@ class StateText:
         for name in set(agents) | (shown - self._pieces.keys()):
             if name in shown:
                 running = [(id, job) for id, job in memory.jobs.items() if job.agent == name]
-                document = agent_document(memory.agents.get(name, NOBODY), dict(running))
+                document = agent_document(
+                    memory.agents.get(name, NOBODY), dict(running), memory.blocked.get(name)
+                )
                 self._pieces[name] = dump_field(name, document, "  ")
             else:
                 self._pieces.pop(name, None)
@@ -40,8 +42,10 @@ class StateText:
         return f"{dump_field('fleet', fleet)}\n{agents}"
 
 
-def agent_document(agent: AgentMemory, jobs: Mapping[str, LiveJob]) -> dict[str, Any]:
-    """What the state says of one agent, its open jobs and its schedules."""
+def agent_document(
+    agent: AgentMemory, jobs: Mapping[str, LiveJob], blocked: str | None = None
+) -> dict[str, Any]:
+    """What the state says of one agent, its open jobs and its schedules; `blocked` is why it may not run."""
     row = agent.image or NOTHING_YET
     next_schedule, next_trigger_at = next_trigger(agent)
     current, lost = row.current_job, _oldest_lost(jobs)
@@ -52,7 +56,9 @@ def agent_document(agent: AgentMemory, jobs: Mapping[str, LiveJob]) -> dict[str,
         current = live[0] if live else None
         idle = AgentStatus.ERROR if row.error_message is not None else AgentStatus.IDLE
         status = AgentStatus.RUNNING.value if live else idle.value
-    error = row.error_message if status == AgentStatus.ERROR else None
+    if blocked is not None and status != AgentStatus.RUNNING:
+        status = AgentStatus.ERROR.value
+    error = (blocked or row.error_message) if status == AgentStatus.ERROR else None
     return {
         "status": status,
         "current_job": current,

@@ -71,7 +71,7 @@ class MirrorFollower:
         journals: Journals,
         *,
         clock: Clock,
-        agents: Sequence[str] | None = None,
+        agents: Mapping[str, str | None] | None = None,
         started_at: datetime | None = None,
         wait: Wait | None = None,
         calls: FileCalls = SYSTEM_CALLS,
@@ -113,10 +113,10 @@ class MirrorFollower:
             self._thread = None
         return self.catch_up()
 
-    def declare(self, agents: Sequence[str]) -> None:
-        """From now on these are the declared agents."""
+    def declare(self, agents: Mapping[str, str | None]) -> None:
+        """From now on these are the declared agents, each with the reason why it may not run."""
         with self._turn:
-            self._agents = tuple(agents)
+            self._agents = dict(agents)
             if self._work is not None:
                 declare(self._work.memory, self._agents, self._work.pending)
 
@@ -145,7 +145,8 @@ class MirrorFollower:
             declared = load_memory(self._layout.memory, self._clock.now()).memory
             wipe(self._layout)
             work = self._take_over()
-            declare(work.memory, declared.declared, work.pending)
+            known = {name: declared.blocked.get(name) for name in declared.declared}
+            declare(work.memory, known, work.pending)
             work.memory.started_at = work.memory.started_at or declared.started_at
             for job_id in output_logs(self._layout):
                 write_output_log(self._layout.root, JobId(job_id), self._journals)
@@ -207,7 +208,12 @@ class MirrorFollower:
         self._scribe.notices.append(
             f"the ledger ends before change {memory.change}; the mirror starts anew"
         )
-        return Memory(v=VERSION, started_at=memory.started_at, declared=memory.declared)
+        return Memory(
+            v=VERSION,
+            started_at=memory.started_at,
+            declared=memory.declared,
+            blocked=memory.blocked,
+        )
 
     def _catch_up(self, work: _Work) -> None:
         is_behind = True

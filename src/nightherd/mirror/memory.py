@@ -6,7 +6,7 @@ memory of exactly that change. It is bounded by what is going on: what has ended
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -94,6 +94,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     change: int = 0
     started_at: str | None = None
     declared: list[str] = []
+    blocked: dict[str, str] = {}
+    """Why none of an agent's jobs may run, by the agent's name."""
     agents: dict[str, AgentMemory] = {}
     jobs: dict[str, LiveJob] = {}
     sessions: dict[str, SessionMemory] = {}
@@ -167,12 +169,15 @@ def fold(memory: Memory, entry: LedgerEntry, pending: Pending) -> None:
     memory.change = entry.change
 
 
-def declare(memory: Memory, agents: Sequence[str], pending: Pending) -> None:
-    """These are the declared agents now: each has a place in the state, jobs or not."""
+def declare(memory: Memory, agents: Mapping[str, str | None], pending: Pending) -> None:
+    """These are the declared agents now, each with the reason why it may not run: all have a place in the state."""
     before, after = set(memory.declared), set(agents)
-    if before != after:
-        memory.declared = sorted(after)
-        pending.agents |= before ^ after
+    blocked = {name: reason for name, reason in agents.items() if reason is not None}
+    other = {name for name in before | after if memory.blocked.get(name) != blocked.get(name)}
+    changed = (before ^ after) | other
+    if changed:
+        memory.declared, memory.blocked = sorted(after), blocked
+        pending.agents |= changed
         pending.is_state_due = True
 
 

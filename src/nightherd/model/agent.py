@@ -110,6 +110,14 @@ class Agent:
     """Where its model is named."""
 
     @property
+    def blocked_text(self) -> str | None:
+        """Why none of its jobs may run, and where that is declared; None when they may."""
+        if not self.blocked_by:
+            return None
+        problem = self.blocked_by[0]
+        return f"does not run: {problem.message} ({problem.place})"
+
+    @property
     def session_mode(self) -> SessionMode:
         """How its jobs share context."""
         return self.session.mode
@@ -152,6 +160,11 @@ class Fleet:
     """Variables that hold secrets, as keys such as `token_env` and `secret_env` name them."""
     web: Web = field(default_factory=Web)
     webhooks: Webhooks = field(default_factory=Webhooks)
+
+    @property
+    def standing(self) -> dict[str, str | None]:
+        """Every agent's name with the reason why none of its jobs may run."""
+        return {name: agent.blocked_text for name, agent in self.agents.items()}
 
 
 def get_agent(agents: Mapping[str, Agent], name: str) -> Agent:

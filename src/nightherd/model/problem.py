@@ -10,6 +10,8 @@ class Severity(StrEnum):
     """Whether a problem stops the work or only has to be said."""
 
     ERROR = "error"
+    BLOCKED = "blocked"
+    """The agent it is about does not run; the others do."""
     NOTICE = "notice"
 
 

@@ -183,8 +183,8 @@ class Mirror(Protocol):
     def stop(self) -> object:
         """Stop following, after everything committed before this call is in the files."""
 
-    def declare(self, agents: Sequence[str]) -> None:
-        """From now on these are the declared agents."""
+    def declare(self, agents: Mapping[str, str | None]) -> None:
+        """From now on these are the declared agents, each with the reason why it may not run."""
 
     def catch_up(self) -> object:
         """Bring the files up to everything committed before this call."""

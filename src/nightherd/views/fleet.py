@@ -101,7 +101,11 @@ def show_fleet(
     def view_of(name: str) -> AgentView:
         runs, lost = jobs.get((name, True), ()), jobs.get((name, False), ())
         state = states.get(name) or AgentState(name=name)
-        seen = with_status(replace(state, current_job=runs[0].id if runs else None))
+        blocked = declared[name].blocked_text if name in declared else None
+        error = blocked or state.error_message
+        seen = with_status(
+            replace(state, current_job=runs[0].id if runs else None, error_message=error)
+        )
         return AgentView(
             state=with_next(seen, schedules.get(name, ())),
             declared=declared.get(name),

@@ -80,7 +80,7 @@ def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None
             open_feed(state_dir),
             open_journals(state_dir),
             clock=system_clock(),
-            agents=tuple(fleet.agents) if fleet is not None else None,
+            agents=fleet.standing if fleet is not None else None,
             conversation=partial(_conversation, state_dir),
             find_lost=partial(_find_lost, state_dir),
             started_at=at,
