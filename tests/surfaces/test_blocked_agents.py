@@ -123,7 +123,7 @@ def test_a_check_finds_it(cli: Cli, caged: Path) -> None:
     assert f"{WHERE}: {WHY}" in checked.out
     assert "agent caged does not run; the others do" in checked.err
     assert document.data["ok"] is False
-    assert [one["severity"] for one in document.data["problems"]][0] == "blocked"
+    assert document.data["problems"][0]["severity"] == "blocked"
 
 
 def test_a_slot_of_it_is_skipped_and_says_why(caged: Path) -> None:

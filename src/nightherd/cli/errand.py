@@ -22,7 +22,13 @@ from nightherd.engine.attend import attend
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, prompt_of, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
+from nightherd.errors import (
+    AgentBlockedError,
+    AgentNotFoundError,
+    InterruptedRunError,
+    JobTimeoutError,
+    unwrapped,
+)
 from nightherd.host.liveness import is_at_work
 from nightherd.model.advice import advice_on
 from nightherd.model.agent import Agent, Fleet
@@ -109,6 +115,12 @@ def find_agent(fleet: Fleet, name: str, *, command: str | None = None) -> Agent:
     raise AgentNotFoundError(
         message, hint=f"{command} {near[0]}" if is_meant else "nightherd agent list"
     )
+
+
+def refuse_blocked(agent: Agent) -> None:
+    """Raise `AgentBlockedError` when none of the agent's jobs may run."""
+    if agent.blocked_by:
+        raise AgentBlockedError(agent.name, agent.blocked_by)
 
 
 def perform(errand: Errand, screen: Screen, *, is_shown: bool) -> Finished:

@@ -18,6 +18,7 @@ from nightherd.cli.errand import (
     exit_code_of,
     find_agent,
     perform,
+    refuse_blocked,
     submitting,
     tell_launch,
     tell_result,
@@ -34,7 +35,7 @@ from nightherd.engine.limits import raises_limits
 from nightherd.engine.resuming import Wish, go_on_in, run_fork
 from nightherd.engine.submit import SubmitRequest
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import AgentBlockedError, UsageError
+from nightherd.errors import UsageError
 from nightherd.model.agent import Agent
 from nightherd.model.ids import SessionId
 from nightherd.model.job import Job
@@ -138,8 +139,7 @@ def run(  # noqa: PLR0913 (an option each)
     screen = invocation.screen
     fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet, is_run=True)
     found = find_agent(fleet, agent, command="nightherd run")
-    if found.blocked_by:  # before there is a state directory
-        raise AgentBlockedError(found.name, found.blocked_by)
+    refuse_blocked(found)  # before there is a state directory
     kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
     overrides = _checked(invocation, found, {**kept, **limit_overrides(limits)})
     wish = Wish(prompt=text, inputs=values, overrides=overrides, priority=priority)
