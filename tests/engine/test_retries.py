@@ -178,6 +178,18 @@ def test_usage_limit_suspends_until_it_resets_however_far_away() -> None:
         assert resume_when_due(bench, job).status is JobStatus.COMPLETED
 
 
+def test_wait_for_a_named_time_does_not_count_against_max_wait() -> None:
+    resets_at = START + timedelta(days=6)
+    facts = {"recoverable": True, "resets_at": resets_at.isoformat()}
+    hit = ErrorEvent(message="Weekly limit", code="rate_limited", extra=facts)
+    bench, _ = bench_for([hit], [UNREACHABLE])
+
+    job = resume_when_due(bench, bench.run())
+
+    assert job.error == "No route (3 tries in 0s)"
+    assert job.resumes_at is not None
+
+
 def test_reset_that_is_over_is_tried_again_quickly() -> None:
     hit = Failure(code="rate_limited", message="x", is_recoverable=True, resets_at=BEGINNING)
 

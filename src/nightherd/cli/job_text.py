@@ -38,16 +38,19 @@ def job_table(jobs: Sequence[ObservedJob], screen: Screen, now: datetime) -> str
             length(job.worked),
             str(job.turns),
             format_usd(job.cost_microusd),
-            one_line(_about(job), SUMMARY_LIMIT),
+            one_line(_about(job, screen, now), SUMMARY_LIMIT),
         )
         for job in jobs
     ]
     return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
 
 
-def _about(job: ObservedJob) -> str:
+def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
     if job.lost is not None:
         return f"lost its worker; {job.lost.next}"
+    if job.resumes_at is not None and job.suspend_reason is not None:
+        when = screen.when(job.resumes_at, now)
+        return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
     return job.error or job.summary or ""
 
 

@@ -311,6 +311,7 @@ def _last_word(stop: Stop) -> SystemEvent:
                 current_value=stop.current_value,
                 current_max=stop.current_max,
                 until=stop.until,
+                is_named=stop.is_named,
             ),
             stop.message,
         )

@@ -112,7 +112,7 @@ class Tally:
     under_way: Usage = NOTHING_USED
     """What the answer that is on its way is taken to have used so far; counted only if it never comes."""
     failures: int = 0
-    """Runs that failed in a row since the last finished turn, or since the job waited for a person."""
+    """Runs that failed in a row: since the last finished turn, or since a wait for a person or a named time."""
     failing_since: datetime | None = None
     """When the first of them failed."""
 
@@ -218,7 +218,7 @@ class Tally:
                         api_duration_ms=complete.api_duration_ms,
                     ),
                 )
-            case Suspended(until=None):
+            case Suspended(until=None) | Suspended(is_named=True):
                 return replace(self, failures=0, failing_since=None)
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)

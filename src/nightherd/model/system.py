@@ -203,6 +203,8 @@ class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):
     current_value: float | None = None
     current_max: float | None = None
     until: datetime | None = None
+    is_named: bool = False
+    """Whether the provider named that time."""
 
 
 class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):

@@ -56,6 +56,9 @@ class Failure:
 
 
 FAILURES = (
+    Failure(
+        kind=pa.ModelHTTPError, code="network", recoverable=True, statuses=frozenset({408, 425})
+    ),
     Failure(kind=pa.ModelContextWindowExceededError, code="prompt_too_long"),
     Failure(kind=pa.ModelHTTPError, code="prompt_too_long", statuses=frozenset({413})),
     Failure(kind=pa.ModelQuotaExceededError, code="billing"),
