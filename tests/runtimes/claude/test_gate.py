@@ -65,8 +65,19 @@ def test_call_that_only_the_transcript_has_waits(tmp_path: Path) -> None:
     transcript.write_text(LINE % CALL)
     call = GatedCall.of(asked_for(transcript))
 
-    assert gate.answer(call, 0.9) is None
-    assert "the journal" in reason_of(gate.answer(call, 1.0))
+    # However long: the engine may hold a run, and a frozen worker is behind.
+    assert gate.answer(call, 3600.0) is None
+    record(gate, ToolUseEvent(tool_name="Bash", tool_use_id=CALL))
+    assert gate.answer(call, 3600.0) == PASS
+
+
+def test_patience_with_the_transcript_begins_when_the_journal_has_the_call(tmp_path: Path) -> None:
+    gate, call = Gate(timedelta(seconds=1)), GatedCall.of(asked_for(tmp_path / "s.jsonl"))
+    assert gate.answer(call, 50.0) is None
+    record(gate, ToolUseEvent(tool_name="Bash", tool_use_id=CALL))
+
+    assert [gate.answer(call, waited) for waited in (60.0, 60.9)] == [None, None]
+    assert "Claude's transcript" in reason_of(gate.answer(call, 61.0))
 
 
 def test_call_that_only_the_journal_has_is_denied_when_patience_ends(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from nightherd.model.system import ToolProgress, Warned
 from nightherd.runtimes.claude.transcripts.written import WrittenCalls
 
 PATIENCE = timedelta(seconds=30)
-"""How long a call may take to be on record. Claude flushes its transcript every 100 ms."""
+"""How long a call that is in the journal may take to be in the transcript. Claude flushes it every 100 ms."""
 POLL_S = 0.01
 HOOK_TIMEOUT_S = 6 * 3600
 """How long Claude waits for the gate: longer than any lease, because old versions run the tool after it."""
@@ -71,6 +71,8 @@ class Gate:
         self._announced: set[str] = set()
         self._recorded: set[str] = set()
         self._passed: set[str] = set()
+        self._recorded_after: dict[str, float] = {}
+        """How long each call had waited when it was first found in the journal."""
         self._written = WrittenCalls()
         self._is_closed = False
         self._has_warned = False
@@ -117,7 +119,11 @@ class Gate:
                 pass
 
     def answer(self, asked: GatedCall, waited_s: float) -> Message | None:
-        """Return what a hook answers about a call that has waited for so long; None when it has to wait on."""
+        """Return what a hook answers about a call that has waited for so long; None when it has to wait on.
+
+        A call that is not in the journal waits until it is, or the gate is closed: the engine may take its time, and
+        a worker that was frozen is behind.
+        """
         call = asked.call
         if call is None:
             return _denied("this version of Claude does not say which call it is about to make")
@@ -127,10 +133,13 @@ class Gate:
             return PASS
         if self._is_closed:
             return _denied("the run is being stopped")
-        if waited_s < self._patience.total_seconds():
+        patience_s = self._patience.total_seconds()
+        if (
+            not is_recorded
+            or waited_s - self._recorded_after.setdefault(call, waited_s) < patience_s
+        ):
             return None
-        missing = "Claude's transcript" if is_recorded else "the journal"
-        return _denied(f"it was not in {missing} after {self._patience.total_seconds():g} s")
+        return _denied(f"it was not in Claude's transcript after {patience_s:g} s")
 
     async def ask(self, hook: Message) -> Message:
         """Wait for the answer about the call that a hook's input names."""
