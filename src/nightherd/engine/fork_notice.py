@@ -27,6 +27,8 @@ def with_notice(
     the cut, after it what became of calls that were cut off. Nobody knows, and none is made again."""
     if agent.runtime not in TOLD or session.base_messages == 0:
         return prompt
+    if fork is not None and fork.at_uuid is None:
+        return prompt  # it begins with all of the session, and is told what that lacks when it does
     parts = segments_of(workshop.reader, workshop.journals, session)
     last = min(session.base_messages, count_messages(parts))
     first = max(last - LOOK_BACK + 1, 1)
@@ -34,8 +36,7 @@ def with_notice(
         one.message
         for one in messages_between(workshop.journals, parts, first, last, load_blobs=False)
     ]
-    is_whole = fork is not None and fork.at_uuid is None
-    asked = [] if is_whole else _asked_last(spoken)
+    asked = _asked_last(spoken)
     if asked:
         text = "\n\n".join(message.text for message in asked)
         return f"(You were asked before, and had not answered yet:)\n\n{text}\n\n{prompt}"

@@ -232,3 +232,23 @@ def test_answers_that_only_the_transcript_has_are_recovered(stage: ClaudeStage) 
     # The model knows all of it by its transcript, and is told only that it was interrupted.
     assert copies(api.asked[2], "I begin") == 1
     assert copies(api.asked[2], INTERRUPTED) == 1
+
+
+@pytest.mark.timeout(240)
+def test_cancelled_call_reaches_the_model_once_when_the_job_is_resumed(
+    cli_stage: ClaudeStage,
+) -> None:
+    command = "touch began; tail -f /dev/null"
+    answers = (Say(text="I begin", calls=(Call("Bash", {"command": command}),)), Say(text="Done."))
+    with MessagesApi(*answers) as api:
+        herd = Herd(cli_stage, api)
+        with herd.started("run", "helper", "-p", PROMPT) as worker:
+            anyio.run(until, (cli_stage.work / "began").exists)
+            anyio.run(until, lambda: b'"type":"tool_use"' in transcript(cli_stage))
+            herd.nightherd("jobs", "cancel", "@last")
+            worker.wait()
+        herd.nightherd("jobs", "resume", "@last", "--prompt", "well?")
+
+    assert sent(api.asked[1]).count(command) == 1
+    assert sent(api.asked[1]).count("outcome is unknown") == 1
+    assert copies(api.asked[1], PROMPT) == 1
