@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -301,3 +302,49 @@ def test_what_was_said_whole_afterwards_is_not_cut_off() -> None:
 
     assert [one["role"] for one in messages] == ["assistant", "assistant", "user"]
     assert partial is None
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_the_file_belongs_to_its_owner_alone_however_it_is_written(
+    tmp_path: Path, shipped: Persistence, atomic: bool
+) -> None:
+    _, document = suspended(tmp_path)
+    written = replace(shipped, performance=Performance(atomic=atomic))
+    files = ThreadStateFiles(tmp_path, written, pause=lambda seconds: None)
+    old = os.umask(0)
+    try:
+        path = files.write(document["thread_id"], document)
+    finally:
+        os.umask(old)
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_the_schema_has_a_default_for_is_written(tmp_path: Path, shipped: Persistence) -> None:
+    _, document = suspended(tmp_path)
+    fields = {**shipped.schema["properties"], "team": {"type": "string", "default": "night"}}
+    schema = {**shipped.schema, "properties": fields}
+    files = ThreadStateFiles(tmp_path, replace(shipped, schema=schema), pause=lambda seconds: None)
+
+    path = files.write(document["thread_id"], document)
+
+    assert json.loads(path.read_text())["team"] == "night"
+
+
+@pytest.mark.parametrize("caps", [None, (), ("nightherd.tool.Bash",)])
+def test_no_capabilities_and_no_such_bound_look_different(
+    tmp_path: Path, caps: tuple[str, ...] | None
+) -> None:
+    agent = replace(
+        AGENT,
+        script=compile_script([Say("done"), Spend(used(10)), Say("more")]),
+        working_directory=str(tmp_path),
+        required_caps=caps,
+        limits=Limits(spend=MicroUsd(CENT)),
+    )
+    bench = Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
+    job = bench.run()
+
+    document = thread_state(bench.reader, bench.workshop.journals, job.id, now=NOW)
+
+    assert document["required_caps"] == (None if caps is None else list(caps))

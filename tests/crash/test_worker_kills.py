@@ -84,6 +84,9 @@ def test_job_that_loses_every_worker_is_given_up_with_what_its_record_holds(
         ExitReason.ERROR,
         "interrupted",
     )
+    assert job.error == (
+        "interrupted: its worker is gone; it was lost 3 times, and max_restarts is 2"
+    )
     assert (job.restart_count, job.turns, job.cost_microusd) == (2, 2, 3_000)
     assert herd.counted() == {"a-1": 1, "a-2": 1, "a-3": 1}
     assert herd.findings(job_id).last_seq == job.last_seq

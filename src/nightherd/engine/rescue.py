@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from anyio import to_thread
 
+from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.late_answers import (
     LateAnswers,
     count_late_answers,
@@ -21,6 +22,7 @@ from nightherd.engine.late_answers import (
 )
 from nightherd.engine.record import Record, is_there, list_jobs, recollected
 from nightherd.engine.stuck import caught_up, ending
+from nightherd.engine.workshop import ThreadFiles
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.change import Applied, Change, EndWorker, LoseExecution
@@ -87,11 +89,13 @@ async def rescue(
     is_orphan: Callable[[Job], bool] = nobody_else,
     is_wanted: Callable[[Job], bool] = lambda job: True,
     on_trouble: OnTrouble = untold,
+    threads: ThreadFiles | None = None,
 ) -> list[Job]:
     """Give up workers whose lease is over, and take care of every job nobody runs; the jobs as they are now.
 
     `is_orphan` says of a job whose worker lives that it is not run all the same; `is_wanted` leaves others
-    out. A job that cannot be taken care of is told to `on_trouble`, and keeps no other from it.
+    out. A job that cannot be taken care of is told to `on_trouble`, and keeps no other from it. The `state.json`
+    of a job that ends here is written with `threads`.
     """
     await _give_up(record, terms)
     running = list(list_jobs(record.reader, JobStatus.RUNNING))
@@ -103,6 +107,9 @@ async def rescue(
     rescued: list[Job] = []
     for first in range(0, len(wanted), BATCH):
         rescued += await _rescue(wanted[first : first + BATCH], record, terms, on_trouble)
+    for job in rescued:
+        if job.is_terminal:
+            await write_ended(job.id, record, threads)
     return rescued
 
 

@@ -325,9 +325,10 @@ class Shift:
                 self._record,
                 self._rescue_terms,
                 is_orphan=self._is_orphan,
-                # Given up by others, it still stops its own jobs itself before anybody goes on with them.
+                # Given up by others, it still stops its own jobs itself first.
                 is_wanted=lambda job: job.id not in self._running,
                 on_trouble=self._tell_trouble,
+                threads=self._workshop.threads,
             )
         except NightherdError as error:
             self._tell_trouble(f"rescue: {error.message}")
@@ -339,8 +340,7 @@ class Shift:
 
     def _is_orphan(self, job: Job) -> bool:
         """Whether the job is ours by its row only: it could not be settled when it ended here."""
-        is_mine = job.worker == self._workshop.worker and not self._is_claiming
-        return is_mine and not self._runs(job)
+        return job.worker == self._workshop.worker and not (self._is_claiming or self._runs(job))
 
     def _runs(self, job: Job) -> bool:
         """Whether it runs here: by itself, or in the place of a job above it."""

@@ -6,6 +6,7 @@ Derived like the rest of the mirror: whatever happens to these files, no job is 
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from nightherd.files.atomic import atomic_write_file
 from nightherd.files.path_safety import safe_child, safe_name
 from nightherd.mirror.layout import make_directory
 from nightherd.model.persistence import Persistence
+from nightherd.model.state_schema import with_defaults
 from nightherd.model.thread_state import check_state, read_state
 
 PLAIN = "state.json"
@@ -45,6 +47,7 @@ class ThreadStateFiles:
 
         `InvalidValueError` when the document is not what the schema says: nothing is written then.
         """
+        document = with_defaults(document, self._persistence.schema)
         check_state(document, self._persistence)
         performance = self._persistence.performance
         text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
@@ -76,7 +79,8 @@ class ThreadStateFiles:
         if self._persistence.performance.atomic:
             atomic_write_file(path, content, durable=False)
         else:
-            path.write_bytes(content)
+            with open(path, "wb", opener=_private) as file:
+                file.write(content)
 
     def _try(self, action: Callable[[], None]) -> None:
         retry = self._persistence.performance.retry
@@ -89,6 +93,13 @@ class ThreadStateFiles:
                 self._pause(retry.pause_ms(failures) / 1_000)
             else:
                 return
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, as all others here."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 class ThreadArchive:

@@ -79,10 +79,16 @@ def state_document(
         "suspend_reason": checkpoint.suspend_reason,
         "suspend_metadata": _metadata(suspension),
         "hooks": [_hook(one) for one in header.get("hooks") or ()],
-        "required_caps": list(header.get("required_caps") or ()),
+        "required_caps": _capabilities(header),
         "messages": messages,
         "partial_cognition": partial,
     }
+
+
+def _capabilities(header: Mapping[str, Any]) -> list[str] | None:
+    """What the agent is held to: an empty list allows nothing, None is no such bound."""
+    held_to = header.get("required_caps")
+    return None if held_to is None else list(held_to)
 
 
 def _instant(at: datetime) -> str:

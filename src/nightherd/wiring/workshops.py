@@ -193,7 +193,7 @@ def rescuer(workshop: Workshop, fleet: Fleet) -> Callable[[], Awaitable[object]]
         _record_of(workshop),
         rescue_terms(workshop.directory, fleet.max_restarts, fleet),
     )
-    return lambda: rescue(record, terms)
+    return lambda: rescue(record, terms, threads=workshop.threads)
 
 
 def rescue_terms(directory: str, max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:

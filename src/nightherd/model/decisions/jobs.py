@@ -281,7 +281,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
         return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
     if is_over:
         ended = end_without_run(
-            after, ExitReason.ERROR, change.at, f"{INTERRUPTED}: {change.reason}", INTERRUPTED
+            after, ExitReason.ERROR, change.at, _why_given_up(job, change), INTERRUPTED
         )
         return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
     waiting = replace(
@@ -291,6 +291,17 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
         restart_count=job.restart_count + (0 if change.is_planned else 1),
     )
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
+
+
+def _why_given_up(job: Job, change: LoseExecution) -> str:
+    """Why a job that was lost does not go on by itself."""
+    said = f"{INTERRUPTED}: {change.reason.removeprefix(INTERRUPTED).lstrip(': ')}"
+    if not change.auto_resume:
+        return f"{said}; the agent's session settings do not let it go on by itself"
+    if change.max_restarts == 0:
+        return said
+    times, most = job.restart_count + 1, change.max_restarts
+    return f"{said}; it was lost {times} times, and max_restarts is {most}"
 
 
 def is_last_loss(job: Job, change: LoseExecution) -> bool:
