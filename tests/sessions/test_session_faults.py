@@ -249,6 +249,30 @@ def test_torn_tail_of_a_journal_is_not_part_of_the_conversation(ranch: Ranch) ->
     assert ranch.cli("session", "resume", fork, "-p", "more", "-q").code == 0
 
 
+def test_history_says_which_journal_is_missing(ranch: Ranch) -> None:
+    first, second = ranch.run("memory", "-p", "first"), ranch.run("memory", "-p", "second")
+    (ranch.state / "jobs" / f"{first['job_id']}.jsonl").unlink()
+
+    shown = ranch.show(second["session_id"], "--history")
+    told = ranch.cli("session", "show", second["session_id"], "--history")
+
+    (lost,) = shown["unreadable"]
+    assert (lost["job_id"], lost["is_gone"], lost["bytes"]) == (first["job_id"], True, [])
+    assert lost["missing"] > 0
+    assert f"not shown: the journal of {first['job_id']} is missing" in told.err
+
+
+def test_history_says_that_the_end_of_a_journal_is_missing(ranch: Ranch) -> None:
+    done = ranch.run("memory", "-p", "first")
+    journal = ranch.state / "jobs" / f"{done['job_id']}.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-2]))
+
+    (lost,) = ranch.show(done["session_id"], "--history")["unreadable"]
+
+    assert (lost["missing"], lost["is_gone"]) == (2, False)
+
+
 def test_session_in_use_is_kept_by_cleanup_and_counted_as_it_grows(
     ranch: Ranch, tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ def show(
         page = history_page(
             journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json
         )
-        damage = unreadable(journals, view.parts, page.messages)
+        damage = unreadable(journals, view.parts, page)
         _show_history(view, page, damage, screen, now)
     elif screen.is_json:
         screen.document("session", session_document(view), now)
@@ -76,7 +76,12 @@ def _show_history(
         document = session_document(view)
         document["history"] = [message_document(one) for one in page.messages]
         document["unreadable"] = [
-            {"job_id": one.job_id, "bytes": list(one.offsets), "missing": one.missing}
+            {
+                "job_id": one.job_id,
+                "bytes": list(one.offsets),
+                "missing": one.missing,
+                "is_gone": one.is_gone,
+            }
             for one in damage
         ]
         screen.document("session", document, now, next_before=page.next_before)
@@ -104,6 +109,8 @@ def _show_history(
 
 def _told(lost: Unreadable) -> str:
     """What of a job's record is not shown, and where it stands."""
+    if lost.is_gone:
+        return f"not shown: the journal of {lost.job_id} is missing: nightherd doctor says more"
     where = ", ".join(str(offset) for offset in lost.offsets[:MOST_PLACES])
     more = ", ..." if len(lost.offsets) > MOST_PLACES else ""
     lines = f"{counted(len(lost.offsets), 'line')} cannot be read (at byte {where}{more})"

@@ -30,7 +30,7 @@ from nightherd.model.job import Job, JobTexts
 from nightherd.model.money import format_usd
 from nightherd.model.outcome import JOURNAL_LOST, Tally, is_afterthought, usage_of
 from nightherd.model.overrides import FollowUp, follow_up_of
-from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable
+from nightherd.model.repeat import INTERRUPTED_CALL, Repeatable, interrupted_call
 from nightherd.model.replace import replace
 from nightherd.model.session import Session
 from nightherd.model.shared_session import session_header
@@ -99,7 +99,7 @@ def begin(
         _tell_return(recorder, job, was_suspended=past.was_suspended)
         if past.cut_off != NOTHING_USED:
             recorder.record(_answer_lost(past.cut_off))
-        close_open_calls(recorder, besides=frozenset(left))
+        close_open_calls(recorder, past.interruption, besides=frozenset(left))
     if is_first and texts.session_note is not None:
         recorder.record(describe(Warned(code="session_not_resumed"), texts.session_note))
     for event in unrecorded.by_hand:
@@ -143,7 +143,15 @@ class _Past:
         self.has_late_cost = False
         """Whether the last run said what it had cost when it was stopped, unheard answers included."""
         self._epoch = 0
+        self._why = ""
         self._after_epoch = follow_up.after_epoch if follow_up is not None else 0
+
+    @property
+    def interruption(self) -> str:
+        """What is told of a call that the last execution left open: a suspension stops it, or a lost worker."""
+        if not self.was_suspended:
+            return INTERRUPTED_CALL
+        return interrupted_call(f"the job was suspended ({self._why})")
 
     def add(self, event: Event) -> None:
         """One more event."""
@@ -156,8 +164,9 @@ class _Past:
         self.last_turn = max(self.last_turn, event.turn or 0)
         self.is_asked = self.is_asked or self.tally.messages > 0
         match event:
-            case SystemEvent(subtype=SystemSubtype.SUSPENDED):
+            case SystemEvent(subtype=SystemSubtype.SUSPENDED, extra=why):
                 self.was_suspended = True
+                self._why = str((why or {}).get("code") or (why or {}).get("reason"))
             case SystemEvent(subtype=SystemSubtype.INIT):
                 self.has_late_cost = False
             case AssistantEvent(partial=None | False, turn=None) if is_afterthought(event):
@@ -184,15 +193,17 @@ def _unrecorded(known: str | None, session: Session | None, workshop: Workshop) 
     return find_unrecorded(session, fork.runtime_session_id, workshop)
 
 
-def close_open_calls(recorder: Recorder, *, besides: frozenset[str] = frozenset()) -> None:
-    """A call that was cut off is answered, and not made again (INV-ONCE). Of `besides` others know more."""
+def close_open_calls(
+    recorder: Recorder, result: str = INTERRUPTED_CALL, *, besides: frozenset[str] = frozenset()
+) -> None:
+    """A call that was cut off is answered with `result`, and not made again (INV-ONCE). Of `besides` others know more."""
     turn = recorder.tally.turns + 1
     for call in sorted(recorder.tally.open_calls - besides):
         recorder.record(
             ToolResultEvent(
                 tool_use_id=call or None,
                 success=False,
-                error=INTERRUPTED_CALL,
+                error=result,
                 turn=turn,
                 index=0,
                 end=True,

@@ -35,6 +35,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome
+from nightherd.model.repeat import interrupted_call
 from nightherd.model.replace import replace
 from nightherd.model.retry import TryAgain, failure_of, next_step
 from nightherd.model.session_terms import TIMEOUT_KEY
@@ -148,7 +149,7 @@ class Running:
         await anyio.sleep(delay)
         resumed = Resumed(reason="retry", after_seq=self.recorder.last_seq)
         self.recorder.record(describe(resumed))
-        close_open_calls(self.recorder)
+        close_open_calls(self.recorder, interrupted_call("the run failed"))
 
     async def _run(self, request: RuntimeRequest) -> Stop | None:
         """One run; why it was stopped from outside, or None when it came to its own end."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nightherd.model.event import Event, SystemEvent, ToolResultEvent, is_message, payload_of
 from nightherd.model.hook import HookEvent
-from nightherd.model.repeat import INTERRUPTED_CALL
+from nightherd.model.repeat import is_interrupted_call
 from nightherd.model.system import HookRan, SystemSubtype
 
 
@@ -46,7 +46,7 @@ def remembered(events: Iterable[Event], event: HookEvent) -> dict[str, Remembere
 
 def _says(event: Event) -> bool:
     """Whether it is something said; that a call was cut off is told of a job that is where it was."""
-    is_cut_off = isinstance(event, ToolResultEvent) and event.error == INTERRUPTED_CALL
+    is_cut_off = isinstance(event, ToolResultEvent) and is_interrupted_call(event.error)
     return is_message(event) and not is_cut_off
 
 

@@ -12,7 +12,7 @@ from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
-from nightherd.model.system import HookRan, SystemSubtype
+from nightherd.model.system import AuthStatus, HookRan, SystemSubtype
 
 
 class LogLevel(StrEnum):
@@ -43,6 +43,7 @@ NOTED = {
     SystemSubtype.SUSPENDED: LogLevel.WARNING,
     SystemSubtype.RESUMED: LogLevel.INFO,
     SystemSubtype.HOOK: LogLevel.INFO,
+    SystemSubtype.AUTH_STATUS: LogLevel.INFO,
 }
 """Events of a journal that an operator hears of; everything else is in the journal only."""
 
@@ -97,6 +98,8 @@ def line_of_event(job: Job, event: Event) -> LogLine | None:
         if payload.success is None:
             return None  # it only begins
         level = LogLevel.INFO if payload.success else LogLevel.WARNING
+    if isinstance(payload, AuthStatus) and payload.is_authenticated is False:
+        level = LogLevel.WARNING
     return LogLine(
         at=event.timestamp,
         level=level,

@@ -17,8 +17,21 @@ from nightherd.model.tool_rule import parse_rule
 
 IDEMPOTENT = "idempotent"
 """In `extra` of a call that may be made again."""
-INTERRUPTED_CALL = "interrupted: the worker was lost while this ran, its outcome is unknown"
-"""What is told of every other."""
+_BEGINS, _ENDS = "interrupted: ", " while this ran, its outcome is unknown"
+
+
+def interrupted_call(cause: str) -> str:
+    """The result of a call that was cut off and may not be made again."""
+    return f"{_BEGINS}{cause}{_ENDS}"
+
+
+def is_interrupted_call(error: str | None) -> bool:
+    """Whether that is the result of a call that was cut off, whatever the cause."""
+    return error is not None and error.startswith(_BEGINS) and error.endswith(_ENDS)
+
+
+INTERRUPTED_CALL = interrupted_call("the worker was lost")
+"""What is told of a call whose worker was lost."""
 
 
 class Declared:

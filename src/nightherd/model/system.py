@@ -158,6 +158,7 @@ class AuthStatus(Payload, frozen=True, kw_only=True, omit_defaults=True):
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.AUTH_STATUS
     is_authenticated: bool | None = None
+    """None while the login goes on: whether it succeeds is not known yet."""
 
 
 class CompactBoundary(Payload, frozen=True, kw_only=True, omit_defaults=True):

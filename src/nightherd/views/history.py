@@ -31,6 +31,9 @@ class HistoryPage:
 
     messages: Sequence[Spoken]
     next_before: int | None
+    first: int = 1
+    last: int = 0
+    """The numbers that were asked for; some messages between them may be missing from the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +45,30 @@ class Unreadable:
     """Where the lines stand in its journal that are no events, in bytes."""
     missing: int
     """Events that no readable line has."""
+    is_gone: bool = False
+    """Whether there is no journal at all, though the job's row says that it recorded something."""
 
 
-def unreadable(
-    journals: Journals, parts: Sequence[Segment], shown: Sequence[Spoken]
-) -> list[Unreadable]:
-    """The damage in the records that `shown` is from, all of them when nothing is. Reads them whole."""
-    first, last = (shown[0].number, shown[-1].number) if shown else (0, count_messages(parts))
+def unreadable(journals: Journals, parts: Sequence[Segment], page: HistoryPage) -> list[Unreadable]:
+    """The damage in the records that the page is from, all of them when it has nothing. Reads them whole."""
+    first, last = (page.first, page.last) if page.messages else (0, count_messages(parts))
     found = []
     for part in parts:
         if part.first > last or part.last < first:
             continue
         record = journals.examine(part.job.id)
-        if record.bad_lines or record.missing:
-            offsets = tuple(bad.offset for bad in record.bad_lines)
-            found.append(Unreadable(job_id=part.job.id, offsets=offsets, missing=record.missing))
+        # The row names an event after the journal has it: what the row knows of was there once.
+        known = min(part.job.last_seq, part.upto if part.upto is not None else part.job.last_seq)
+        missing = record.missing + max(known - record.last_seq, 0)
+        if record.bad_lines or missing:
+            found.append(
+                Unreadable(
+                    job_id=part.job.id,
+                    offsets=tuple(bad.offset for bad in record.bad_lines),
+                    missing=missing,
+                    is_gone=record.events == 0 and not record.bad_lines,
+                )
+            )
     return found
 
 
@@ -77,7 +89,9 @@ def history_page(
         messages = _tail(journals, parts[-1], first, last, load_blobs=load_blobs)
     if messages is None:
         messages = list(messages_between(journals, parts, first, last, load_blobs=load_blobs))
-    return HistoryPage(messages=messages, next_before=first if first > 1 else None)
+    return HistoryPage(
+        messages=messages, next_before=first if first > 1 else None, first=first, last=last
+    )
 
 
 def _tail(

@@ -439,6 +439,8 @@ def test_pieces_are_given_out_only_to_who_wants_them() -> None:
             ToolProgress(tool_use_id="t", elapsed_ms=1500),
         ),
         ({"type": "auth_status", "error": "expired"}, AuthStatus(is_authenticated=False)),
+        ({"type": "auth_status", "isAuthenticating": False}, AuthStatus(is_authenticated=True)),
+        ({"type": "auth_status", "isAuthenticating": True, "output": ["a"]}, AuthStatus()),
     ],
 )
 def test_news_of_claude_become_our_own(message: dict[str, Any], payload: object) -> None:

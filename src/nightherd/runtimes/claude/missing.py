@@ -21,7 +21,7 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.message import result_text
-from nightherd.model.repeat import INTERRUPTED_CALL
+from nightherd.model.repeat import is_interrupted_call
 from nightherd.model.system import Init, SystemSubtype, ToolProgress
 from nightherd.runtimes.claude.memory import Memory
 
@@ -60,8 +60,8 @@ def missing_from_transcript(
 
 
 def is_cut_off(result: ToolResultEvent) -> bool:
-    """Whether the journal has this result only because a worker was lost while the call ran."""
-    return result.uuid is None and result.error == INTERRUPTED_CALL
+    """Whether the journal has this result only because the call was cut off: its worker was lost, or the run was stopped."""
+    return result.uuid is None and is_interrupted_call(result.error)
 
 
 class _Known:

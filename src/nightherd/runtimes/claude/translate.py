@@ -290,8 +290,12 @@ class Translator:
         )
 
     def _auth_status(self, message: Message) -> Iterator[Event]:
-        error = _text(message.get("error"))
-        yield describe(AuthStatus(is_authenticated=error is None), error)
+        error, output = _text(message.get("error")), message.get("output")
+        is_going_on = message.get("isAuthenticating") is True
+        lines = [one for one in output if isinstance(one, str)] if isinstance(output, list) else []
+        is_authenticated = False if error is not None else None if is_going_on else True
+        text = error if error is not None else "\n".join(lines) or None
+        yield describe(AuthStatus(is_authenticated=is_authenticated), text)
 
     def _error(self, message: Message) -> Iterator[Event]:
         error = message.get("error")
