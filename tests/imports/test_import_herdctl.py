@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -17,17 +17,20 @@ import pytest
 
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, HerdctlTree, fingerprint, uuid
+from nightherd.engine.scheduling import Scheduler
+from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.change import AdoptRows
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import ExitReason, JobStatus
 from nightherd.model.recollection import rebuilt_rows, recollect
 from nightherd.model.schedule import ScheduleState, ScheduleStatus
+from nightherd.model.schedule_rule import Interval, Schedule
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
-from nightherd.wiring import open_journals
+from nightherd.wiring import open_journals, open_workshop
 
 USAGE = {
     "per_model": {
@@ -407,6 +410,40 @@ def test_schedules_keep_their_last_run_and_disabled_stays_disabled(
     ]
     assert coder[0].last_run_at == datetime(2026, 1, 3, tzinfo=UTC)
     assert [(one.id, one.last_error) for one in writer] == [("team.writer/daily", "it broke")]
+
+
+def test_disabled_schedules_stay_disabled_when_the_fleet_runs(
+    importer: Importer, herdctl: HerdctlTree
+) -> None:
+    (herdctl.root / "state.yaml").write_text(
+        "agents: {coder: {schedules: {weekly: {status: disabled}, nightly: {status: idle}}}}"
+    )
+    agent = Agent(
+        name="coder",
+        runtime=RuntimeName.SCRIPTED,
+        working_directory=str(importer.state.parent),
+        default_prompt="go",
+        schedules={
+            name: Schedule(name=name, rule=Interval(every=timedelta(days=7)))
+            for name in ("weekly", "nightly")
+        },
+    )
+    fleet = Fleet(file="x", agents={"coder": agent})
+
+    data = importer.data("herdctl", str(herdctl.project))
+
+    async def plan() -> None:
+        async with open_workshop(importer.state, fleet, {}) as workshop:
+            await Scheduler(fleet, workshop).plan_now()
+
+    anyio.run(plan)
+    reader = importer.reader
+    found = {one.name: one.status for one in reader.list_schedules("coder")}
+    overrides = [(one.id, one.enabled, one.updated_by) for one in reader.list_overrides()]
+    reader.close()
+    assert data["imported"]["schedules"] == 2
+    assert found == {"weekly": ScheduleStatus.DISABLED, "nightly": ScheduleStatus.IDLE}
+    assert overrides == [("coder/weekly", False, "herdctl")]
 
 
 def test_schedule_that_is_here_is_left_alone(importer: Importer, herdctl: HerdctlTree) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 
 from nightherd.engine.adopt import Desk, OnProgress, Pens, Report, session_id_for
@@ -19,7 +20,7 @@ from nightherd.model.event import SystemEvent, payload_of
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.recollection import rebuilt_rows
-from nightherd.model.schedule import ScheduleState
+from nightherd.model.schedule import ScheduleOverride, ScheduleState, ScheduleStatus
 from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionQuery
 from nightherd.model.system import ExecutionStarted, SystemSubtype
 from nightherd.model.text import whole_text
@@ -40,6 +41,8 @@ class ForeignFleet:
     sessions: Sequence[Session] = ()
     """Without an id of ours."""
     schedules: Sequence[ScheduleState] = ()
+    schedules_at: datetime | None = None
+    """When what is said of the schedules was written."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,6 +125,15 @@ async def _adopt_schedules(fleet: ForeignFleet, desk: Desk, report: Report) -> N
             report.unchanged += 1
         else:
             report.skip(f"schedule {schedule.id}", "it is here already, with other content")
+    # First what keeps them off: a fleet that runs here must not see one without it.
+    at = fleet.schedules_at
+    off = [
+        ScheduleOverride(id=one.id, updated_at=at, enabled=False, updated_by=fleet.tool)
+        for one in new
+        if one.status is ScheduleStatus.DISABLED and at is not None
+    ]
+    if off and desk.pens is not None:
+        await _write(off, fleet.tool, desk.pens)
     await _adopt(new, "schedules", fleet.tool, desk, report)
 
 

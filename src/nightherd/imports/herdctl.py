@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from itertools import groupby
@@ -84,6 +85,7 @@ def read_fleet(given: Path, report: Report) -> HerdctlFleet:
         jobs=_jobs(paths, live_process(root), report),
         sessions=tuple(_sessions(root / "sessions", report)),
         schedules=tuple(_schedules(root / "state.yaml", report)),
+        schedules_at=_written_at(root / "state.yaml"),
         job_total=len(paths),
     )
 
@@ -238,6 +240,14 @@ def _schedules(path: Path, report: Report) -> Iterator[ScheduleState]:
             except ValueError as error:
                 where = f"schedule {agent}/{name}: {reason_of(error)}"
                 report.unreadable.append(Unreadable(file=shown(path), reason=where))
+
+
+def _written_at(path: Path) -> datetime | None:
+    """When a file was written last; None when it is not there."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except (OSError, ValueError, OverflowError):
+        return None
 
 
 def _schedules_of(value: Any) -> Mapping[str, Any]:
