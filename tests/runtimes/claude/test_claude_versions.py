@@ -22,7 +22,7 @@ from nightherd.model.event import AssistantEvent, ToolResultEvent
 from nightherd.model.system import Complete
 from nightherd.runtimes.claude.opening import FAILED
 from nightherd.testing.messages_api import MessagesApi
-from nightherd.testing.messages_script import Call, Refuse, Say
+from nightherd.testing.messages_script import Call, Refuse, Say, UsageLimitHit
 from runtimes.claude.claude_stage import ClaudeStage, make_stage
 from runtimes.claude.test_claude_jobs import Herd, lines_of
 from runtimes.claude.test_claude_resumes import PROMPT, RETRY, Told, copies
@@ -92,6 +92,17 @@ def test_each_version_reports_a_rate_limit_as_one(old_stage: ClaudeStage) -> Non
 
     error = error_of(events)
     assert (error.code, (error.extra or {}).get("recoverable")) == ("rate_limited", True)
+
+
+def test_each_version_names_the_reset_of_a_usage_limit(old_stage: ClaudeStage) -> None:
+    hit = Refuse(status=429, limit=UsageLimitHit(resets_in_s=3600))
+    oauth = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "dummy-token-of-the-tests"}
+    with MessagesApi(hit) as api:
+        events = old_stage.run(api, environment=oauth)
+
+    error = error_of(events)
+    assert (error.code, (error.extra or {}).get("limit")) == ("rate_limited", "five_hour")
+    assert (error.extra or {}).get("resets_at") is not None
 
 
 def test_each_version_killed_in_a_tool_continues_and_repeats_nothing(
