@@ -11,6 +11,7 @@ import pytest
 
 from nightherd.config.load import load_fleet
 from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.event import ErrorEvent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.money import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
@@ -24,6 +25,7 @@ from nightherd.runtimes.claude.options import (
     options_of,
     user_message,
 )
+from nightherd.runtimes.claude.runtime import Run, run_instead
 
 FILES = Path("/files")
 JOB = JobId("job-2025-03-04-abc123")
@@ -297,3 +299,16 @@ def test_job_lost_before_it_had_a_session_begins_anew() -> None:
     opening = opening_of(request(is_continued=True))
 
     assert (opening.text, opening.note) == ("mow the lawn", None)
+
+
+def test_run_that_cannot_resume_at_a_message_resumes_all_of_the_session() -> None:
+    asked = request(runtime_session_id="s-1", is_continued=True)
+    error = ErrorEvent(message="No message found", code="message_not_found")
+
+    again = run_instead(asked, Run(opening_of(asked)), error)
+
+    assert again is not None
+    assert (again.opening.resume, again.may_leave_out) == ("s-1", False)
+    assert run_instead(asked, again, error) is None, "it is tried once"
+    fork = request(fork=RuntimeFork(runtime_session_id="s-1", at_uuid="u-2"))
+    assert run_instead(fork, Run(opening_of(fork)), error) is None

@@ -113,7 +113,7 @@ class ClaudeRuntime(ABC):
                 async with aclosing(self._run(request, current, keepers)) as events:
                     async for event in events:
                         if isinstance(event, ErrorEvent):
-                            run = await to_thread.run_sync(_instead, request, current, event)
+                            run = await to_thread.run_sync(run_instead, request, current, event)
                         if run is not None:
                             break
                         yield event
@@ -250,7 +250,7 @@ class Run:
     """Whether notes that were never answered may be left out of the conversation that is resumed."""
 
 
-def _instead(request: RuntimeRequest, run: Run, error: ErrorEvent) -> Run | None:
+def run_instead(request: RuntimeRequest, run: Run, error: ErrorEvent) -> Run | None:
     """The run to make instead, when `error` says that Claude cannot resume as it was to; else None."""
     opening = run.opening
     if opening.resume is None:
