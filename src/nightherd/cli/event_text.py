@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from nightherd.cli.render import Style
 from nightherd.cli.text import neutralise, one_line
@@ -16,6 +15,7 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
+from nightherd.model.result_text import plain_result
 from nightherd.model.system import SystemSubtype
 from nightherd.model.text import shorten
 
@@ -84,7 +84,7 @@ def _call(given: object) -> str:
 
 def _result(event: ToolResultEvent, style: Style) -> str | None:
     failed = event.success is False
-    text = _text_of(event.result) or _beside(event, "result")
+    text = plain_result(event.result) or _beside(event, "result")
     if failed and event.error and event.error not in text:
         text = f"{event.error}\n{text}" if text else event.error
     lines = neutralise(text).rstrip("\n").split("\n") if text.strip() else []
@@ -96,19 +96,6 @@ def _result(event: ToolResultEvent, style: Style) -> str | None:
     if failed:
         shown.append(style.bad("  ✗ the tool failed"))
     return "\n".join(shown) or None
-
-
-def _text_of(result: Any) -> str:
-    """A result as text: itself, its text parts, or its JSON."""
-    if result is None:
-        return ""
-    if isinstance(result, str):
-        return result
-    if isinstance(result, list) and all(
-        isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in result
-    ):
-        return "\n".join(part["text"] for part in result)
-    return json.dumps(result, ensure_ascii=False, default=str)
 
 
 def _system(event: SystemEvent, style: Style) -> str | None:

@@ -18,6 +18,7 @@ from nightherd.model.event import (
     ToolUseEvent,
 )
 from nightherd.model.ids import JobId, parse_job_id
+from nightherd.model.result_text import plain_result
 from nightherd.ports import Journals
 
 
@@ -53,7 +54,7 @@ def _said(event: Event) -> str | None:
             return f"[tool] {name} {text_of(given)}".rstrip()
         case ToolResultEvent(result=result, success=success, error=error):
             label = "[tool failed]" if success is False else "[tool result]"
-            return " ".join(part for part in (label, error or "", text_of(result)) if part)
+            return " ".join(part for part in (label, error or "", plain_result(result)) if part)
         case ErrorEvent(message=message, code=code):
             return f"[error] {f'{code}: ' if code else ''}{message}"
         case SystemEvent(subtype=subtype, content=content, extra=extra):

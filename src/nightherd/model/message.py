@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-import msgspec
 
 from nightherd.model.event import (
     ErrorEvent,
@@ -22,6 +19,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     is_message,
 )
+from nightherd.model.result_text import plain_result
 
 Line = MessageEvent
 """A line of a message."""
@@ -96,22 +94,10 @@ def text_of(line: Line) -> str:
 
 def result_text(line: ToolResultEvent) -> str:
     """A result as text: itself, its text parts, or its JSON; what went wrong comes first."""
-    text = _plain(line.result)
+    text = plain_result(line.result)
     if line.error and line.error not in text:
         return f"{line.error}\n{text}" if text else line.error
     return text
-
-
-def _plain(result: Any) -> str:
-    if result is None:
-        return ""
-    if isinstance(result, str):
-        return result
-    if isinstance(result, list) and all(
-        isinstance(part, dict) and isinstance(part.get("text"), str) for part in result
-    ):
-        return "\n".join(part["text"] for part in result)
-    return msgspec.json.encode(result).decode()
 
 
 def whole_messages(events: Iterable[Event]) -> Iterator[Message]:
