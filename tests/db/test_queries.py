@@ -22,6 +22,13 @@ PARAMETERS = {
     "execution_by_id": ("job-2026-03-01-000001.1",),
     "executions_of_job": ("job-2026-03-01-000001",),
     "current_session": ("grazer", "persistent", "", ""),
+    "jobs_ahead": ("sess-00000001", 7, 1),
+    "next_waiting_job": ("grazer", "2026-03-01"),
+    "workable_job": ("grazer",),
+    "open_jobs_of_session": ("sess-00000001",),
+    "busy_job_of_schedule": ("grazer", "nightly", "job-2026-03-01-000001"),
+    "occupying_jobs_of_schedule": ("grazer", "nightly", 1),
+    "suspended_jobs_of_schedule": ("grazer", "nightly", 1),
     "last_job_number": (),
     "last_session_number": (),
     "delivery_by_key": ("issues/1",),
@@ -39,6 +46,8 @@ INDEXES = {
         "USING INDEX jobs_by_agent_and_status (agent=? AND status=? AND number<?)"
     ),
     "current_session": "USING INDEX sessions_current (agent=? AND mode=? AND <expr>=? AND <expr>=?)",
+    "jobs_ahead": "USING INDEX jobs_open_in_session (session_id=? AND number<?)",
+    "next_waiting_job": "USING INDEX jobs_waiting (agent=?)",
     "job_by_dedupe_key": "USING INDEX jobs_by_dedupe_key (dedupe_key=?)",
 }
 

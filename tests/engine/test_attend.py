@@ -71,7 +71,7 @@ def test_second_job_of_a_session_begins_when_the_first_has_ended() -> None:
 
     assert order == ["one", "two"]
     assert (one.status, two.status) == (JobStatus.COMPLETED, JobStatus.COMPLETED)
-    assert told == [f"session {first.session_id} is active"]
+    assert told == [f"{first.id} goes first in session {first.session_id} and is running"]
 
 
 def test_job_stopped_while_it_waits_is_cancelled_without_having_run() -> None:

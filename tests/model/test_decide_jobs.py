@@ -157,7 +157,9 @@ class JobsMachine(RuleBasedStateMachine):
         id = self.pick(JobStatus.PENDING, which, any_job)
         job = self.rows.get(Job, id)
         is_busy = job is not None and any(
-            other.session_id == job.session_id and other.status is JobStatus.RUNNING
+            other.session_id == job.session_id
+            and (other.status is JobStatus.RUNNING or other.number < job.number)
+            and not other.is_terminal
             for other in self.rows.all(Job)
         )
 

@@ -249,7 +249,7 @@ class SchedulesMachine(RuleBasedStateMachine):
     @invariant()
     def a_schedule_runs_exactly_while_it_has_a_job_or_is_off(self) -> None:
         for state in self.rows.all(ScheduleState):
-            is_busy = self.rows.has_open_job(AGENT, state.name, besides=JobId(""))
+            is_busy = self.rows.has_busy_job(AGENT, state.name, besides=JobId(""))
             if state.status is not ScheduleStatus.DISABLED:
                 assert (state.status is ScheduleStatus.RUNNING) == is_busy
 

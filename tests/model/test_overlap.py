@@ -64,7 +64,10 @@ SESSION = Session(
             "job-2026-11-15-aaaaaa is suspended (error):"
             " nightherd jobs resume job-2026-11-15-aaaaaa",
         ),
-        (BY_ITSELF, "job-2026-11-15-aaaaaa is suspended (rate_limit), and goes on by itself"),
+        (
+            BY_ITSELF,
+            "job-2026-11-15-aaaaaa is suspended (rate_limit) and resumes by itself at 2026-11-15T01:00:00Z",
+        ),
     ],
 )
 def test_a_slot_that_is_skipped_names_the_job_it_would_overlap_and_what_to_do(

@@ -13,19 +13,31 @@ from nightherd.testing import (
     family_contract,
     fleet_contract,
     login_contract,
+    order_contract,
+    overlap_contract,
     state_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.family_contract import FAMILY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.login_contract import LOGIN_CHECKS
+from nightherd.testing.order_contract import ORDER_CHECKS
+from nightherd.testing.overlap_contract import OVERLAP_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
 from state.stores import STATES, StateFactory
 
 
 @pytest.mark.parametrize(
     "check",
-    [*CHECKS, *FLEET_CHECKS, *FAMILY_CHECKS, *DELIVERY_CHECKS, *LOGIN_CHECKS],
+    [
+        *CHECKS,
+        *FLEET_CHECKS,
+        *FAMILY_CHECKS,
+        *DELIVERY_CHECKS,
+        *LOGIN_CHECKS,
+        *ORDER_CHECKS,
+        *OVERLAP_CHECKS,
+    ],
     ids=lambda check: check.__name__,
 )
 @pytest.mark.parametrize("factory", STATES.values(), ids=STATES.keys())
@@ -45,6 +57,8 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (family_contract, FAMILY_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
         (login_contract, LOGIN_CHECKS),
+        (order_contract, ORDER_CHECKS),
+        (overlap_contract, OVERLAP_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -182,7 +182,7 @@ agents:
     allowed_tools: [Bash]
     default_prompt: count the sheep
     schedules:
-      hourly: {interval: 1h, limits: {turns: 1}}
+      hourly: {interval: 1h, limits: {turns: 1}, max_suspended: 1}
       daily: {interval: 1d}
     script:
       - tool: Bash
@@ -205,7 +205,8 @@ def test_a_job_that_waits_for_a_person_is_named_wherever_its_schedule_stands_sti
 
     assert f"shepherd/hourly is held up: {job_id} is suspended (limit): {command}\n" in status.out
     assert f"it is held up: {job_id} is suspended (limit): {command}\n" in why.out
-    assert "max_overlap: 1" in why.out
+    assert "max_suspended: 1" in why.out
+    assert row(cli, "hourly")["status"] == "idle"
     assert document["held_schedules"] == [{"schedule": "shepherd/hourly", "jobs": [job_id]}]
     assert row(cli, "hourly")["held_by"] == [job_id]
     assert row(cli, "daily")["held_by"] == []

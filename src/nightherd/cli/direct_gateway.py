@@ -18,7 +18,7 @@ from nightherd.engine.forking import ForkAt
 from nightherd.engine.record import Record
 from nightherd.engine.rescue import rescue
 from nightherd.engine.resume_at import resume_at
-from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_branch, run_fork
 from nightherd.engine.schedule_jobs import schedule_request
 from nightherd.engine.schedule_override import override_schedule
 from nightherd.engine.session_resume import resume_session
@@ -79,6 +79,14 @@ class DirectGateway:
 
         return self._in_workshop(work)
 
+    def branch(self, request: SubmitRequest) -> Job:
+        """A new job in a branch of the session that it would join; it waits for a worker."""
+
+        async def work(workshop: Workshop) -> Job:
+            return (await run_branch(request, workshop)).job
+
+        return self._in_workshop(work)
+
     def cancel(self, job_id: JobId) -> Job:
         """The job, ended or about to be."""
         return self._on_record(lambda record: _cancel(record, job_id, self.state_dir))
@@ -89,7 +97,9 @@ class DirectGateway:
 
         async def work(workshop: Workshop) -> Job:
             agent = find_agent(fleet, get_job(workshop.reader, job_id).agent)
-            return await retry_job(job_id, agent, workshop, dedupe_key=dedupe_key)
+            return await retry_job(
+                job_id, agent, workshop, dedupe_key=dedupe_key, refuses_held=True
+            )
 
         return self._in_workshop(work)
 
@@ -164,7 +174,8 @@ class DirectGateway:
 
     def run_schedule(self, agent: Agent, schedule: Schedule, dedupe_key: str | None = None) -> Job:
         """A job of the schedule."""
-        return self.submit(replace(schedule_request(agent, schedule), dedupe_key=dedupe_key))
+        request = schedule_request(agent, schedule)
+        return self.submit(replace(request, dedupe_key=dedupe_key, refuses_held=True))
 
     def override(self, agent: Agent, schedule: Schedule, said: Override) -> None:
         """The schedule is so from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -20,7 +21,7 @@ from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.attend import attend
 from nightherd.engine.stopper import Stopper
-from nightherd.engine.submit import SubmitRequest, prompt_of, submit
+from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import (
     AgentBlockedError,
@@ -37,6 +38,7 @@ from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts, SuspendRea
 from nightherd.model.lost import ObservedJob
 from nightherd.model.money import format_usd
 from nightherd.model.retry import KEEPS_A_CLOCK
+from nightherd.model.session_order import ahead_text
 from nightherd.model.system import Denied
 from nightherd.model.text import counted
 from nightherd.views.jobs import job_row
@@ -44,6 +46,7 @@ from nightherd.views.observed import observe_job
 from nightherd.views.results import denials_of, result_document
 from nightherd.wiring import (
     check_runtime,
+    open_job_list,
     open_workshop,
     rescuer,
     system_clock,
@@ -61,6 +64,7 @@ OUT_OF_BUDGET = 6
 RATE_LIMITED = 75
 
 
+Submit = Callable[[SubmitRequest, Workshop], Awaitable[Submitted]]
 MakeJob = Callable[[Workshop], Awaitable[Job]]
 """Records the job; once it returns, nothing loses it."""
 
@@ -88,12 +92,12 @@ class Finished:
     """The calls it was not allowed to make."""
 
 
-def submitting(request: SubmitRequest) -> MakeJob:
+def submitting(request: SubmitRequest, how: Submit = submit) -> MakeJob:
     """A new job. A prompt that cannot be made is found out before there is anything to record it in."""
     prompt_of(request)
 
     async def make(workshop: Workshop) -> Job:
-        return (await submit(request, workshop)).job
+        return (await how(request, workshop)).job
 
     return make
 
@@ -195,6 +199,10 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
 
 def tell_waits(job: Job, invocation: Invocation) -> None:
     """What to do about a job that was left to a worker: watch it where one is always there."""
+    with closing(open_job_list(invocation.state_directory())) as reader:
+        ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
+    if ahead:
+        tell_waiting(invocation.screen, ahead_text(ahead[0]))
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.say("it waits for a worker: nightherd worker --until-idle")
     else:

@@ -31,6 +31,9 @@ class Gateway(Protocol):
     def submit(self, request: SubmitRequest) -> Job:
         """A new job that waits for a worker."""
 
+    def branch(self, request: SubmitRequest) -> Job:
+        """A new job in a branch of the session that it would join; it waits for a worker."""
+
     def cancel(self, job_id: JobId) -> Job:
         """The job, ended or about to be."""
 

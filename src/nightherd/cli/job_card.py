@@ -13,6 +13,7 @@ from nightherd.model.advice import advice_on
 from nightherd.model.execution import Execution
 from nightherd.model.job import Job
 from nightherd.model.money import MicroUsd, format_usd
+from nightherd.model.session_order import ahead_text
 from nightherd.model.text import counted
 from nightherd.views.job_document import JobView, waited
 from nightherd.views.tree import children_of, tree_costs
@@ -46,6 +47,8 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
     if view.waits_for is not None:
         pairs.append(("waits", f"its login is {view.waits_for}"))
+    if job.waits_behind is not None:
+        pairs.append(("waits", ahead_text(job.waits_behind)))
     if job.resumes_at is not None:
         pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []

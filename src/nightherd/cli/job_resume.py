@@ -53,7 +53,8 @@ def resume(
     fleet = load_fleet_told(invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True)
     agent = agent_of_job(found, invocation, fleet)
 
-    wish = Wish(prompt=text, overrides=raised_overrides(_kept(invocation, found), raised))
+    overrides = raised_overrides(_kept(invocation, found), raised)
+    wish = Wish(prompt=text, overrides=overrides, refuses_held=True)
 
     def hand_in(gateway: Gateway) -> Job:
         return gateway.resume(found.id, agent, wish, at_checkpoint=at_checkpoint)

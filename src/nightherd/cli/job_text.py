@@ -13,6 +13,7 @@ from nightherd.cli.text import length, one_line
 from nightherd.model.job import Job
 from nightherd.model.lost import ObservedJob
 from nightherd.model.money import format_usd
+from nightherd.model.session_order import ahead_text
 from nightherd.views.observed import observe_job
 from nightherd.wiring import open_job_list
 
@@ -51,6 +52,8 @@ def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
     if job.resumes_at is not None and job.suspend_reason is not None:
         when = screen.when(job.resumes_at, now)
         return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
+    if job.waits_behind is not None:
+        return ahead_text(job.waits_behind)
     return job.error or job.summary or ""
 
 

@@ -31,9 +31,10 @@ from nightherd.cli.options import json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.session_options import named_session
 from nightherd.cli.values import DURATION
+from nightherd.engine.forking import AtLastTurn, ForkAt
 from nightherd.engine.limits import raises_limits
-from nightherd.engine.resuming import Wish, go_on_in, run_fork
-from nightherd.engine.submit import SubmitRequest
+from nightherd.engine.resuming import Wish, go_on_in, run_branch, run_fork
+from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import UsageError
 from nightherd.model.agent import Agent
@@ -45,7 +46,7 @@ from nightherd.model.session_terms import SessionTerms
 from nightherd.wiring import check_runtime, write_output_log
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Where:
     """Which session the job is to be in, when it is not simply the agent's."""
 
@@ -53,15 +54,24 @@ class Where:
     fork: str | None = None
     mode: str | None = None
     channel: str | None = None
+    is_branch: bool = False
 
-    def check(self) -> None:
-        """One way of saying it."""
+    @property
+    def place(self) -> ForkAt | None:
+        """Where a branch begins; None for the end of the session."""
+        return AtLastTurn() if self.is_branch else None
+
+    def checked(self) -> Where:
+        """Itself; `UsageError` when it is said in two ways."""
         given = {"--resume": self.resume, "--fork": self.fork, "--session": self.mode}
         if self.mode is None:  # a channel's own session is one of the ways an agent shares them
             given["--channel"] = self.channel
         names = [name for name, value in given.items() if value is not None]
         if len(names) > 1:
             raise UsageError(f"{names[0]} and {names[1]} both say which session; give one of them")
+        if self.is_branch and self.fork is not None:
+            raise UsageError("--fork and --branch both say that it is a branch; give one of them")
+        return self
 
 
 @click.command("run", epilog="Example: nightherd run hello -p 'Greet the night shift'")
@@ -101,6 +111,11 @@ class Where:
     type=click.Choice([mode.value for mode in SessionMode]),
     help="How it shares its session, instead of how the agent says.",
 )
+@click.option(
+    "--branch",
+    is_flag=True,
+    help="Run it in a branch of its session, at the last complete turn.",
+)
 @click.option("--channel", metavar="ID", help="The channel it belongs to (per_channel).")
 @click.option("--output-log", is_flag=True, help="Also write jobs/<id>/output.log, as plain text.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there.")
@@ -125,6 +140,7 @@ def run(  # noqa: PLR0913 (an option each)
     resume: str | None,
     fork: str | None,
     mode: str | None,
+    branch: bool,
     channel: str | None,
     output_log: bool,
     quiet: bool,
@@ -132,17 +148,17 @@ def run(  # noqa: PLR0913 (an option each)
     """Give AGENT a piece of work and watch it; without a prompt, the agent's own default."""
     invocation = invocation_of(ctx)
     _check_ways(follow=follow, wait=wait, detach=detach, has_timeout=wait_timeout is not None)
-    where = Where(resume=resume, fork=fork, mode=mode, channel=channel)
-    where.check()
+    where = Where(resume, fork, mode, channel, branch).checked()
     text = read_prompt(prompt, file, source, cwd=invocation.cwd, stdin=sys.stdin.buffer)
-    values = read_inputs(inputs)
-    screen = invocation.screen
+    values, screen = read_inputs(inputs), invocation.screen
     fleet = load_fleet_told(invocation, agent=agent, is_quiet=quiet, is_run=True)
     found = find_agent(fleet, agent, command="nightherd run")
     refuse_blocked(found)  # before there is a state directory
     kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
     overrides = _checked(invocation, found, {**kept, **limit_overrides(limits)})
-    wish = Wish(prompt=text, inputs=values, overrides=overrides, priority=priority)
+    wish = Wish(
+        prompt=text, inputs=values, overrides=overrides, priority=priority, refuses_held=True
+    )
     into = _find_session(invocation, where)
     errand = Errand(
         fleet=fleet,
@@ -154,8 +170,7 @@ def run(  # noqa: PLR0913 (an option each)
     )
     if detach:
         check_runtime(found.runtime)
-        gateway = open_gateway(invocation, fleet)
-        tell_launch(_hand_in(gateway, found, wish, where, into), invocation)
+        tell_launch(_hand_in(open_gateway(invocation, fleet), found, wish, where, into), invocation)
         return
     finished = perform(errand, screen, is_shown=not (quiet or wait or screen.is_json))
     try:
@@ -192,21 +207,23 @@ def _hand_in(
 ) -> Job:
     """The job, left to a worker."""
     if into is None:
-        return gateway.submit(_request(agent, wish, where))
-    if where.fork is not None:
-        return gateway.fork(into, None, agent, wish)
+        request = _request(agent, wish, where)
+        return gateway.branch(request) if where.is_branch else gateway.submit(request)
+    if where.fork is not None or where.is_branch:
+        return gateway.fork(into, where.place, agent, wish)
     return gateway.go_on(into, agent, wish)
 
 
 def _maker(agent: Agent, wish: Wish, where: Where, into: SessionId | None) -> MakeJob:
     """How the job is recorded. What makes no sense is found out before there is anything to record it in."""
     if into is None:
-        return submitting(_request(agent, wish, where))
+        request = _request(agent, wish, where)
+        return submitting(request, run_branch if where.is_branch else submit)
     session_id = into
 
     async def go_on(workshop: Workshop) -> Job:
-        if where.fork is not None:
-            return await run_fork(session_id, None, agent, wish, workshop)
+        if where.fork is not None or where.is_branch:
+            return await run_fork(session_id, where.place, agent, wish, workshop)
         return await go_on_in(session_id, agent, wish, workshop)
 
     return go_on
@@ -219,6 +236,7 @@ def _request(agent: Agent, wish: Wish, where: Where) -> SubmitRequest:
         inputs=wish.inputs,
         overrides=wish.overrides,
         priority=wish.priority,
+        refuses_held=wish.refuses_held,
         channel_id=where.channel,
         session_terms=_terms(agent, where.mode),
     )

@@ -69,7 +69,7 @@ def _resume(
     fleet = load_fleet_told(
         invocation, agent=named or session.agent, is_quiet=asked.quiet, is_run=True
     )
-    agent, wish = agent_for(session, fleet, named), Wish(prompt=prompt)
+    agent, wish = agent_for(session, fleet, named), Wish(prompt=prompt, refuses_held=True)
 
     def hand_in(gateway: Gateway) -> Job:
         return gateway.resume_session(session.id, agent, wish)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from nightherd.cli.direct_gateway import DirectGateway
 from nightherd.cli.overriding import Override
 from nightherd.cli.socket_connection import SocketConnection
-from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.forking import AtCheckpoint, AtEvent, AtLastTurn, AtMessage, ForkAt
 from nightherd.engine.resuming import Wish
 from nightherd.engine.submit import SubmitRequest, prompt_of
 from nightherd.errors import NoDaemonError
@@ -28,6 +28,7 @@ from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import written_limits
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.secret import secrets_of
+from nightherd.web.if_held import IF_HELD, REFUSE
 from nightherd.web.until import UNTIL, until_text
 from nightherd.wiring import random_text, system_clock
 
@@ -59,6 +60,13 @@ class SocketGateway:
         done = self._ask("/v1/jobs", self._body(request), key)
         again = replace(request, dedupe_key=f"api:{key}")
         return self._made(done) or self._direct.submit(again)
+
+    def branch(self, request: SubmitRequest) -> Job:
+        """A new job in a branch of the session that it would join; it waits for a worker."""
+        key = _key()
+        done = self._ask("/v1/jobs", {**self._body(request), "branch": True}, key)
+        again = replace(request, dedupe_key=f"api:{key}")
+        return self._made(done) or self._direct.branch(again)
 
     def cancel(self, job_id: JobId) -> Job:
         """The job, ended or about to be."""
@@ -102,7 +110,8 @@ class SocketGateway:
     def fork(self, session_id: SessionId, at: ForkAt | None, agent: Agent, wish: Wish) -> Job:
         """A new job in a branch of that session, there or at its end; it waits for a worker."""
         key = _key()
-        body = {**self._asked(agent, wish), "fork": session_id, **_place(at)}
+        from_session = "resume" if isinstance(at, AtLastTurn) else "fork"
+        body = {**self._asked(agent, wish), from_session: session_id, **_place(at)}
         done = self._ask("/v1/jobs", body, key)
         return self._made(done) or self._direct.fork(session_id, at, agent, wish, f"api:{key}")
 
@@ -176,7 +185,7 @@ class SocketGateway:
         self, path: str, body: Mapping[str, Any] | None = None, key: str | None = None
     ) -> Asked:
         until = system_clock().monotonic() + self._patience_s
-        headers = {UNTIL: until_text(boot_id(), until)}
+        headers = {UNTIL: until_text(boot_id(), until), IF_HELD: REFUSE}
         if body is not None:
             headers["content-type"] = "application/json"
         if key is not None:
@@ -210,6 +219,8 @@ def _place(at: ForkAt | None) -> dict[str, Any]:
     match at:
         case None:
             return {}
+        case AtLastTurn():
+            return {"branch": True}
         case AtMessage(number=number):
             return {"at_message": number}
         case AtEvent(seq=seq, job_id=job_id):

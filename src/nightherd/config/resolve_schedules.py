@@ -30,6 +30,7 @@ def resolve_schedule(key: str, schedule: ScheduleSchema) -> Schedule:
         enabled=schedule.enabled,
         jitter=schedule.jitter or timedelta(),
         max_overlap=1 if schedule.max_overlap is None else schedule.max_overlap,
+        max_suspended=3 if schedule.max_suspended is None else schedule.max_suspended,
         catch_up=CatchUp(schedule.catch_up or "none"),
         pause_after=5 if schedule.pause_after is None else schedule.pause_after,
         job_timeout=schedule.job_timeout,

@@ -13,7 +13,12 @@ from nightherd.model.scheduled import session_terms
 
 
 async def retry_job(
-    job_id: JobId, agent: Agent, workshop: Workshop, *, dedupe_key: str | None = None
+    job_id: JobId,
+    agent: Agent,
+    workshop: Workshop,
+    *,
+    dedupe_key: str | None = None,
+    refuses_held: bool = False,
 ) -> Job:
     """A new job that asks `agent` for what the ended job `job_id` was asked; one for each dedupe key.
 
@@ -38,5 +43,6 @@ async def retry_job(
         overrides=for_another_try(texts.overrides),
         priority=job.priority,
         dedupe_key=dedupe_key,
+        refuses_held=refuses_held,
     )
     return (await submit(request, workshop)).job

@@ -20,7 +20,7 @@ from nightherd.errors import (
     RefusedError,
 )
 from nightherd.model.agent import Agent
-from nightherd.model.change import CancelJob, EndWorker
+from nightherd.model.change import CancelJob, EndWorker, ResumeJob
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
@@ -66,14 +66,15 @@ async def attend(
 ) -> Job:
     """Execute the job as soon as it may be, or follow it when another worker has it; the job as it ended.
 
-    `on_wait` is told once why it has to wait; `rescue` is called now and then meanwhile, for the worker
-    that is waited for may be gone. Stopped, the job is cancelled, whoever has it. A job that is suspended, or
+    `on_wait` is told why it has to wait, once for each reason; `rescue` is called now and then meanwhile, for the
+    worker that is waited for may be gone. A job that goes first in its session and waits for a worker is run here
+    before it. Stopped, the job is cancelled, whoever has it. A job that is suspended, or
     is handed over because nobody waits for it any longer, is returned as it stands. `injected` are tools for
     the run here; another worker does not have them. A process that was frozen for longer than its lease signs
     on again: it follows the job when another worker has it by then, and continues it when nobody has.
     """
     show = _Viewer(on_event)
-    is_told = False
+    told = ""
     for look in count(1):
         workshop = await _with_lease(workshop, stopper, rescue, on_wait)
         if stopper.reason is not None:
@@ -93,9 +94,10 @@ async def attend(
         except FencedError:
             continue  # the lease is lost, or another worker has the job
         except RefusedError as error:  # it has to wait, or somebody was quicker
-            if not is_told:
+            if told != error.message:
                 on_wait(error.message)
-                is_told = True
+                told = error.message
+            await _run_first(job, workshop, stopper)
         else:
             show.catch_up(job_id, workshop.journals)
             if job.is_terminal or job.status is JobStatus.SUSPENDED:
@@ -130,6 +132,39 @@ async def _look_after_others(rescue: Rescue | None) -> None:
     with suppress(NightherdError):  # whoever does the work says what is wrong
         if rescue is not None:
             await rescue()
+
+
+async def _run_first(job: Job, workshop: Workshop, stopper: Stopper) -> None:
+    """Run the job that goes first in the session of `job`, if it waits for a worker; wake it if its time has come.
+
+    There may be no other worker. Once `stopper` is told anything, the job is handed back.
+    """
+    ahead = workshop.reader.jobs_ahead(job, 1)
+    first = ahead[0] if ahead else None
+    agent = workshop.agents.get(first.agent) if first is not None else None
+    if first is None or agent is None or not workshop.can_run(agent.runtime):
+        return
+    if first.status is JobStatus.SUSPENDED and first.not_before is not None:
+        due = ResumeJob(job_id=first.id, at=workshop.clock.now(), only_due=True)
+        await workshop.state.apply([due])  # refused before its time
+    if first.status is not JobStatus.PENDING or not _holds_lease(workshop):
+        return
+    own = Stopper()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_hand_over_with, stopper, own)
+        with suppress(RefusedError, FencedError):  # somebody else was quicker
+            await _execute(first.id, agent, workshop, on_event=_unseen, stopper=own, injected=())
+        tasks.cancel_scope.cancel()
+
+
+async def _hand_over_with(stopper: Stopper, own: Stopper) -> None:
+    while stopper.reason is None and not stopper.is_handed_over:  # noqa: ASYNC110 (it tells nobody)
+        await anyio.sleep(LOOK_AGAIN_S)
+    own.hand_over()
+
+
+def _unseen(event: Event) -> None:
+    """Nobody watches it here; it is in its journal."""
 
 
 async def _execute(

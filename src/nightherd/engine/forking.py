@@ -14,6 +14,7 @@ from nightherd.errors import InvalidValueError, NightherdError, RefusedError
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.event import AssistantEvent
 from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
+from nightherd.model.outcome import Tally
 from nightherd.model.session import Session, SessionStatus
 from nightherd.model.session_change import ForkSession
 from nightherd.model.text import counted
@@ -57,7 +58,12 @@ class AtCheckpoint:
     job_id: JobId | None = None
 
 
-ForkAt = AtMessage | AtEvent | AtCheckpoint
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtLastTurn:
+    """After the last turn that is complete: its answer is whole, and every call it made has a result."""
+
+
+ForkAt = AtMessage | AtEvent | AtCheckpoint | AtLastTurn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +114,8 @@ def _number(
     match at:
         case None:
             return total
+        case AtLastTurn():
+            return _last_complete_turn(journals, parts)
         case AtMessage(number=number):
             if not 0 <= number <= total:
                 raise InvalidValueError(
@@ -133,6 +141,21 @@ def _number(
             raise InvalidValueError(
                 f"job {part.job.id} has no checkpoint {number} in this session; it has {there}"
             )
+
+
+def _last_complete_turn(journals: Journals, parts: Sequence[Segment]) -> int:
+    """The message with which the last complete turn ends; 0 when there is none."""
+    for part in reversed(parts):
+        tally, ended_at = Tally(), None
+        for event in journals.read(part.job.id, load_blobs=False):
+            if part.upto is not None and event.seq > part.upto:
+                break
+            before, tally = tally, tally.add(event)
+            if tally.turns != before.turns:
+                ended_at = event.seq
+        if ended_at is not None:
+            return message_at(journals, parts, part.job.id, ended_at)
+    return 0
 
 
 def _part(parts: Sequence[Segment], job_id: JobId | None) -> Segment:

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
-from nightherd.engine.limit_answers import is_asked
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import FencedError, NightherdError
@@ -31,6 +30,7 @@ from nightherd.model.hook import (
     HttpRequest,
     ShellCommand,
     event_of,
+    is_asked,
     is_due,
 )
 from nightherd.model.ids import JobId, generate_execution_id

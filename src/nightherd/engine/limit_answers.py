@@ -19,7 +19,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.errors import InvalidValueError
 from nightherd.model.begun_hooks import remembered
 from nightherd.model.change import Change, ResumeJob
-from nightherd.model.hook import HookEvent
+from nightherd.model.hook import HookEvent, is_asked
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits import BOUNDLESS, LimitName, parse_limit
@@ -27,17 +27,8 @@ from nightherd.model.outcome import Outcome
 from nightherd.model.raising import KEPT
 from nightherd.model.suspension import FailSuspended
 
-ASKED = ":limits.hooks["
-"""What the dedupe key of a job has that was made by such a hook, for the agent itself."""
-ASKED_ELSEWHERE = ".limits.hooks["
 PATIENCE_S = 30.0
 LOOK_EVERY_S = 0.05
-
-
-def is_asked(job: Job) -> bool:
-    """Whether the job was made because another met a limit."""
-    key = job.dedupe_key or ""
-    return key.startswith("hook:") and (ASKED in key or ASKED_ELSEWHERE in key)
 
 
 async def answer_changes(

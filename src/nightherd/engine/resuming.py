@@ -8,20 +8,21 @@ from typing import Any
 
 from nightherd.engine.admission import check_admission
 from nightherd.engine.execution import job_of
-from nightherd.engine.forking import ForkAt, ForkPoint, find_point, fork_session
+from nightherd.engine.forking import AtLastTurn, ForkAt, ForkPoint, find_point, fork_session
 from nightherd.engine.hand_turns import CLAUDE
 from nightherd.engine.logins import stopped_by
 from nightherd.engine.raising import amend, check_raised
 from nightherd.engine.retelling import told
-from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.submit import SubmitRequest, Submitted, session_key_of, submit
 from nightherd.engine.workshop import Workshop
-from nightherd.errors import RefusedError
+from nightherd.errors import RefusedError, UsageError
 from nightherd.model.agent import Agent
 from nightherd.model.change import Applied, ResumeJob
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.raising import KEPT
-from nightherd.model.session import SESSION_LIFECYCLE, Session
+from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode
+from nightherd.model.session_order import ahead_text
 from nightherd.model.trigger import TriggerType
 from nightherd.views.jobs import get_job
 from nightherd.views.sessions import get_session
@@ -43,6 +44,8 @@ class Wish:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0
+    refuses_held: bool = False
+    """As for `SubmitRequest`."""
 
 
 async def resume_job(
@@ -72,7 +75,7 @@ async def resume_job(
     if job.status in OPEN:
         is_interrupted = was_running and job.status is JobStatus.PENDING
         if not is_interrupted and (KEPT not in wish.overrides or masked is not None):
-            raise _refused(job)
+            raise _refused(job, workshop)
         if KEPT not in wish.overrides and masked is None:
             return job
         answer = await amend(job, agent, wish.overrides, workshop, prompt=masked)
@@ -80,7 +83,7 @@ async def resume_job(
             return job
         job = get_job(workshop.reader, job_id)  # it has come to its limit, or its end, just now
         if job.status in OPEN:
-            raise _refused(job)
+            raise _refused(job, workshop)
     if job.status is JobStatus.SUSPENDED:
         check_raised(job, wish.overrides, workshop.reader)
         change = ResumeJob(
@@ -99,7 +102,11 @@ async def resume_job(
     )
 
 
-def _refused(job: Job) -> RefusedError:
+def _refused(job: Job, workshop: Workshop) -> RefusedError:
+    ahead = workshop.reader.jobs_ahead(job, 1)
+    if job.status is JobStatus.PENDING and ahead:
+        message = f"job {job.id} waits for its turn: {ahead_text(ahead[0])}"
+        return RefusedError(message, hint=f"nightherd jobs show {ahead[0].id}")
     if job.status is JobStatus.PENDING:
         return RefusedError(f"job {job.id} waits for a worker already", hint="nightherd worker")
     return RefusedError(f"job {job.id} is running", hint=f"nightherd jobs tail {job.id} -f")
@@ -150,6 +157,26 @@ async def run_fork(
     return (await submit(request, workshop)).job
 
 
+async def run_branch(request: SubmitRequest, workshop: Workshop) -> Submitted:
+    """A new job in a branch of the session it would join, at the last complete turn; in a new one when there is none."""
+    key = session_key_of(request)
+    if key.mode is SessionMode.FRESH_PER_JOB:
+        raise UsageError(
+            f"agent {key.agent!r} begins a new session for every job; there is nothing to branch from",
+            hint=f"nightherd run {key.agent}",
+        )
+    current = workshop.reader.current_session(key)
+    if current is None:
+        return await submit(request, workshop)
+    session = await told(current, workshop)
+    made, point = await branch(session, AtLastTurn(), workshop)
+    forked_from = point.place.job_id if point.place is not None else None
+    return await submit(
+        replace(request, into=made.id, trigger_type=TriggerType.FORK, forked_from=forked_from),
+        workshop,
+    )
+
+
 def _request(agent: Agent, wish: Wish, into: Session, dedupe_key: str | None) -> SubmitRequest:
     return SubmitRequest(
         agent=agent,
@@ -157,6 +184,7 @@ def _request(agent: Agent, wish: Wish, into: Session, dedupe_key: str | None) ->
         inputs=wish.inputs,
         overrides=wish.overrides,
         priority=wish.priority,
+        refuses_held=wish.refuses_held,
         into=into.id,
         channel_id=into.channel_id,
         dedupe_key=dedupe_key,

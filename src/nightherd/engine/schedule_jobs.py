@@ -10,7 +10,7 @@ from nightherd.errors import AgentBlockedError, NightherdError
 from nightherd.model.agent import Agent
 from nightherd.model.change import SubmitJob
 from nightherd.model.schedule_rule import Schedule
-from nightherd.model.scheduled import for_schedule, prompt_text, session_terms
+from nightherd.model.scheduled import channel_of, for_schedule, prompt_text, session_terms
 from nightherd.model.session import SessionMode
 from nightherd.model.trigger import TriggerType
 
@@ -32,8 +32,7 @@ def schedule_request(
         trigger_id=trigger_id,
         schedule=schedule.name,
         session_terms=session_terms(agent, schedule),
-        # An agent that keeps a session for each channel keeps one for each schedule too.
-        channel_id=f"schedule/{schedule.name}" if mode is SessionMode.PER_CHANNEL else None,
+        channel_id=channel_of(schedule) if mode is SessionMode.PER_CHANNEL else None,
     )
 
 

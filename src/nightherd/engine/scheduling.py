@@ -274,6 +274,7 @@ class Scheduler:
                 next_due_at=after.instant if after is not None else None,
                 override=entry.override_rule,
                 max_overlap=entry.schedule.max_overlap,
+                max_suspended=entry.schedule.max_suspended,
                 waits=waits,
                 stopped_by=stopped_by(entry.agent, self._workshop.environment),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nightherd.engine.admission import check_admission
@@ -15,11 +15,13 @@ from nightherd.model.change import Applied, Refused, SubmitJob, Why
 from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.login import login_of
-from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.session import Session, SessionKey, SessionMode, SessionStatus
+from nightherd.model.session_order import held_choices
 from nightherd.model.session_terms import SessionTerms
 from nightherd.model.template import fill_inputs, render
 from nightherd.model.trigger import TriggerType
 
+NEVER = datetime.max.replace(tzinfo=UTC)
 ID_TRIES = 8
 """How often a taken id is replaced by a new one; two in a row is already a one in a thousand million."""
 
@@ -47,6 +49,8 @@ class SubmitRequest:
     resumed_from: JobId | None = None
     forked_from: JobId | None = None
     parent_job_id: JobId | None = None
+    refuses_held: bool = False
+    """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ async def submit(request: SubmitRequest, workshop: Workshop) -> Submitted:
                 raise NightherdError("the job was recorded and not returned")
             case Refused(why=Why.MISSING, message=message):
                 raise SessionNotFoundError(message, hint="nightherd session list")
+            case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
+                raise RefusedError(message, hint=held_choices(holder))
             case Refused(message=message):
                 raise RefusedError(message)
     raise NightherdError(f"no free job id after {ID_TRIES} tries")
@@ -136,8 +142,19 @@ def _change(request: SubmitRequest, prompt: str, workshop: Workshop) -> SubmitJo
     )
     inputs = {name: str(workshop.secrets.mask(value)) for name, value in request.inputs.items()}
     texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)
-    login = login_of(request.agent, workshop.environment)
-    return SubmitJob(job=job, texts=texts, session=session, into=request.into, login=login)
+    return SubmitJob(
+        job=job,
+        texts=texts,
+        session=session,
+        into=request.into,
+        login=login_of(request.agent, workshop.environment),
+        refuses_held=request.refuses_held,
+    )
+
+
+def session_key_of(request: SubmitRequest) -> SessionKey:
+    """What the session belongs to that the job would join."""
+    return _session(request, NEVER, SessionId("")).key
 
 
 def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Session:

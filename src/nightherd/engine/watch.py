@@ -12,7 +12,7 @@ from typing import Protocol
 
 from nightherd.engine.budgets import Purse
 from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_ended, write_state
-from nightherd.engine.limit_answers import answer_changes, is_asked, obey_earlier, tell_asker
+from nightherd.engine.limit_answers import answer_changes, obey_earlier, tell_asker
 from nightherd.engine.limits import ASKING, Guard, Stop, earlier_ms, job_limits, stop_of
 from nightherd.engine.pricing import price_unknown
 from nightherd.engine.recorder import Recorder
@@ -21,6 +21,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
+from nightherd.model.hook import is_asked
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.limits import Hit, LimitName, Shortfall, Used, suspension_of

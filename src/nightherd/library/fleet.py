@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from nightherd.config.acceptance import admit
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet
 from nightherd.engine.attend import attend
 from nightherd.engine.cancelling import cancel_job
-from nightherd.engine.forking import AtMessage
-from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.forking import AtLastTurn, AtMessage
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_branch, run_fork
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.workshop import Workshop
@@ -68,6 +68,10 @@ class Order:
     """A session that the work begins with a branch of."""
     at_message: int | None = None
     """For `fork`: its last message that counts; None for all."""
+    branch: bool = False
+    """Run it in a branch of the session it would join (or of `resume`), at the last complete turn."""
+    if_held: Literal["wait", "refuse"] = "wait"
+    """What to do where a suspended job holds the session and waits for a person: queue the job, or refuse it."""
     channel: str | None = None
     priority: int = 0
     dedupe_key: str | None = None
@@ -92,16 +96,22 @@ class OpenFleet:
             inputs=order.inputs,
             overrides=order.overrides,
             priority=order.priority,
+            refuses_held=order.if_held == "refuse",
         )
         key = order.dedupe_key
         if order.resume is not None and order.fork is not None:
             raise UsageError("a job is resumed or forked, not both")
+        if order.branch and order.fork is not None:
+            raise UsageError("fork and branch both say that it is a branch; give one of them")
         if order.fork is not None:
             at = None if order.at_message is None else AtMessage(number=order.at_message)
             session_id = find_session_id(workshop.reader, order.fork)
             return await run_fork(session_id, at, agent, wish, workshop, dedupe_key=key)
         if order.resume is not None:
             session_id = find_session_id(workshop.reader, order.resume)
+            if order.branch:
+                at_turn = AtLastTurn()
+                return await run_fork(session_id, at_turn, agent, wish, workshop, dedupe_key=key)
             return await go_on_in(session_id, agent, wish, workshop, dedupe_key=key)
         request = SubmitRequest(
             agent=agent,
@@ -113,8 +123,10 @@ class OpenFleet:
             dedupe_key=key,
             trigger_type=order.trigger_type,
             trigger_id=order.trigger_id,
+            refuses_held=wish.refuses_held,
         )
-        return (await submit(request, workshop)).job
+        make = run_branch if order.branch else submit
+        return (await make(request, workshop)).job
 
     async def execute(
         self,

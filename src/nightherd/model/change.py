@@ -64,6 +64,7 @@ class SubmitJob:
     `session` is what the job would begin; when its key has a current session that fits, the job joins
     that one instead, and the answer's job says which. One that does not fit is over, and `session_note`
     of the job's texts says why. `into` is the session a caller chose: nothing is compared then.
+    With `refuses_held` the job is refused, not queued, behind a job that waits for a person.
     """
 
     job: Job
@@ -72,6 +73,7 @@ class SubmitJob:
     into: SessionId | None = None
     login: str | None = None
     """The login that its agent's jobs use (model/login.py)."""
+    refuses_held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +240,8 @@ class ResetAgent:
 class FireSlot:
     """A due instant gets its one outcome: `job`, or skipped with the slot's reason.
 
-    With `max_overlap` jobs of the schedule there already it is skipped too, or refused when it `waits`.
+    With `max_overlap` jobs of the schedule there already it is skipped too, or refused when it `waits`; so it
+    is with `max_suspended` suspended ones, and where its session is held by a job that waits for a person.
     `override` is the rule of the override that the slot is an instant of; with another it is refused.
     """
 
@@ -250,6 +253,7 @@ class FireSlot:
     job: SubmitJob | None = None
     override: str | None = None
     max_overlap: int | None = None
+    max_suspended: int | None = None
     waits: bool = False
     stopped_by: tuple[str, ...] = ()
     """The limits of the agent's login because of which it is skipped too."""
@@ -341,7 +345,9 @@ class Why(StrEnum):
     FENCED = "fenced"
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"
-    """Another job is active in the session."""
+    """Another job is active in the session, or was submitted to it before and has not ended."""
+    SESSION_HELD = "session_held"
+    """A suspended job of the session waits for a person; `job` is it."""
     SESSION_OVER = "session_over"
     """The session is expired or was cleaned up, or is one job's own and that job has ended."""
     TOO_EARLY = "too_early"

@@ -14,6 +14,9 @@ from typing import Any
 
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 
+LIMIT_HOOKS = (":limits.hooks[", ".limits.hooks[")
+"""In the dedupe key of a job that such a hook submitted: of the agent itself, or declared elsewhere."""
+
 HOOK_FAILED = "hook_failed"
 """The error code of a job that a hook made fail."""
 
@@ -147,3 +150,9 @@ def at_path(value: Any, path: str) -> Any:
         else:
             return None
     return value
+
+
+def is_asked(job: Job) -> bool:
+    """Return whether a hook of `limits.hooks` submitted the job because another job met a limit."""
+    key = job.dedupe_key or ""
+    return key.startswith("hook:") and any(mark in key for mark in LIMIT_HOOKS)

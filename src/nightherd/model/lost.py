@@ -30,15 +30,19 @@ class ObservedJob(Job):
     """Set when the row says `running` and no live worker has the job."""
     worked: timedelta | None = None
     """How long workers have worked at it; None before it started."""
+    waits_behind: Job | None = None
+    """Set when it waits for its turn: the job of its session that goes first."""
 
 
 _COLUMNS = tuple(field.name for field in fields(Job))
 
 
-def with_observation(job: Job, lost: Lost | None, worked: timedelta | None) -> ObservedJob:
+def with_observation(
+    job: Job, lost: Lost | None, worked: timedelta | None, waits_behind: Job | None = None
+) -> ObservedJob:
     """The row with what was observed."""
     values = {name: getattr(job, name) for name in _COLUMNS}
-    return ObservedJob(**values, lost=lost, worked=worked)
+    return ObservedJob(**values, lost=lost, worked=worked, waits_behind=waits_behind)
 
 
 def lost_since(job: Job, started_at: datetime | None, worker: Worker | None) -> datetime:

@@ -69,6 +69,8 @@ class Schedule:
     jitter: timedelta = timedelta()
     max_overlap: int = 1
     """How many of its jobs may be there at once, waiting ones included."""
+    max_suspended: int = 3
+    """How many of its jobs may be suspended, where each has its own session, before slots are skipped."""
     catch_up: CatchUp = CatchUp.NONE
     pause_after: int = 5
     """Failures in a row after which it pauses itself; 0 for never."""

@@ -9,7 +9,7 @@ from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.agent import Agent
 from nightherd.model.duration import shortest
 from nightherd.model.schedule_rule import Schedule
-from nightherd.model.session import SessionMode
+from nightherd.model.session import SessionKey, SessionMode
 from nightherd.model.session_terms import SessionTerms
 from nightherd.model.template import render
 
@@ -22,6 +22,24 @@ def session_terms(agent: Agent, schedule: Schedule) -> SessionTerms | None:
         return None
     mode = SessionMode.PERSISTENT if schedule.resume_session else SessionMode.FRESH_PER_JOB
     return replace(agent.session, mode=mode)
+
+
+def session_key(agent: Agent, schedule: Schedule) -> SessionKey:
+    """What the sessions of the schedule's jobs belong to."""
+    terms = session_terms(agent, schedule)
+    mode = (terms or agent.session).mode
+    return SessionKey(
+        agent=agent.name,
+        mode=mode,
+        channel_id=channel_of(schedule) if mode is SessionMode.PER_CHANNEL else None,
+        # Only a schedule with session settings of its own has a session of its own.
+        schedule=schedule.name if terms is not None else None,
+    )
+
+
+def channel_of(schedule: Schedule) -> str:
+    """The channel of the schedule's jobs: an agent that keeps a session for each channel keeps one for each."""
+    return f"schedule/{schedule.name}"
 
 
 def for_schedule(agent: Agent, name: str | None) -> Agent:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.limits import Used
     from nightherd.model.login_limit import LoginLimit
     from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
-    from nightherd.model.session import Session, SessionQuery
+    from nightherd.model.session import Session, SessionKey, SessionQuery
     from nightherd.model.worker import Worker
 
 
@@ -33,6 +33,9 @@ class JobList(Protocol):
     def list_jobs(self, query: JobQuery) -> Sequence[Job]: ...
     def job_ids(self, prefix: str, limit: int) -> Sequence[JobId]:
         """Ids that begin with `prefix`, newest first, at most `limit`."""
+
+    def jobs_ahead(self, job: Job, limit: int) -> Sequence[Job]:
+        """The jobs that were submitted to the job's session before it and have not ended, in order."""
 
     def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
         """When a job's executions began and ended, first to last."""
@@ -72,6 +75,9 @@ class SessionReader(Protocol):
     def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
         """The sessions forked from this one, first to last."""
 
+    def current_session(self, key: SessionKey) -> Session | None:
+        """The session that a job with this key joins; None for `fresh_per_job`, or when none is open."""
+
     def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         """Sessions that wait and whose time has come by `at`, to the millisecond, the longest unused first."""
 
@@ -104,7 +110,10 @@ class FleetReader(Protocol):
         """What came in by the endpoint, newest first."""
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
-        """Whether a job of one of `agents` waits; cheap enough to ask all the time."""
+        """Whether a job of one of `agents` waits for a worker; cheap enough to ask all the time.
+
+        One that waits for a suspended job of its session does not count: no worker can do anything about it.
+        """
 
     def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
         """How many jobs have not ended, by agent and status; what has ended costs nothing."""

@@ -14,10 +14,11 @@ from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.limits import Used
-from nightherd.model.session import Session, SessionKey, SessionMode
+from nightherd.model.session import Session, SessionKey
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.row_repair import write_row
 from nightherd.state.rows import SqliteRows
+from nightherd.state.session_lookup import find_current_session
 from nightherd.state.spending import spent, used_below
 from nightherd.state.tables import Table, time_text
 
@@ -57,13 +58,13 @@ class DecidingRows(SqliteRows):
         return self.find(Job, "job_by_dedupe_key", key)
 
     def current_session(self, key: SessionKey) -> Session | None:
-        if key.mode is SessionMode.FRESH_PER_JOB:
-            return None
-        parts = (key.agent, key.mode.value, key.channel_id or "", key.schedule or "")
-        return self.find(Session, "current_session", *parts)
+        return find_current_session(self, key)
 
     def open_jobs_in(self, session_id: SessionId) -> int:
         return self.number("open_jobs_of_session", session_id)
+
+    def jobs_ahead(self, session_id: SessionId, before: int, limit: int) -> Sequence[Job]:
+        return self.list(Job, "jobs_ahead", (session_id, before, limit))
 
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         found = self.values("oldest_running_job", agent, besides)
@@ -83,12 +84,14 @@ class DecidingRows(SqliteRows):
             return self.number("count_running")
         return self.number("count_running_of_agent", agent)
 
-    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
-        return bool(self.values("open_job_of_schedule", agent, schedule, besides))
+    def has_busy_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        return bool(self.values("busy_job_of_schedule", agent, schedule, besides))
 
-    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
-        found = self.values("open_jobs_of_schedule", agent, schedule, limit)
-        return [JobId(str(id)) for (id,) in found]
+    def occupying_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[Job]:
+        return self.list(Job, "occupying_jobs_of_schedule", (agent, schedule, limit))
+
+    def suspended_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[Job]:
+        return self.list(Job, "suspended_jobs_of_schedule", (agent, schedule, limit))
 
     def open_children(self, job_id: JobId) -> Sequence[Job]:
         made = self.list(Job, "jobs_of_parent", (job_id,))

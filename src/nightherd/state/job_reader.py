@@ -73,6 +73,12 @@ class SqliteJobReader:
         values = (prefix, prefix + "\x7f", limit)
         return [JobId(str(id)) for (id,) in self._database.execute(self._queries[name], values)]
 
+    def jobs_ahead(self, job: Job, limit: int) -> Sequence[Job]:
+        rows = self._rows()
+        if rows is None or job.session_id is None:
+            return ()
+        return rows.list(Job, "jobs_ahead", (job.session_id, job.number, limit))
+
     def spans_of_job(self, job_id: JobId) -> Sequence[tuple[datetime, datetime | None]]:
         rows = self._rows()
         found = rows.values("spans_of_job", job_id) if rows else ()

@@ -14,8 +14,9 @@ from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import Used
 from nightherd.model.login_limit import LoginLimit
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
-from nightherd.model.session import Session, SessionQuery
+from nightherd.model.session import Session, SessionKey, SessionQuery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
+from nightherd.state.session_lookup import find_current_session
 from nightherd.state.spending import spent, used_below
 from nightherd.state.tables import time_text
 
@@ -93,6 +94,10 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         return rows.list(Session, "sessions_of_parent", (session_id,)) if rows else ()
 
+    def current_session(self, key: SessionKey) -> Session | None:
+        rows = self._rows()
+        return find_current_session(rows, key) if rows else None
+
     def sessions_to_expire(self, at: datetime, limit: int) -> Sequence[Session]:
         rows = self._rows()
         values = (time_text(at), limit)
@@ -144,7 +149,8 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         if rows is None:
             return False
-        return any(str(agent) in agents for (agent,) in rows.values("waiting_agents"))
+        waiting = [str(agent) for (agent,) in rows.values("waiting_agents")]
+        return any(agent in agents and rows.values("workable_job", agent) for agent in waiting)
 
     def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
         rows = self._rows()

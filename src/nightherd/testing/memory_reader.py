@@ -18,6 +18,7 @@ from nightherd.model.login_limit import LoginLimit
 from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
 from nightherd.model.session import (
     Session,
+    SessionKey,
     SessionQuery,
     SessionStatus,
     is_expired,
@@ -166,7 +167,20 @@ class MemoryReader:
         return sorted(mine, key=lambda row: row.received_at, reverse=True)[:limit]
 
     def has_waiting_job(self, agents: Collection[str]) -> bool:
-        return any(agent in agents for agent in self._rows.waiting_agents())
+        waiting = [job for job in self._rows.all(Job) if job.status is JobStatus.PENDING]
+        return any(
+            job.agent in agents
+            and all(one.status is not JobStatus.SUSPENDED for one in self.jobs_ahead(job, 1_000))
+            for job in waiting
+        )
+
+    def jobs_ahead(self, job: Job, limit: int) -> Sequence[Job]:
+        if job.session_id is None:
+            return ()
+        return self._rows.jobs_ahead(job.session_id, job.number, limit)
+
+    def current_session(self, key: SessionKey) -> Session | None:
+        return self._rows.current_session(key)
 
     def count_open_jobs(self) -> Mapping[tuple[str, JobStatus], int]:
         waiting = [job for job in self._rows.all(Job) if not job.is_terminal]

@@ -72,6 +72,11 @@ class MemoryRows:
         mine = [job for job in self.all(Job) if job.session_id == session_id]
         return sum(not job.is_terminal for job in mine)
 
+    def jobs_ahead(self, session_id: SessionId, before: int, limit: int) -> Sequence[Job]:
+        mine = [job for job in self.all(Job) if job.session_id == session_id]
+        ahead = [job for job in mine if job.number < before and not job.is_terminal]
+        return sorted(ahead, key=lambda job: job.number)[:limit]
+
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         running = [
             job
@@ -109,23 +114,31 @@ class MemoryRows:
                 (session := self.get(Session, job.session_id or "")) is None
                 or session.status in free
             )
+            and not (job.session_id and self.jobs_ahead(job.session_id, job.number, 1))
         ]
 
-    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
-        return any(
-            (job.agent, job.schedule) == (agent, schedule)
-            and not job.is_terminal
-            and job.id != besides
-            for job in self.all(Job)
-        )
+    def has_busy_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        busy = (JobStatus.PENDING, JobStatus.RUNNING)
+        mine = self._open_jobs_of(agent, schedule)
+        return any(job.status in busy and job.id != besides for job in mine)
 
-    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
-        mine = [
-            job
-            for job in self.all(Job)
-            if (job.agent, job.schedule) == (agent, schedule) and not job.is_terminal
-        ]
-        return [job.id for job in sorted(mine, key=lambda job: job.number)][:limit]
+    def occupying_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[Job]:
+        mine = self._open_jobs_of(agent, schedule)
+        return [job for job in mine if not self._waits_alone(job)][:limit]
+
+    def suspended_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[Job]:
+        mine = self._open_jobs_of(agent, schedule)
+        return [job for job in mine if self._waits_alone(job)][:limit]
+
+    def _open_jobs_of(self, agent: str, schedule: str) -> list[Job]:
+        mine = [job for job in self.all(Job) if (job.agent, job.schedule) == (agent, schedule)]
+        return sorted((job for job in mine if not job.is_terminal), key=lambda job: job.number)
+
+    def _waits_alone(self, job: Job) -> bool:
+        """Whether the job is suspended in a session of its own."""
+        session = self.get(Session, job.session_id or "")
+        is_alone = session is not None and session.mode is SessionMode.FRESH_PER_JOB
+        return is_alone and job.status is JobStatus.SUSPENDED
 
     def next_job_number(self) -> int:
         return max((job.number for job in self.all(Job)), default=0) + 1

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.schedule import schedule_id
+from nightherd.model.scheduled import session_key
+from nightherd.model.session import SessionMode
+from nightherd.model.session_order import needs_person
 from nightherd.views.jobs import every_job
 
 if TYPE_CHECKING:
     from nightherd.model.agent import Agent
     from nightherd.model.job import Job
+    from nightherd.model.schedule_rule import Schedule
     from nightherd.ports import StateReader
 
 PAGE = 200
@@ -29,11 +33,34 @@ def held_schedules(reader: StateReader, agents: Iterable[Agent]) -> Held:
         if not agent.schedules or not counts.get((agent.name, JobStatus.SUSPENDED)):
             continue
         jobs = list(_suspended(reader, agent.name))
+        jobs.reverse()
         for schedule in agent.schedules.values():
-            own = tuple(job for job in reversed(jobs) if job.schedule == schedule.name)
-            if len(own) >= schedule.max_overlap:
-                found[schedule_id(agent.name, schedule.name)] = own
+            held_by = _held_by(reader, agent, schedule, jobs)
+            if held_by:
+                found[schedule_id(agent.name, schedule.name)] = held_by
     return found
+
+
+def _held_by(
+    reader: StateReader, agent: Agent, schedule: Schedule, suspended: Sequence[Job]
+) -> tuple[Job, ...]:
+    """The suspended jobs because of which no slot of the schedule becomes a job."""
+    own = tuple(job for job in suspended if job.schedule == schedule.name)
+    alone = tuple(job for job in own if _is_alone(reader, job))
+    if len(alone) >= schedule.max_suspended:
+        return alone
+    if len(own) - len(alone) >= schedule.max_overlap:
+        return tuple(job for job in own if job not in alone)
+    session = reader.current_session(session_key(agent, schedule))
+    if session is None:
+        return ()
+    return tuple(job for job in suspended if job.session_id == session.id and needs_person(job))
+
+
+def _is_alone(reader: StateReader, job: Job) -> bool:
+    """Whether the job has its session to itself."""
+    session = reader.find_session(job.session_id) if job.session_id is not None else None
+    return session is not None and session.mode is SessionMode.FRESH_PER_JOB
 
 
 def _suspended(reader: StateReader, agent: str) -> Iterator[Job]:

@@ -120,6 +120,7 @@ def job_row(job: ObservedJob) -> dict[str, Any]:
         "suspend_reason": job.suspend_reason.value if job.suspend_reason else None,
         "resumes_at": timestamp(job.resumes_at),
         "lost": lost_row(job.lost),
+        "waits_behind": waits_behind_row(job.waits_behind),
         "session_id": job.session_id,
         "runtime_session_id": job.runtime_session_id,
         "forked_from": job.forked_from,
@@ -138,6 +139,18 @@ def job_row(job: ObservedJob) -> dict[str, Any]:
         "summary": job.summary,
         "error": error_of(job),
         "output_file": job.output_file,
+    }
+
+
+def waits_behind_row(ahead: Job | None) -> dict[str, str | None] | None:
+    """The job of its session for which a job waits, as every document gives it."""
+    if ahead is None:
+        return None
+    return {
+        "job_id": ahead.id,
+        "status": ahead.status.value,
+        "suspend_reason": ahead.suspend_reason.value if ahead.suspend_reason else None,
+        "resumes_at": timestamp(ahead.resumes_at),
     }
 
 

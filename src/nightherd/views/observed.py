@@ -48,7 +48,8 @@ def observe_job(reader: JobList, job: Job, is_at_work: IsAtWork, now: datetime) 
 
 def own_job(reader: JobList, job: Job, now: datetime) -> ObservedJob:
     """A job that this very process works at or has just ended: it is not lost."""
-    return with_observation(job, None, worked(job, reader, now))
+    ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
+    return with_observation(job, None, worked(job, reader, now), ahead[0] if ahead else None)
 
 
 def _observe(reader: JobList, job: Job, alive: Collection[str], now: datetime) -> ObservedJob:

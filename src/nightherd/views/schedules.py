@@ -21,6 +21,8 @@ from nightherd.model.schedule import (
     schedule_id,
 )
 from nightherd.model.schedule_rule import CatchUp, Rule, Schedule, rule_text
+from nightherd.model.scheduled import session_key
+from nightherd.model.session import SessionMode
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import timestamp
 from nightherd.views.rate_limits import limits_of_agents
@@ -145,6 +147,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
         "consecutive_failures": state.consecutive_failures,
         "jitter": format_duration(schedule.jitter) if schedule.jitter else None,
         "max_overlap": schedule.max_overlap,
+        "max_suspended": schedule.max_suspended,
         "catch_up": schedule.catch_up.value,
         "pause_after": schedule.pause_after,
         "held_by": [job.id for job in view.held_by],
@@ -198,7 +201,7 @@ def _overlap(view: ScheduleView) -> list[str]:
         becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
         return [
             *(f"it is held up: {open_text(job)}" for job in view.held_by),
-            f"until then every slot {becomes} (max_overlap: {most})",
+            f"until then every slot {becomes} ({_limit_text(view)})",
         ]
     if view.state.status is not ScheduleStatus.RUNNING:
         return []
@@ -212,6 +215,16 @@ def _rate_limit(view: ScheduleView) -> list[str]:
         return []
     becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
     return [f"its login is {limit_text(view.limit)}: every slot until then {becomes}"]
+
+
+def _limit_text(view: ScheduleView) -> str:
+    """Which rule keeps slots from becoming jobs while `held_by` are suspended."""
+    schedule = view.schedule
+    if session_key(view.agent, schedule).mode is SessionMode.FRESH_PER_JOB:
+        return f"max_suspended: {schedule.max_suspended}"
+    if all(job.schedule == schedule.name for job in view.held_by):
+        return f"max_overlap: {schedule.max_overlap}"
+    return "jobs of one session run one after the other"
 
 
 def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:

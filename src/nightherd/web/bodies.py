@@ -47,6 +47,9 @@ class NewJob(Body):
     at_job: Line | None = Field(
         None, description="Whose event or checkpoint; else the session's last job's."
     )
+    branch: bool = Field(
+        False, description="Run it in a branch of that session, at the last complete turn."
+    )
     model: Line | None = Field(None, description="Another model than the agent's.")
     max_turns: int | None = Field(None, ge=1, le=1_000_000, description="Turns it may take.")
     job_timeout: Line | None = Field(None, description="How long it may run, as in 30m.")

@@ -22,7 +22,8 @@ from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fle
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.bodies import NewRule, Word
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
-from nightherd.web.jobs import Key, job_answer, key_of
+from nightherd.web.if_held import REFUSE, WAIT
+from nightherd.web.jobs import IfHeld, Key, job_answer, key_of
 from nightherd.web.site import OnSite, Site
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
@@ -77,12 +78,14 @@ async def list_schedules(site: OnSite) -> Response:
     responses=answers("job", JOB, 404, 409, status=201),
 )
 async def run_schedule(
-    site: OnSite, agent: str, name: str, idempotency_key: Key = None
+    site: OnSite, agent: str, name: str, idempotency_key: Key = None, if_held: IfHeld = WAIT
 ) -> Response:
     """A job of the schedule, now; no slot of the schedule is used up. The same `Idempotency-Key` makes one."""
     owner, schedule = _find(site, agent, name)
     key = key_of(f"schedule:{agent}/{name}", idempotency_key)
-    request = replace(schedule_request(owner, schedule), dedupe_key=key)
+    request = replace(
+        schedule_request(owner, schedule), dedupe_key=key, refuses_held=if_held == REFUSE
+    )
     job = (await submit(request, site.workshop)).job
     site.wake()
     return await job_answer(job, site, 201)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from nightherd.engine.again import retry_job
 from nightherd.engine.cancelling import cancel_job
-from nightherd.engine.forking import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.forking import AtCheckpoint, AtEvent, AtLastTurn, AtMessage, ForkAt
 from nightherd.engine.limits import limits_for, raises_limits
 from nightherd.engine.resume_at import resume_at
-from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_branch, run_fork
 from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
 from nightherd.host.liveness import is_at_work
@@ -42,6 +42,7 @@ from nightherd.web.documents import (
     object_with,
     refusals,
 )
+from nightherd.web.if_held import REFUSE, WAIT
 from nightherd.web.person import FromSender
 from nightherd.web.site import OnSite, Site
 from nightherd.web.stream import EventStream
@@ -54,6 +55,8 @@ STREAM = "text/event-stream"
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 Key = Annotated[str | None, Header(min_length=1, max_length=255)]
+IfHeld = Annotated[Literal["wait", "refuse"], Header()]
+"""Whether a job is queued or refused where a suspended job holds its session and waits for a person."""
 
 
 def key_of(what: str, idempotency_key: str | None) -> str | None:
@@ -88,18 +91,22 @@ async def submit_job(
     sender: FromSender,
     body: NewJob,
     idempotency_key: Key = None,
+    if_held: IfHeld = WAIT,
 ) -> Response:
     """Ask an agent for a piece of work; answered once nothing can lose it.
 
-    The same `Idempotency-Key` never makes a second job: asked again, it is the same job, and 200.
+    The same `Idempotency-Key` never makes a second job: asked again, it is the same job, and 200. Jobs of one
+    session run in order: behind a suspended job this one waits, or with `If-Held: refuse` is refused where that
+    one waits for a person. `branch` runs it in a branch of the session, at the last complete turn.
     """
     agent = site.agent(body.agent)
     check_runs(agent, site)
     if raises_limits(agent, _overrides(body)):
         await sender.refuse_agents("a limit above the agent's own")
     at = await _place(body, site)
+    is_refused = if_held == REFUSE
     if body.resume is not None or body.fork is not None:
-        return await _go_on(agent, body, at, idempotency_key, site)
+        return await _go_on(agent, body, at, idempotency_key, site, refuses_held=is_refused)
     request = SubmitRequest(
         agent=agent,
         prompt=body.prompt,
@@ -109,8 +116,10 @@ async def submit_job(
         channel_id=body.channel,
         session_terms=None if body.session is None else replace(agent.session, mode=body.session),
         dedupe_key=key_of("api", idempotency_key),
+        refuses_held=is_refused,
     )
-    submitted = await submit(request, site.workshop)
+    make = run_branch if body.branch else submit
+    submitted = await make(request, site.workshop)
     site.wake()
     if not submitted.is_new:
         await _check_same(request, submitted, site)
@@ -119,6 +128,10 @@ async def submit_job(
 
 async def _place(body: NewJob, site: Site) -> ForkAt | None:
     """Where the branch begins; None at the session's end."""
+    if body.branch and body.fork is not None:
+        raise UsageError("fork and branch both say that it is a branch; give one of them")
+    if body.branch and body.resume is not None:
+        return AtLastTurn()
     places = (body.at_message, body.at_seq, body.at_checkpoint)
     given = sum(one is not None for one in places)
     if given > 1:
@@ -136,7 +149,13 @@ async def _place(body: NewJob, site: Site) -> ForkAt | None:
 
 
 async def _go_on(
-    agent: Agent, body: NewJob, at: ForkAt | None, idempotency_key: str | None, site: Site
+    agent: Agent,
+    body: NewJob,
+    at: ForkAt | None,
+    idempotency_key: str | None,
+    site: Site,
+    *,
+    refuses_held: bool,
 ) -> Response:
     """The job in a session that is there, or in a branch of one."""
     if sum(one is not None for one in (body.resume, body.fork, body.session, body.channel)) > 1:
@@ -144,10 +163,14 @@ async def _go_on(
     named = body.resume if body.resume is not None else body.fork or ""
     session = await site.ask(lambda reader: find_session(reader, named))
     wish = Wish(
-        prompt=body.prompt, inputs=body.inputs, overrides=_overrides(body), priority=body.priority
+        prompt=body.prompt,
+        inputs=body.inputs,
+        overrides=_overrides(body),
+        priority=body.priority,
+        refuses_held=refuses_held,
     )
     key, shop = key_of("api", idempotency_key), site.workshop
-    if body.fork is not None:
+    if body.fork is not None or body.branch:
         job = await run_fork(session.id, at, agent, wish, shop, dedupe_key=key)
     else:
         job = await go_on_in(session.id, agent, wish, shop, dedupe_key=key)
@@ -188,11 +211,19 @@ async def cancel(site: OnSite, job: str) -> Response:
 
 
 @router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
-async def retry(site: OnSite, job: str, idempotency_key: Key = None) -> Response:
+async def retry(
+    site: OnSite, job: str, idempotency_key: Key = None, if_held: IfHeld = WAIT
+) -> Response:
     """Ask for the same work once more, as a new job; the same `Idempotency-Key` makes one."""
     old = await _get(site, await _find(site, job))
     key = key_of(f"retry:{old.id}", idempotency_key)
-    again = await retry_job(old.id, site.agent(old.agent), site.workshop, dedupe_key=key)
+    again = await retry_job(
+        old.id,
+        site.agent(old.agent),
+        site.workshop,
+        dedupe_key=key,
+        refuses_held=if_held == REFUSE,
+    )
     site.wake()
     return await job_answer(again, site, 201)
 
@@ -204,6 +235,7 @@ async def resume(
     job: str,
     body: Resumption | None = None,
     idempotency_key: Key = None,
+    if_held: IfHeld = WAIT,
 ) -> Response:
     """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session.
 
@@ -215,7 +247,8 @@ async def resume(
     if said.limits:
         await sender.refuse_agents("raising a limit")
     agent, shop, number = site.agent(old.agent), site.workshop, said.at_checkpoint
-    wish = Wish(prompt=said.prompt, overrides=await _raised(old.id, said, site))
+    raised, is_refused = await _raised(old.id, said, site), if_held == REFUSE
+    wish = Wish(prompt=said.prompt, overrides=raised, refuses_held=is_refused)
     key, lost = key_of(f"resume:{old.id}", idempotency_key), site.rescue
     if number is None:
         on = await resume_job(old.id, agent, wish, shop, rescue=lost, dedupe_key=key)

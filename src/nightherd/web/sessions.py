@@ -18,7 +18,8 @@ from nightherd.views.sessions import (
 )
 from nightherd.web.bodies import SessionResumption
 from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
-from nightherd.web.jobs import Key, check_runs, job_answer, key_of
+from nightherd.web.if_held import REFUSE, WAIT
+from nightherd.web.jobs import IfHeld, Key, check_runs, job_answer, key_of
 from nightherd.web.site import OnSite
 
 MOST = 200
@@ -57,7 +58,11 @@ async def show(site: OnSite, session: str) -> Response:
 
 @router.post("/{session}/resume", responses=answers("job", JOB, 404, 409))
 async def resume(
-    site: OnSite, session: str, body: SessionResumption | None = None, idempotency_key: Key = None
+    site: OnSite,
+    session: str,
+    body: SessionResumption | None = None,
+    idempotency_key: Key = None,
+    if_held: IfHeld = WAIT,
 ) -> Response:
     """Go on in a session: with the job that was cut off in it, else with a new one; in a branch when it is over.
 
@@ -70,7 +75,7 @@ async def resume(
     on = await resume_session(
         found.id,
         agent,
-        Wish(prompt=said.prompt),
+        Wish(prompt=said.prompt, refuses_held=if_held == REFUSE),
         site.workshop,
         rescue=site.rescue,
         dedupe_key=key_of(f"session:{found.id}", idempotency_key),

@@ -65,6 +65,9 @@ class Schedule(Model):
     max_overlap: Count | None = Field(
         None, description="How many of its jobs may run at the same time."
     )
+    max_suspended: Count | None = Field(
+        None, description="How many of its jobs may be suspended, where each has its own session."
+    )
     catch_up: Literal["none", "one", "all"] | None = Field(
         None, description="Which slots missed while nothing ran are made up for."
     )

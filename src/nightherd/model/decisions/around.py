@@ -24,8 +24,18 @@ from nightherd.model.job import (
 from nightherd.model.limits import COUNTED
 from nightherd.model.money import MicroUsd
 from nightherd.model.replace import replace
-from nightherd.model.schedule import ScheduleState, after_job_ended, schedule_id
-from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionMode, SessionStatus
+from nightherd.model.schedule import (
+    ScheduleState,
+    ScheduleStatus,
+    after_job_ended,
+    schedule_id,
+)
+from nightherd.model.session import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionStatus,
+    status_between_jobs,
+)
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 COUNTED_CODES = frozenset(name.code for name in COUNTED)
@@ -81,8 +91,25 @@ def around_ended(job: Job, at: datetime, rows: Rows) -> tuple[Row, ...]:
     schedule = rows.get(ScheduleState, schedule_id(job.agent, job.schedule))
     if schedule is None:
         return around
-    is_busy = rows.has_open_job(job.agent, job.schedule, besides=job.id)
+    is_busy = rows.has_busy_job(job.agent, job.schedule, besides=job.id)
     return (*around, after_job_ended(schedule, job, at, is_busy=is_busy))
+
+
+def schedule_with(job: Job, rows: Rows) -> tuple[Row, ...]:
+    """The row of the job's schedule, if it changes because `job` was suspended or resumed.
+
+    A schedule is running while a job of it runs or waits for a worker.
+    """
+    if job.schedule is None:
+        return ()
+    schedule = rows.get(ScheduleState, schedule_id(job.agent, job.schedule))
+    if schedule is None or schedule.status is ScheduleStatus.DISABLED:
+        return ()
+    is_busy = job.status in (JobStatus.PENDING, JobStatus.RUNNING) or rows.has_busy_job(
+        job.agent, job.schedule, besides=job.id
+    )
+    status = ScheduleStatus.RUNNING if is_busy else ScheduleStatus.IDLE
+    return () if status is schedule.status else (replace(schedule, status=status),)
 
 
 def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
@@ -90,6 +117,7 @@ def _woken_above(job: Job, rows: Rows) -> Iterator[Row]:
     above = rows.get(Job, job.parent_job_id) if job.parent_job_id is not None else None
     if above is not None and above.status is JobStatus.SUSPENDED and _waits_below(above):
         yield resumed(above)
+        yield from schedule_with(resumed(above), rows)
 
 
 def looking_again(job: Job, rows: Rows) -> tuple[Row, ...]:
@@ -98,7 +126,7 @@ def looking_again(job: Job, rows: Rows) -> tuple[Row, ...]:
     is_waiting = above is not None and above.status is JobStatus.SUSPENDED
     if above is None or not is_waiting or above.error_code != CHILD_WAITS:
         return ()
-    return (resumed(above),)
+    return (resumed(above), *schedule_with(resumed(above), rows))
 
 
 def _waits_below(job: Job) -> bool:
@@ -138,10 +166,17 @@ def _cancelled_below(job: Job, at: datetime, rows: Rows) -> Iterator[Row]:
         yield from _cancelled_below(ended, at, rows)
 
 
+def status_after_job(session: Session, rows: Rows) -> SessionStatus:
+    """Where the session stands once one of its open jobs has ended: it is not over while others wait in it."""
+    status = status_between_jobs(session.mode)
+    is_last = status is not SessionStatus.COMPLETED or rows.open_jobs_in(session.id) <= 1
+    return status if is_last else SessionStatus.PAUSED
+
+
 def session_over(job: Job, rows: Rows) -> tuple[Row, ...]:
     """The session of a job that ended while it waited: over, where no other job may come to be in it."""
     session = session_of(job, rows)
-    if session is None or session.mode is not SessionMode.FRESH_PER_JOB:
+    if session is None or status_after_job(session, rows) is not SessionStatus.COMPLETED:
         return ()
     completed = SESSION_LIFECYCLE.check(session.status, SessionStatus.COMPLETED)
     return (replace(session, status=completed),)

@@ -27,8 +27,10 @@ from nightherd.model.decisions.around import (
     rested,
     session_of,
     session_over,
+    status_after_job,
 )
 from nightherd.model.decisions.login_limits import after_start, limit_in_the_way, login_in
+from nightherd.model.decisions.order import job_ahead, refused_if_held, waits_in_a_circle
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
@@ -47,11 +49,12 @@ from nightherd.model.replace import replace
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
     Session,
+    SessionMode,
     SessionStatus,
     is_expired,
-    status_between_jobs,
     why_not_join,
 )
+from nightherd.model.session_order import ahead_text
 from nightherd.model.trigger import EXECUTION_WORD
 
 INTERRUPTED = "interrupted"
@@ -77,6 +80,10 @@ def submit(change: SubmitJob, rows: Rows) -> Answer:
     if current is not None:
         is_used = rows.open_jobs_in(current.id) > 0
         note = why_not_join(current, proposed, job.created_at, is_used=is_used)
+        waits_for_it = waits_in_a_circle(job, current, rows) if note is None and is_used else None
+        if waits_for_it is not None:
+            note = f"session {current.id}: {waits_for_it.id} is in it and waits for this job"
+            proposed = replace(proposed, mode=SessionMode.FRESH_PER_JOB)
         if note is None:
             return _join(change, _with_terms_of(current, proposed), rows)
         if is_expired(current, job.created_at) and not is_used:
@@ -89,6 +96,19 @@ def submit(change: SubmitJob, rows: Rows) -> Answer:
     numbered = replace(job, number=rows.next_job_number(), session_id=begun.id)
     texts = replace(change.texts, session_note=note)
     return Applied(rows=(*over, begun, numbered, texts), job=numbered)
+
+
+def session_to_join(change: SubmitJob, rows: Rows) -> Session | None:
+    """Return the session that the job would join; None when it would begin one."""
+    if change.into is not None:
+        return rows.get(Session, change.into)
+    current = rows.current_session(change.session.key)
+    if current is None:
+        return None
+    is_used = rows.open_jobs_in(current.id) > 0
+    at = change.job.created_at
+    note = why_not_join(current, change.session, at, is_used=is_used)
+    return current if note is None else None
 
 
 def _submit_into(change: SubmitJob, session_id: SessionId, rows: Rows) -> Answer:
@@ -106,7 +126,10 @@ def _submit_into(change: SubmitJob, session_id: SessionId, rows: Rows) -> Answer
     return _join(change, session, rows)
 
 
-def _join(change: SubmitJob, session: Session, rows: Rows) -> Applied:
+def _join(change: SubmitJob, session: Session, rows: Rows) -> Answer:
+    held = refused_if_held(session, rows) if change.refuses_held else None
+    if held is not None:
+        return held
     joined = replace(change.job, number=rows.next_job_number(), session_id=session.id)
     is_new = rows.get(Session, session.id) != session
     return Applied(rows=(*((session,) if is_new else ()), joined, change.texts), job=joined)
@@ -123,22 +146,19 @@ def _with_terms_of(current: Session, proposed: Session) -> Session:
 
 
 def start(change: StartExecution, rows: Rows) -> Answer:
-    """The next epoch of a pending job; its session is active from now on, for this job alone."""
+    """The next epoch of a pending job; its session is active from now on, for this job alone.
+
+    Jobs of a session start in the order in which they were submitted: the first that has not ended goes first.
+    """
     job = rows.get(Job, change.job_id)
     if job is None:
         return missing(change.job_id)
     if not JOB_LIFECYCLE.allows(job.status, JobStatus.RUNNING):
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
     session = session_of(job, rows)
-    if session is not None and not SESSION_LIFECYCLE.allows(session.status, SessionStatus.ACTIVE):
-        why = Why.SESSION_BUSY if session.status is SessionStatus.ACTIVE else Why.STATUS
-        return Refused(why=why, message=f"session {session.id} is {session.status}", job=job)
-    full = _full(change, job.agent, rows)
-    if full is not None:
-        return Refused(why=Why.FULL, message=full, job=job)
-    limit = limit_in_the_way(change.stopped_by, change.at, rows)
-    if limit is not None:
-        return Refused(why=Why.RATE_LIMITED, message=text_of(limit), job=job)
+    refused = _not_yet(change, job, session, rows)
+    if refused is not None:
+        return refused
     epoch = job.epoch + 1
     started = replace(
         job,
@@ -177,6 +197,25 @@ def start(change: StartExecution, rows: Rows) -> Answer:
             )
         )
     return Applied(rows=tuple(written), job=started, texts=rows.get(JobTexts, job.id))
+
+
+def _not_yet(
+    change: StartExecution, job: Job, session: Session | None, rows: Rows
+) -> Refused | None:
+    """Why a pending job may not start now; None when it may."""
+    ahead = job_ahead(job, rows)
+    if ahead is not None:
+        return Refused(why=Why.SESSION_BUSY, message=ahead_text(ahead), job=job)
+    if session is not None and not SESSION_LIFECYCLE.allows(session.status, SessionStatus.ACTIVE):
+        why = Why.SESSION_BUSY if session.status is SessionStatus.ACTIVE else Why.STATUS
+        return Refused(why=why, message=f"session {session.id} is {session.status}", job=job)
+    full = _full(change, job.agent, rows)
+    if full is not None:
+        return Refused(why=Why.FULL, message=full, job=job)
+    limit = limit_in_the_way(change.stopped_by, change.at, rows)
+    if limit is not None:
+        return Refused(why=Why.RATE_LIMITED, message=text_of(limit), job=job)
+    return None
 
 
 def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
@@ -247,7 +286,7 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
         )
     session = session_of(job, rows)
     if session is not None:
-        status = status_between_jobs(session.mode)
+        status = status_after_job(session, rows)
         written.append(rested(session, status, job, change.at, change.total, change.own))
     return Applied(rows=(*written, *around_ended(settled, change.at, rows)), job=settled)
 
@@ -274,7 +313,7 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
     is_over = is_last_loss(job, change)
     session = session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
-        status = status_between_jobs(session.mode) if is_over else SessionStatus.PAUSED
+        status = status_after_job(session, rows) if is_over else SessionStatus.PAUSED
         written.append(rested(session, status, job, change.at, change.total, change.own))
     if is_cancelled:
         ended = end_without_run(after, ExitReason.CANCELLED, change.at, None, None)

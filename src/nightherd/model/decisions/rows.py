@@ -29,6 +29,9 @@ class Rows(Protocol):
     def open_jobs_in(self, session_id: SessionId) -> int:
         """How many jobs of the session have not ended."""
 
+    def jobs_ahead(self, session_id: SessionId, before: int, limit: int) -> Sequence[Job]:
+        """The session's jobs with a number below `before` that have not ended, in order, at most `limit`."""
+
     def oldest_running_job(self, agent: str, *, besides: JobId) -> JobId | None:
         """The agent's running job that was submitted first, leaving out `besides`."""
 
@@ -36,19 +39,25 @@ class Rows(Protocol):
         """The agents that have jobs waiting."""
 
     def next_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        """The agent's most important waiting job that may be taken at `at`, its session free."""
+        """The agent's most important waiting job that may be taken at `at`: the first open one of its session."""
 
     def oldest_waiting_job(self, agent: str, at: datetime) -> Job | None:
-        """The agent's waiting job that was submitted first, may be taken at `at`, its session free."""
+        """The same by age: the agent's waiting job that was submitted first and may be taken at `at`."""
 
     def count_running(self, agent: str | None = None) -> int:
         """How many jobs run: the agent's, or all."""
 
-    def has_open_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
-        """Whether the schedule has a job that has not ended, leaving out `besides`."""
+    def has_busy_job(self, agent: str, schedule: str, *, besides: JobId) -> bool:
+        """Whether the schedule has a job that runs or waits for a worker, leaving out `besides`."""
 
-    def open_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[JobId]:
-        """The schedule's jobs that have not ended, oldest first, at most `limit`."""
+    def occupying_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[Job]:
+        """The schedule's jobs that count as overlapping, oldest first, at most `limit`.
+
+        Those that have not ended, except suspended ones with a session of their own.
+        """
+
+    def suspended_jobs(self, agent: str, schedule: str, limit: int) -> Sequence[Job]:
+        """The schedule's suspended jobs with a session of their own, oldest first, at most `limit`."""
 
     def open_children(self, job_id: JobId) -> Sequence[Job]:
         """The jobs that the job has made and that have not ended, first to last."""

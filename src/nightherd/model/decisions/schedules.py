@@ -17,6 +17,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.decisions import jobs
 from nightherd.model.decisions.login_limits import limit_in_the_way, login_in
+from nightherd.model.decisions.order import holder_of
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
@@ -33,6 +34,7 @@ from nightherd.model.schedule import (
     switched_off,
 )
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
+from nightherd.model.session_order import held_text, what_to_do
 
 NOBODY = JobId("")
 NAMED = 3
@@ -73,20 +75,34 @@ def fire(change: FireSlot, rows: Rows) -> Answer:
         if change.waits:
             return Refused(why=Why.FULL, message=text_of(limit))
         return _skipped_by(limit, change, planned, rows)
-    most = change.max_overlap
-    if most is not None:
-        there = rows.open_jobs(change.agent, change.schedule, most)
-        if len(there) >= most:
-            reason = f"{_counted(len(there))} not ended yet: {_named(there[:NAMED], rows)}"
-            if change.waits:
-                return Refused(why=Why.FULL, message=reason)
-            return _skipped(slot, f"overlap: {reason}", planned)
+    reason = _why_not_now(change, change.job, rows)
+    if reason is not None and change.waits:
+        return Refused(why=Why.FULL, message=reason)
+    if reason is not None:
+        return _skipped(slot, reason, planned)
     submitted = jobs.submit(change.job, rows)
     if isinstance(submitted, Refused) or submitted.job is None:
         return submitted
     fired = replace(slot, outcome=SlotOutcome.JOB, job_id=submitted.job.id, reason=None)
     running = replace(planned, status=ScheduleStatus.RUNNING)
     return Applied(rows=(*submitted.rows, fired, running), job=submitted.job)
+
+
+def _why_not_now(change: FireSlot, job: SubmitJob, rows: Rows) -> str | None:
+    """Why the slot makes no job although it is due; None when it does."""
+    most, most_suspended = change.max_overlap, change.max_suspended
+    if most is not None:
+        there = rows.occupying_jobs(change.agent, change.schedule, most)
+        if len(there) >= most:
+            return f"overlap: {_counted(len(there))} not ended yet: {_named(there)}"
+    if most_suspended is not None:
+        there = rows.suspended_jobs(change.agent, change.schedule, most_suspended)
+        if len(there) >= most_suspended:
+            are = "a job is" if len(there) == 1 else f"{len(there)} jobs are"
+            return f"max_suspended: {are} suspended: {_named(there)}"
+    session = jobs.session_to_join(job, rows)
+    holder = holder_of(session, rows) if session is not None else None
+    return None if holder is None else f"{held_text(holder)}: {what_to_do(holder)}"
 
 
 def plan(change: PlanSchedule, rows: Rows) -> Answer:
@@ -165,7 +181,7 @@ def _skipped(slot: Slot, reason: str | None, planned: ScheduleState) -> Applied:
 
 
 def _switched_on(state: ScheduleState, rows: Rows) -> ScheduleState:
-    is_busy = rows.has_open_job(state.agent, state.name, besides=NOBODY)
+    is_busy = rows.has_busy_job(state.agent, state.name, besides=NOBODY)
     return replace(state, status=ScheduleStatus.RUNNING if is_busy else ScheduleStatus.IDLE)
 
 
@@ -174,10 +190,9 @@ def _rule_set(key: str, rows: Rows) -> str | None:
     return None if said is None else said.schedule
 
 
-def _named(there: Sequence[JobId], rows: Rows) -> str:
+def _named(there: Sequence[Job]) -> str:
     """The jobs by what can be done about them."""
-    jobs = [rows.get(Job, job_id) for job_id in there]
-    return "; ".join(open_text(job) for job in jobs if job is not None)
+    return "; ".join(open_text(job) for job in there[:NAMED])
 
 
 def _counted(count: int) -> str:

@@ -25,6 +25,7 @@ from nightherd.model.decisions.around import (
     owned,
     rested,
     resumed,
+    schedule_with,
     session_of,
     session_over,
 )
@@ -96,6 +97,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
         waiting = resumed(waiting)
     else:
         written += looking_again(waiting, rows)
+    written += schedule_with(waiting, rows)
     return Applied(rows=(waiting, *written, agent_after(waiting, rows)), job=waiting)
 
 
@@ -116,6 +118,7 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
         if change.prompt is not None:
             overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
         written.append(replace(texts, overrides=overrides))
+    written += schedule_with(waiting, rows)
     return Applied(rows=(*written, agent_after(waiting, rows)), job=waiting)
 
 

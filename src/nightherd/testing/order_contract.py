@@ -1,0 +1,227 @@
+"""What every state store must do to keep the jobs of a session in order; see `state_contract` for how to run checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from nightherd.model.change import (
+    Applied,
+    CancelJob,
+    Change,
+    ClaimJob,
+    Refused,
+    ResumeJob,
+    SubmitJob,
+    SuspendExecution,
+    Why,
+)
+from nightherd.model.ids import JobId, WorkerId
+from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.suspension import Suspension
+from nightherd.model.usage import Totals
+from nightherd.testing.fleet_values import AGENT, lose
+from nightherd.testing.state_contract import Check, OpenState
+from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+
+NOW = BEGINNING + timedelta(minutes=1)
+SOON = BEGINNING + timedelta(minutes=5)
+
+
+async def check_job_that_lost_its_worker_goes_before_later_ones(state: OpenState) -> None:
+    await _applied(state, _shared(1), start(1), _shared(2, priority=9))
+
+    await _applied(state, lose(1, epoch=1))
+
+    refused = await _refused(state, start(2))
+    assert (refused.why, job_id(1) in refused.message) == (Why.SESSION_BUSY, True)
+    assert await _claimed(state) == job_id(1)
+    assert await _claimed(state) is None
+    await _applied(state, settle(1, epoch=2))
+    assert await _claimed(state) == job_id(2)
+
+
+async def check_suspended_job_holds_its_session_until_it_has_ended(state: OpenState) -> None:
+    await _applied(state, _shared(1), start(1), _shared(2, priority=9), submit(3))
+
+    await _applied(state, _suspend(1))
+
+    assert [await _claimed(state) for _ in range(2)] == [job_id(3), None]
+    assert not state.reader.has_waiting_job({AGENT}), "nothing that a worker could do"
+    refused = await _refused(state, start(2))
+    assert "suspended (limit)" in refused.message
+    ahead = state.reader.jobs_ahead(_job(state, 2), 10)
+    assert [job.id for job in ahead] == [job_id(1)]
+    await _applied(state, ResumeJob(job_id=job_id(1), at=NOW))
+    assert state.reader.has_waiting_job({AGENT})
+    assert await _claimed(state) == job_id(1)
+    await _applied(state, settle(1, epoch=2))
+    assert await _claimed(state) == job_id(2)
+
+
+async def check_cancelled_job_lets_the_next_one_begin(state: OpenState) -> None:
+    await _applied(state, _shared(1), start(1), _shared(2), _suspend(1))
+
+    await _applied(state, CancelJob(job_id=job_id(1), at=NOW))
+
+    assert await _claimed(state) == job_id(2)
+
+
+async def check_session_of_one_job_stays_open_for_a_job_that_was_put_into_it(
+    state: OpenState,
+) -> None:
+    first = submit(1)
+    second = replace(submit(2), into=first.session.id)
+    third = replace(submit(3), into=first.session.id)
+    await _applied(state, first, start(1), second, third)
+
+    await _applied(state, settle(1))
+    assert _session(state, first).status is SessionStatus.PAUSED
+    await _applied(state, CancelJob(job_id=job_id(2), at=NOW))
+    assert _session(state, first).status is SessionStatus.PAUSED
+    assert await _claimed(state) == job_id(3)
+    await _applied(state, settle(3))
+    assert _session(state, first).status is SessionStatus.COMPLETED
+
+
+async def check_job_is_refused_where_a_person_is_waited_for_if_it_says_so(
+    state: OpenState,
+) -> None:
+    await _applied(state, _shared(1), start(1), replace(_shared(2), refuses_held=True))
+    await _applied(state, _suspend(1))
+
+    refused = await _refused(state, replace(_shared(3), refuses_held=True))
+    into = replace(submit(4), into=_shared(1).session.id, refuses_held=True)
+    also = await _refused(state, into)
+
+    assert (refused.why, also.why) == (Why.SESSION_HELD, Why.SESSION_HELD)
+    assert refused.job is not None
+    assert refused.job.id == job_id(1)
+    await _applied(state, _shared(5))
+    assert _job(state, 5).session_id == _job(state, 1).session_id
+
+
+async def check_job_is_accepted_behind_one_that_resumes_by_itself(state: OpenState) -> None:
+    await _applied(state, _shared(1), start(1), _suspend(1, SuspendReason.RATE_LIMIT, is_due=True))
+
+    await _applied(state, replace(_shared(2), refuses_held=True))
+
+    refused = await _refused(state, start(2))
+    assert "resumes by itself" in refused.message
+    await _applied(state, ResumeJob(job_id=job_id(1), at=SOON, only_due=True))
+    assert await _claimed(state) == job_id(1)
+
+
+async def check_child_never_queues_behind_the_job_that_waits_for_it(state: OpenState) -> None:
+    await _applied(state, _shared(1), start(1), _child(2, of=1), _child(3, of=2), _shared(4))
+
+    sessions = [_job(state, number).session_id for number in range(1, 5)]
+
+    assert len(set(sessions[:3])) == 3
+    assert sessions[3] == sessions[0], "the agent's session stays the one it was"
+    note = state.reader.find_texts(job_id(2))
+    assert note is not None
+    assert job_id(1) in (note.session_note or "")
+    assert [await _claimed(state) for _ in range(3)] == [job_id(2), job_id(3), None]
+
+
+async def check_jobs_that_wait_for_each_others_children_do_not_queue_in_a_circle(
+    state: OpenState,
+) -> None:
+    first, second = _shared(1), _shared(2, agent="drover")
+    await _applied(state, first, start(1), second, start(2))
+    await _applied(state, _child(3, of=1, agent="drover"), _child(4, of=2))
+
+    waiting, other = _job(state, 3), _job(state, 4)
+
+    assert waiting.session_id == second.session.id, "it waits for its turn"
+    assert other.session_id not in (first.session.id, second.session.id)
+    assert await _claimed(state) == job_id(4)
+
+
+async def check_job_that_is_asked_about_a_limit_does_not_queue_behind_who_asks(
+    state: OpenState,
+) -> None:
+    await _applied(state, _shared(1), start(1))
+    asked = _shared(2)
+    key = f"hook:{job_id(1)}:limits.hooks[0]:suspended-1"
+    asked = replace(asked, job=replace(asked.job, trigger_id=job_id(1), dedupe_key=key))
+
+    await _applied(state, asked, _suspend(1))
+
+    assert _job(state, 2).session_id != _job(state, 1).session_id
+    assert await _claimed(state) == job_id(2)
+
+
+def _shared(number: int, *, priority: int = 0, agent: str = AGENT) -> SubmitJob:
+    change = submit(number, mode=SessionMode.PERSISTENT, agent=agent)
+    return replace(change, job=replace(change.job, priority=priority))
+
+
+def _child(number: int, *, of: int, agent: str = AGENT) -> SubmitJob:
+    change = _shared(number, agent=agent)
+    return replace(change, job=replace(change.job, parent_job_id=job_id(of)))
+
+
+def _suspend(
+    number: int, reason: SuspendReason = SuspendReason.LIMIT, *, is_due: bool = False
+) -> SuspendExecution:
+    return SuspendExecution(
+        job_id=job_id(number),
+        epoch=1,
+        at=NOW,
+        suspension=Suspension(reason=reason, message="enough", until=SOON if is_due else None),
+        last_seq=5,
+        total=Totals(),
+        own=Totals(),
+    )
+
+
+def _job(state: OpenState, number: int) -> Job:
+    job = state.reader.find_job(job_id(number))
+    assert job is not None
+    return job
+
+
+def _session(state: OpenState, change: SubmitJob) -> Session:
+    session = state.reader.find_session(change.session.id)
+    assert session is not None
+    return session
+
+
+async def _claimed(state: OpenState) -> JobId | None:
+    worker = WorkerId("worker-00000009")
+    change = ClaimJob(worker=worker, at=NOW, agents={AGENT: 9, "drover": 9}, repos={})
+    (answer,) = await state.writer.apply([change])
+    if isinstance(answer, Refused):
+        assert answer.why is Why.NOTHING
+        return None
+    assert answer.job is not None
+    assert answer.job.status is JobStatus.RUNNING
+    return answer.job.id
+
+
+async def _refused(state: OpenState, change: Change) -> Refused:
+    (answer,) = await state.writer.apply([change])
+    assert isinstance(answer, Refused), answer
+    return answer
+
+
+async def _applied(state: OpenState, *changes: Change) -> None:
+    answers = await state.writer.apply(changes)
+    assert all(isinstance(answer, Applied) for answer in answers), answers
+
+
+ORDER_CHECKS: tuple[Check, ...] = (
+    check_job_that_lost_its_worker_goes_before_later_ones,
+    check_suspended_job_holds_its_session_until_it_has_ended,
+    check_cancelled_job_lets_the_next_one_begin,
+    check_session_of_one_job_stays_open_for_a_job_that_was_put_into_it,
+    check_job_is_refused_where_a_person_is_waited_for_if_it_says_so,
+    check_job_is_accepted_behind_one_that_resumes_by_itself,
+    check_child_never_queues_behind_the_job_that_waits_for_it,
+    check_jobs_that_wait_for_each_others_children_do_not_queue_in_a_circle,
+    check_job_that_is_asked_about_a_limit_does_not_queue_behind_who_asks,
+)
+"""Every check of this part."""
