@@ -76,7 +76,8 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
         text = {"session_id": found.id, "format": kind, "text": "".join(pieces)}
         screen.document("session_file", text, now)
     else:
-        for line in lines_of(pieces):
+        # All of it before the first line is shown: a body that cannot be read leaves nothing behind.
+        for line in list(lines_of(pieces)):
             screen.show(line)
 
 

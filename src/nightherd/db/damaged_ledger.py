@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.db.ledger import LedgerLine, ledger_files, refuse_newer
+from nightherd.db.ledger import ALTERED, LedgerLine, ledger_files, refuse_newer
+from nightherd.files.checksum import is_intact
 from nightherd.files.regular import open_regular
 
 OnLost = Callable[[str], None]
@@ -51,4 +52,7 @@ def _decoded(raw: bytes, where: str, on_lost: OnLost) -> LedgerLine | None:
         on_lost(f"{where}: {error}")
         return None
     refuse_newer(raw, where)
+    if not is_intact(raw):
+        on_lost(f"{where}: {ALTERED}")
+        return None
     return line

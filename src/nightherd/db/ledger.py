@@ -18,6 +18,7 @@ import msgspec
 from nightherd.db.failure import unusable
 from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.calls import write_all
+from nightherd.files.checksum import is_intact, with_checksum
 from nightherd.files.regular import open_regular
 from nightherd.model.known import known
 from nightherd.ports import Probe
@@ -27,6 +28,7 @@ SNAPSHOT = "Snapshot"
 """The kind of lines that hold every row there was: a ledger may begin with them instead of with change 1."""
 FILE_NAME = re.compile(r"\d{4}-\d{2}\.jsonl")
 TAIL_BYTES = 64 * 1024
+ALTERED = "it is not what was written: its checksum does not match"
 
 
 LineT = TypeVar("LineT", bound="_Number")
@@ -100,12 +102,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     def decoded(self) -> LedgerLine:
         """The line as readers have it; `StateFileError` when it is none."""
         decoder = msgspec.json.Decoder(LedgerLine)
-        return _decode(decoder, self.line(), f"change {self.change} of the outbox")
+        return decode_line(decoder, self.line(), f"change {self.change} of the outbox")
 
     def line(self) -> bytes:
         """The same bytes whoever writes them, however often."""
         head = f'{{"v":{VERSION},"change":{self.change},"at":"{self.at}","kind":"{self.kind}"'
-        return f'{head},"rows":{self.rows}}}\n'.encode()
+        return with_checksum(f'{head},"rows":{self.rows}}}'.encode()) + b"\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ class Ledger:
             return known
         end = _End()
         for path in reversed(ledger_files(self.directory)):
-            size, change = _last_whole_line(path)
+            size, change = last_whole_line(path)
             if size:
                 end = _End(path=path, size=size, change=change)
                 break
@@ -230,25 +232,6 @@ def ledger_files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.iterdir() if FILE_NAME.fullmatch(path.name))
 
 
-def check_ends(directory: Path) -> None:
-    """Whether the ledger begins where one may and no file is missing, by each file's first and last line.
-
-    `StateFileError` that says where, else nothing.
-    """
-    expected: int | None = None
-    for path in ledger_files(directory):
-        with open_regular(path) as file:
-            raw = file.readline()
-        if not raw.endswith(b"\n"):
-            continue
-        first = _decode(msgspec.json.Decoder(LedgerLine), raw, f"{path}:1")
-        if expected is None and not first.is_beginning:
-            raise _unreadable(f"{path}:1", f"the ledger begins with change {first.change}, not 1")
-        if expected is not None and first.change != expected:
-            raise _unreadable(f"{path}:1", f"change {first.change}, not {expected}")
-        expected = _last_whole_line(path)[1] + 1
-
-
 def read_ledger(directory: Path, *, after: int = 0) -> Iterator[LedgerLine]:
     """Every change after `after`, in order, without gaps, as `read_lines` gives them."""
     return read_lines(directory, LedgerLine, after=after)
@@ -275,12 +258,14 @@ def read_lines(directory: Path, kind: type[WholeT], *, after: int = 0) -> Iterat
                 where = f"{name}:{place}{suffix}"
                 if not is_new:
                     # Of the few lines before the first that is asked for, only the number matters.
-                    change = _decode(numbers, raw, where).change
+                    change = decode_line(numbers, raw, where).change
                     is_new = change > after
-                line = _decode(decoder, raw, where) if is_new else None
+                if not is_intact(raw):
+                    raise unreadable(where, ALTERED)
+                line = decode_line(decoder, raw, where) if is_new else None
                 change = line.change if line is not None else change
                 if expected is not None and change != expected:
-                    raise _unreadable(where, f"change {change}, not {expected}")
+                    raise unreadable(where, f"change {change}, not {expected}")
                 expected = change + 1
                 if line is not None:
                     yield line
@@ -291,7 +276,10 @@ def _from(files: list[Path], change: int, numbers: msgspec.json.Decoder[_Number]
     for place in range(len(files) - 1, 0, -1):
         with open_regular(files[place]) as file:
             first = file.readline()
-        if first.endswith(b"\n") and _decode(numbers, first, f"{files[place]}:1").change <= change:
+        if (
+            first.endswith(b"\n")
+            and decode_line(numbers, first, f"{files[place]}:1").change <= change
+        ):
             return files[place:]
     return files
 
@@ -322,16 +310,16 @@ def _leap(file: BinaryIO, after: int, numbers: msgspec.json.Decoder[_Number]) ->
     return low
 
 
-def _decode(decoder: msgspec.json.Decoder[LineT], raw: bytes, where: str) -> LineT:
+def decode_line(decoder: msgspec.json.Decoder[LineT], raw: bytes, where: str) -> LineT:
     try:
         line = decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         refuse_newer(raw, where)
-        raise _unreadable(where, str(error)) from error
+        raise unreadable(where, str(error)) from error
     if line.v > VERSION:
         refuse_newer(raw, where)
     if line.v != VERSION:
-        raise _unreadable(where, f"version {line.v}, this nightherd reads {VERSION}")
+        raise unreadable(where, f"version {line.v}, this nightherd reads {VERSION}")
     return line
 
 
@@ -348,7 +336,7 @@ def refuse_newer(raw: bytes, where: str) -> None:
         )
 
 
-def _unreadable(where: str, what: str) -> StateFileError:
+def unreadable(where: str, what: str) -> StateFileError:
     return StateFileError(
         f"{where}: {what}",
         path=where,
@@ -358,7 +346,7 @@ def _unreadable(where: str, what: str) -> StateFileError:
     )
 
 
-def _last_whole_line(path: Path) -> tuple[int, int]:
+def last_whole_line(path: Path) -> tuple[int, int]:
     """Where the file's last whole line ends, and the change it holds; 0 and 0 when there is none."""
     with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
@@ -376,7 +364,7 @@ def _last_whole_line(path: Path) -> tuple[int, int]:
         return 0, 0
     line = tail[begin + 1 : end + 1]
     decoder = msgspec.json.Decoder(_Number)
-    return start + end + 1, _decode(decoder, line, f"{path}: last line").change
+    return start + end + 1, decode_line(decoder, line, f"{path}: last line").change
 
 
 def _size(path: Path) -> int:

@@ -7,10 +7,12 @@ from functools import partial
 from nightherd.engine.doctor import Check, OnStep
 from nightherd.engine.orphans import adopt_orphans, orphans
 from nightherd.engine.reconcile import (
+    DamagedBodies,
     Known,
     correct,
     damaged_journals,
     disagreements,
+    no_bodies,
     no_one_knows,
 )
 from nightherd.engine.record import KillMarked, Record
@@ -21,7 +23,11 @@ ORPHANS = "journals without rows"
 
 
 def record_checks(
-    record: Record, kill_marked: KillMarked, on_step: OnStep, known: Known = no_one_knows
+    record: Record,
+    kill_marked: KillMarked,
+    on_step: OnStep,
+    known: Known = no_one_knows,
+    damaged_bodies: DamagedBodies = no_bodies,
 ) -> tuple[list[Check], list[Check]]:
     """The quick checks, and those that read every line."""
     quick = [
@@ -47,5 +53,5 @@ def record_checks(
             mend_all=partial(adopt_orphans, record, on_job=partial(on_step, ORPHANS)),
         ),
     ]
-    damaged = partial(damaged_journals, record, partial(on_step, LINES), known)
+    damaged = partial(damaged_journals, record, partial(on_step, LINES), known, damaged_bodies)
     return quick, [Check("journals", LINES, damaged, is_deep=True)]

@@ -5,7 +5,7 @@ Rows that are behind or ahead of their journal are corrected; what cannot be is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from nightherd.engine.lost_journal import stand_in
@@ -27,6 +27,15 @@ from nightherd.views.jobs import get_job
 Known = Callable[[], Mapping[str, str]]
 """Damage that somebody has noted: what was found, and when it was noted."""
 NOTE = "If there is none, note it: nightherd doctor --acknowledge"
+
+
+DamagedBodies = Callable[[JobId], Iterable[str]]
+"""Tells what is wrong with the large bodies of a job's events."""
+
+
+def no_bodies(job_id: JobId) -> Iterable[str]:
+    """Nobody looks."""
+    return ()
 
 
 def no_one_knows() -> Mapping[str, str]:
@@ -70,14 +79,17 @@ async def correct(record: Record, finding: Finding) -> None:
 
 
 def damaged_journals(
-    record: Record, on_journal: Callable[[int], None], known: Known = no_one_knows
+    record: Record,
+    on_journal: Callable[[int], None],
+    known: Known = no_one_knows,
+    damaged_bodies: DamagedBodies = no_bodies,
 ) -> Iterator[Finding]:
-    """Journals with lines that cannot be read, or with numbers missing. Reads every line there is.
+    """Journals with lines or large bodies that cannot be read, or with numbers missing. Reads all of them.
 
     Nothing mends them; damage that somebody has noted is no problem any more, and is told all the same.
     """
     noted = known()
-    for finding in _damaged(record, on_journal):
+    for finding in _damaged(record, on_journal, damaged_bodies):
         at = noted.get(finding.message)
         if at is None:
             yield finding
@@ -86,7 +98,9 @@ def damaged_journals(
             yield replace(finding, level=Level.WARNING, message=message, remedy=None)
 
 
-def _damaged(record: Record, on_journal: Callable[[int], None]) -> Iterator[Finding]:
+def _damaged(
+    record: Record, on_journal: Callable[[int], None], damaged_bodies: DamagedBodies
+) -> Iterator[Finding]:
     for count, job_id in enumerate(record.journals.job_ids(), 1):
         on_journal(count)
         try:
@@ -101,6 +115,14 @@ def _damaged(record: Record, on_journal: Callable[[int], None]) -> Iterator[Find
                 message=f"job {job_id}: the line at byte {bad.offset} is no event: {bad.reason}",
                 job_id=job_id,
                 remedy=f"restore the file from a backup; the line stays where it is, and readers say so. {NOTE}",
+            )
+        for message in damaged_bodies(job_id):
+            yield Finding(
+                check="journals",
+                level=Level.PROBLEM,
+                message=f"job {job_id}: {message}",
+                job_id=job_id,
+                remedy=f"restore the blob from a backup; everything else of the job can be read. {NOTE}",
             )
         if found.missing:
             yield Finding(

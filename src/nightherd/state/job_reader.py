@@ -19,6 +19,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
 from nightherd.state.layout import DATABASE, LEDGER
+from nightherd.state.ledger_end import last_recorded
 from nightherd.state.rows import SqliteRows
 
 NEWEST = 2**63 - 1
@@ -109,6 +110,8 @@ class SqliteJobReader:
         if self._older is not None and self._older.data_version() != self._version:
             self.close()  # somebody has written, and so brought it forward
         if self._found is None:
+            # Before the database is: it commits first, so a sound one knows at least as much.
+            recorded = last_recorded(self._path.with_name(LEDGER))
             database = open_for_reading(self._path)
             if database is None:
                 self._refuse_lost()
@@ -122,12 +125,30 @@ class SqliteJobReader:
                 database.close()
                 refuse_newer(found, known_schema(), self._path)
                 return None
+            self._refuse_behind(database, recorded)
             if found < known_schema():
                 self._older, self._version = database, database.data_version()
                 database = brought_forward(database, found)
             self._database = database
             self._found = SqliteRows(database, self._queries)
         return self._found
+
+    def _refuse_behind(self, database: Database, recorded: int) -> None:
+        """A database that knows less than the ledger shows old rows: its WAL was lost, or it is an old copy."""
+        try:
+            ((_, last),) = database.execute(self._queries["outbox_span"])
+        except BaseException:
+            database.close()
+            raise
+        if recorded > int(str(last)):
+            database.close()
+            raise StateFileError(
+                f"{self._path} has lost the changes {int(str(last)) + 1} to {recorded}: its WAL is gone,"
+                " or an old copy was put back",
+                path=str(self._path),
+                code="BEHIND_LEDGER",
+                hint="nightherd doctor --fix puts them back from the ledger",
+            )
 
     def _refuse_lost(self) -> None:
         """A ledger without a database is not an empty state: somebody deleted the database."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from nightherd.db.connection import Database
 from nightherd.errors import StateError
 from nightherd.files.checksum import is_intact
 from nightherd.state.layout import LEDGER
-
-LEDGER_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
+from nightherd.state.ledger_end import LEDGER_FILE
 
 Image = dict[str, Any]
 

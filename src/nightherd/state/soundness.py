@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_reading, sqlite_version
-from nightherd.db.ledger import Ledger, check_ends, ledger_files
+from nightherd.db.ledger import Ledger, ledger_files
+from nightherd.db.ledger_check import check_lines
 from nightherd.db.queries import Queries
 from nightherd.db.schema import known_schema, schema_number
 from nightherd.errors import StateError
@@ -56,11 +57,11 @@ class Soundness:
         yield from self._pages("whole-database", "integrity_check")
 
     def ledger(self) -> Iterator[Finding]:
-        """A ledger whose ends cannot be read, that lacks files, or that knows more than the database."""
+        """A ledger with a damaged line, that lacks changes, or that knows more than the database."""
         # The database commits first: what the ledger has by now, a sound database had before.
         try:
             recorded = Ledger(self._directory.ledger, no_probe).last_change()
-            check_ends(self._directory.ledger)
+            check_lines(self._directory.ledger)
         except StateError as error:
             yield self._damaged_ledger("ledger", error)
             return

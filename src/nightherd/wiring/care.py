@@ -93,8 +93,9 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
         load("nightherd.runtimes.marked:kill_marked"),
         directory=load("nightherd.files.identity:directory_identity")(state_dir),
     )
+    blobs = load("nightherd.journal.blob_check:BlobCheck")(state_dir / "blobs", record.journals)
     agreeing, reading = load("nightherd.engine.checks:record_checks")(
-        record, kill_marked, on_step, noted_damage(state_dir).read
+        record, kill_marked, on_step, noted_damage(state_dir).read, blobs
     )
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
     mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir), open_feed(state_dir))

@@ -1,0 +1,46 @@
+"""Blob check: the large bodies of one journal, each compared with the hash it is named for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from nightherd.errors import JournalError
+from nightherd.journal.blobs import Blobs
+from nightherd.journal.bodies import NOTE, Note
+from nightherd.model.ids import JobId
+from nightherd.ports import Journals
+
+
+class BlobCheck:
+    """Looks at the blobs of one state directory; a blob that several events share is read once."""
+
+    def __init__(self, directory: Path, journals: Journals) -> None:
+        self._blobs = Blobs(directory)
+        self._journals = journals
+        self._problems: dict[tuple[str, int], str | None] = {}
+
+    def __call__(self, job_id: JobId) -> Iterator[str]:
+        """Yield what is wrong with the bodies of the job's events; nothing when all are whole."""
+        for event in self._journals.read(job_id, load_blobs=False):
+            note = (event.extra or {}).get(NOTE)
+            if note is None:
+                continue
+            try:
+                blobs = msgspec.convert(note, Note).blobs
+            except msgspec.ValidationError as error:
+                yield f"event {event.seq} has a {NOTE} note that cannot be understood: {error}"
+                continue
+            for name, ref in blobs.items():
+                key = (ref.sha256, ref.size)
+                if key not in self._problems:
+                    try:
+                        self._blobs.get(ref)
+                        self._problems[key] = None
+                    except JournalError as error:
+                        self._problems[key] = error.message
+                problem = self._problems[key]
+                if problem is not None:
+                    yield f"the {name} of event {event.seq} cannot be read: {problem}"
