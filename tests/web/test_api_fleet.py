@@ -9,6 +9,9 @@ import anyio
 import pytest
 
 from nightherd.errors import StateFileError
+from nightherd.model.change import StartExecution
+from nightherd.model.ids import WorkerId
+from nightherd.model.lost import BY_A_LIVE_WORKER
 from nightherd.state.reader import SqliteReader
 from web.web_world import served
 
@@ -29,6 +32,28 @@ def test_status_says_what_the_fleet_is_doing(tmp_path: Path) -> None:
             assert (agents["hello"]["status"], agents["hello"]["last_job"]) == ("idle", done)
             assert agents["hello"]["next_schedule"] == "nightly" or data["daemon"] is None
             assert agents["slow"]["waiting"] == 1
+
+    anyio.run(main)
+
+
+def test_a_job_whose_worker_is_gone_is_lost_in_every_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.submit("slow")
+            workshop = world.site.workshop
+            gone, at = WorkerId("worker-gone0000"), workshop.clock.now()
+            await workshop.state.apply([StartExecution(job_id=job_id, worker=gone, at=at)])
+
+            (listed,) = (await world.get("/v1/jobs")).data
+            shown = (await world.get(f"/v1/jobs/{job_id}")).data
+            agent = (await world.get("/v1/agents/slow")).data
+
+            assert (listed["status"], listed["lost"]["next"]) == ("running", BY_A_LIVE_WORKER)
+            assert listed["lost"] == shown["lost"]
+            assert listed["duration_seconds"] == shown["worked_seconds"] == 0.0
+            assert (agent["status"], agent["lost_job"]) == ("idle", job_id)
+            assert agent["lost_since"] == listed["lost"]["since"]
+            assert (shown["tree"]["jobs"], shown["children"], shown["denials"]) == (1, [], [])
 
     anyio.run(main)
 
