@@ -136,6 +136,18 @@ CASES = (
         {"permission_mode": "plan", "allowed_tools": ("Bash", "Write")},
     ),
     Case(
+        "planning approves nothing by rules about commands",
+        (
+            bash("git init -q made", False),
+            bash("git config --file made.txt a.b c", False),
+            bash("python3 -c 1", False),
+        ),
+        {
+            "permission_mode": "plan",
+            "allowed_tools": ("Bash(git *)", "Bash(python3 *)", "Edit(**)"),
+        },
+    ),
+    Case(
         "not asking is denying",
         (
             read(A, False, claude=True),

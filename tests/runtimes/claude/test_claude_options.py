@@ -96,7 +96,7 @@ def test_place_that_was_named_has_its_settings_obeyed(
 def test_everything_that_is_said_is_passed_on(tmp_path: Path) -> None:
     agent = agent_from(
         tmp_path,
-        ", model: opus, permission_mode: plan, tools: [Bash, Read], allowed_tools: [Bash(git *)],"
+        ", model: opus, permission_mode: dontAsk, tools: [Bash, Read], allowed_tools: [Bash(git *)],"
         " denied_tools: [Write, Edit], add_dirs: [/more, /yet], system_prompt: Be brief.",
     )
 
@@ -104,7 +104,7 @@ def test_everything_that_is_said_is_passed_on(tmp_path: Path) -> None:
 
     assert {
         "--model=opus",
-        "--permission-mode=plan",
+        "--permission-mode=dontAsk",
         "--tools=Bash,Read",
         "--allowedTools=Bash(git *)",
         "--disallowedTools=Write,Edit",
@@ -177,6 +177,7 @@ def test_what_a_claude_agent_brings_along_is_passed_on(tmp_path: Path) -> None:
                 "autoAllowBashIfSandboxed": True,
                 "excludedCommands": ["git"],
                 "network": {"allowLocalBinding": True},
+                "failIfUnavailable": True,
             }
         },
     }

@@ -35,3 +35,38 @@ def test_claude_obeys_the_table(stage: ClaudeStage, case: Case) -> None:
         for one, (success, text) in zip(case.tries, answers, strict=True)
         if success is not one.is_allowed_by_claude()
     ]
+
+
+def test_settings_of_a_project_approve_nothing_in_plan(stage: ClaudeStage) -> None:
+    prepare(stage.root)
+    settings = stage.root / "work" / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"allow": ["Bash(git *)", "Edit(**)"]}}')
+    calls = (
+        Call("Bash", {"command": "git init -q made"}),
+        Call("Write", {"file_path": str(stage.root / "work" / "new.txt"), "content": "x"}),
+        Call("Read", {"file_path": str(stage.root / "work" / "a.txt")}),
+    )
+
+    with MessagesApi(*(Say(calls=(one,)) for one in calls), Say(text="so be it")) as api:
+        events = stage.run(api, permission_mode="plan", setting_sources=("project",))
+
+    assert [success for success, _ in made(events)] == [False, False, True]
+    assert not (stage.root / "work" / "made").exists()
+
+
+def test_without_its_sandbox_nothing_runs(stage: ClaudeStage) -> None:
+    """A machine that has what a sandbox needs keeps the command in; on any other Claude does not start."""
+    prepare(stage.root)
+    escaped = stage.root / "beside" / "escaped"
+    call = Call("Bash", {"command": f"touch {escaped}"})
+
+    with MessagesApi(Say(calls=(call,)), Say(text="so be it")) as api:
+        stage.run(
+            api,
+            permission_mode="acceptEdits",
+            allowed_tools=("Bash",),
+            sandbox={"enabled": True, "allowUnsandboxedCommands": False},
+        )
+
+    assert not escaped.exists()

@@ -22,6 +22,7 @@ from nightherd.model.mcp import (
     split_tool_name,
     tool_name,
 )
+from nightherd.model.permission import PermissionMode
 from nightherd.model.system import Warned
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Option
@@ -85,7 +86,9 @@ def tools_of(agent: Agent) -> tuple[str, ...] | None:
 
 
 def allowed_tools(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tuple[str, ...]:
-    """What is approved beforehand; whoever injects a server wants it used."""
+    """What is approved beforehand; whoever injects a server wants it used. In mode `plan` nothing is."""
+    if agent.permission_mode == PermissionMode.PLAN:
+        return ()
     return (*agent.allowed_tools, *(tool_name(server.name, "*") for server in injected))
 
 

@@ -14,7 +14,7 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch, Option
 from nightherd.runtimes.claude.mcp import allowed_tools, mcp_environment, mcp_options, tools_of
 from nightherd.runtimes.claude.opening import Opening
-from nightherd.runtimes.claude.settings import settings_of
+from nightherd.runtimes.claude.settings import denied_in_plan, settings_of
 
 STREAMING = (
     Option("input-format", "stream-json"),
@@ -138,8 +138,9 @@ def _tool_options(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> Ite
         yield Option("tools", ",".join(tools))
     if allowed:
         yield Option("allowedTools", ",".join(allowed))
-    if agent.denied_tools:
-        yield Option("disallowedTools", ",".join(agent.denied_tools))
+    denied = (*agent.denied_tools, *denied_in_plan(agent, injected))
+    if denied:
+        yield Option("disallowedTools", ",".join(denied))
 
 
 def _helper_options(agent: Agent) -> Iterator[Option]:

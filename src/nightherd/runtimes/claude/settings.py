@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nightherd.model.agent import Agent
+from nightherd.model.mcp import InjectedMcpServerDef
+from nightherd.model.permission import PermissionMode
 from nightherd.model.protected import (
     CLAUDE_DIRECTORY,
     CLAUDE_ENTRIES,
@@ -16,14 +18,32 @@ from nightherd.model.protected import (
     present_files,
 )
 
+CHANGING_TOOLS = ("Bash", "Write", "Edit", "NotebookEdit")
+"""Tools of Claude's that can change something."""
 _SPECIAL = re.compile(r"([\\\[\]*?!{}()])")
 """What means something else in a rule unless a backslash stands before it (seen with 2.1.325)."""
 
 
 def settings_of(agent: Agent, protected: ProtectedPaths | None) -> dict[str, Any]:
     """How the agent's commands are confined, and what it may not change in any permission mode."""
-    confined = {} if agent.sandbox is None else {"sandbox": dict(agent.sandbox)}
+    confined = {} if agent.sandbox is None else {"sandbox": sandbox_of(agent.sandbox, agent)}
     return {**confined, "permissions": {"deny": list(deny_rules(protected))}}
+
+
+def sandbox_of(sandbox: Mapping[str, Any], agent: Agent) -> dict[str, Any]:
+    """The sandbox. Where it cannot be had, Claude does not start; it approves no command in mode `plan`."""
+    told = {**sandbox, "failIfUnavailable": True} if sandbox.get("enabled") else dict(sandbox)
+    if agent.permission_mode == PermissionMode.PLAN:
+        told["autoAllowBashIfSandboxed"] = False
+    return told
+
+
+def denied_in_plan(agent: Agent, injected: Sequence[InjectedMcpServerDef]) -> tuple[str, ...]:
+    """What settings files could approve in mode `plan`, where nothing is approved: rules that deny outrank them."""
+    if agent.permission_mode != PermissionMode.PLAN or not agent.setting_sources:
+        return ()
+    servers = [*(one.name for one in agent.mcp_servers), *(one.name for one in injected)]
+    return (*CHANGING_TOOLS, *(f"mcp__{name}" for name in servers))
 
 
 def deny_rules(protected: ProtectedPaths | None) -> Iterator[str]:
