@@ -15,6 +15,7 @@ from nightherd.model.limits import DayLimits, Limits
 from nightherd.model.mcp import McpServer, McpTransport
 from nightherd.model.money import MicroUsd
 from nightherd.model.price import ModelPrice
+from nightherd.model.problem import Place, Problem
 from nightherd.model.restrain import restrained
 from nightherd.model.schedule_rule import Interval, Schedule
 from nightherd.model.subagent import Plugin
@@ -67,6 +68,9 @@ FLEET = Fleet(
     environment={"KEY": "secret"},
     limits=Limits(spend=MicroUsd(100)),
     max_concurrent=4,
+)
+BLOCKED = Problem(
+    place=Place(file="f", line=1, column=1), message="no containers yet", path="agents.a.docker"
 )
 WIDER_AGENTS: dict[str, dict[str, Any]] = {
     "runtime": {"runtime": RuntimeName.CLI},
@@ -227,3 +231,11 @@ def test_grants_of_a_fleet_that_was_moved_are_the_same() -> None:
 )
 def test_files_that_an_agent_may_write(rules: dict[str, Any], file: str, is_writable: bool) -> None:
     assert may_write(grants_of(with_agent(rules)), HOME, file) is is_writable
+
+
+def test_an_agent_that_gives_up_its_container_stays_away() -> None:
+    accepted = grants_of(with_agent({"blocked_by": (BLOCKED,)}))
+
+    assert beyond(accepted, FLEET) == ["agent a: without docker"]
+    assert restrained(FLEET, accepted).agents == {}
+    assert beyond(narrowed(accepted, grants_of(FLEET), HOME), FLEET) == ["agent a: without docker"]

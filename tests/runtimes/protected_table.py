@@ -89,9 +89,6 @@ COMMANDS = (
     "cp mine.txt link.yaml",
     "cp mine.txt .mcp.json",
     "rm notify.sh",
-)
-"""File commands that are denied, in every mode."""
-OURS = (
     "rm -r agents",
     "mv agents gone",
     "cp -r evil/. .",
@@ -104,7 +101,7 @@ OURS = (
     "mv evil .claude",
     "cp evil/nightherd.yaml night*",
 )
-"""The same, where only our own loops look so closely; Claude asks for approval or runs them."""
+"""File commands that are denied, in every mode; Claude's own rules leave some of them to the gate."""
 
 
 def is_untouched(place: Path) -> bool:

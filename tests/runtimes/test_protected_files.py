@@ -10,7 +10,7 @@ from nightherd.model.event import ToolResultEvent
 from nightherd.model.script import UseTool
 from runtimes.heard import denials
 from runtimes.native.native_stage import NativeStage, Replies, calls, results, says
-from runtimes.protected_table import COMMANDS, NAME, OURS, is_untouched, prepare, written
+from runtimes.protected_table import COMMANDS, NAME, is_untouched, prepare, written
 from runtimes.stage import Stage
 
 MODES = ("acceptEdits", "bypassPermissions")
@@ -26,7 +26,7 @@ def test_scripted_agents_cannot_change_what_is_protected(tmp_path: Path, mode: s
     tries = [
         *written(place),
         ("Edit", edit),
-        *(("Bash", {"command": one}) for one in (*COMMANDS, *OURS)),
+        *(("Bash", {"command": one}) for one in COMMANDS),
         ("Bash", {"command": "echo evil > nightherd.yaml"}),
     ]
 
@@ -42,7 +42,7 @@ def test_native_agents_cannot_change_what_is_protected(tmp_path: Path) -> None:
     place = tmp_path / NAME
     protected = prepare(place)
     stage = NativeStage(place)
-    tries = [*written(place), *(("Bash", {"command": one}) for one in (*COMMANDS, *OURS))]
+    tries = [*written(place), *(("Bash", {"command": one}) for one in COMMANDS)]
 
     request = stage.request(agent={"permission_mode": "bypassPermissions"}, protected=protected)
     events = stage.run(Replies(calls(*tries), says("done")), request)

@@ -51,6 +51,8 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, str] = {}
     hooks: list[str] = []
     sandbox: dict[str, Any] | None = None
+    blocked_by: list[str] = []
+    """Protections it asks for that cannot be given: it does not run."""
     maxima: dict[str, int] = {}
     schedules: dict[str, dict[str, int]] = {}
     """Limits of the jobs of each schedule."""
@@ -103,6 +105,9 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         mcp_servers={one.name: server_fingerprint(one) for one in agent.mcp_servers},
         hooks=sorted({hook_fingerprint(one) for one in _hooks(agent)}),
         sandbox=None if agent.sandbox is None else dict(agent.sandbox),
+        blocked_by=sorted(
+            {one.path.removeprefix(f"agents.{agent.name}.") for one in agent.blocked_by}
+        ),
         maxima=agent_maxima(agent),
         schedules={
             name: of_each_job(agent_maxima(for_schedule(agent, name))) for name in agent.schedules

@@ -136,6 +136,12 @@ def decide(permissions: Permissions, tool: str, input: Mapping[str, Any]) -> Dec
     return _Question(permissions, tool, input).answer()
 
 
+def protected_change(permissions: Permissions, tool: str, input: Mapping[str, Any]) -> str | None:
+    """Return why a call is refused that would change a protected file; None for every other call."""
+    refusal = _Question(permissions, tool, input).protected()
+    return None if refusal is None else refusal.reason
+
+
 def is_offered(permissions: Permissions, tool: str) -> bool:
     """Whether some call of `tool` could ever be made."""
     question = _Question(permissions, tool, {})
@@ -185,7 +191,7 @@ class _Question:
             return Denied(f"no path has {len(self._named):,} characters")
         if ZERO in self._named:
             return Denied("no path has a zero byte in it")
-        refusal = self._protected() or self._denied()
+        refusal = self.protected() or self._denied()
         if refusal is not None:
             return refusal
         match rules.mode:
@@ -208,7 +214,7 @@ class _Question:
         tools = self._rules.tools
         return tools is None or self._tool in tools or split_tool_name(self._tool) is not None
 
-    def _protected(self) -> Denied | None:
+    def protected(self) -> Denied | None:
         """Refuses what would change the fleet's own files."""
         for changed in self._changes():
             if len(changed.path) > LONGEST_PATH or ZERO in changed.path:

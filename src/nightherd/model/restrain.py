@@ -1,7 +1,7 @@
 """Restraining: a configuration cut back to what a person has accepted.
 
 What grants nothing (prompts, scripts, times of schedules) and what narrows is taken as it is. An agent that is
-new, or runs on another runtime, cannot be cut back: it stays as it was, or away when that is not known.
+new, runs on another runtime, or lacks a protection it had, cannot be cut back: it stays as it was, or away when that is not known.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nightherd.model.grants import (
     FleetGrants,
     Maxima,
     absolute,
+    agent_grants,
     fingerprint,
     hook_fingerprint,
     of_each_job,
@@ -52,8 +53,9 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         known = accepted.agents.get(name)
         if known is None:
             continue
-        kept = agent if agent.runtime == known.runtime else old
-        if kept is not None and kept.runtime == known.runtime:
+        fitting = (one for one in (agent, old) if one is not None and _can_be_cut(one, known, home))
+        kept = next(fitting, None)
+        if kept is not None:
             agents[name] = _agent(kept, known, old, home)
     is_auto = fleet.reload == AUTO and accepted.reload == AUTO
     return replace(
@@ -68,6 +70,12 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
         webhooks=_webhooks(fleet.webhooks, accepted),
         reload=fleet.reload if is_auto or fleet.reload != AUTO else accepted.reload,
     )
+
+
+def _can_be_cut(agent: Agent, known: AgentGrants, home: str) -> bool:
+    """Whether the agent can be cut back to what was accepted: the same runtime, with the protections it asked for."""
+    blocked_by = agent_grants(agent, home).blocked_by
+    return agent.runtime == known.runtime and set(known.blocked_by) <= set(blocked_by)
 
 
 def _accepted_values(

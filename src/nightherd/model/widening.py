@@ -78,6 +78,7 @@ def _of_agents(accepted: FleetGrants, wanted: FleetGrants, home: str) -> Iterato
 def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[str]:
     if wanted.runtime != known.runtime:
         yield f"runtime {known.runtime} -> {wanted.runtime}"
+    yield from (f"without {one}" for one in _added(known.blocked_by, wanted.blocked_by))
     if is_wider_mode(wanted.permission_mode, known.permission_mode):
         yield f"permission_mode {known.permission_mode} -> {wanted.permission_mode}"
     for path in wanted.directories:
@@ -163,6 +164,7 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         # Which of the old hooks a new one replaces cannot be told.
         hooks=known.hooks if _added(wanted.hooks, known.hooks) else wanted.hooks,
         sandbox=wanted.sandbox if is_known_sandbox else known.sandbox,
+        blocked_by=sorted({*wanted.blocked_by, *known.blocked_by}),
         maxima=_lower(known.maxima, wanted.maxima),
         schedules={
             name: _lower(known.schedules.get(name, of_each_job(known.maxima)), one)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
-from nightherd.model.permission import Permissions, permissions_of
+from nightherd.model.permission import Permissions, permissions_of, protected_change
 from nightherd.model.protected import NAMES_ONLY, on_this_machine
 from nightherd.ports import RuntimeRequest
 
@@ -27,6 +29,12 @@ def permissions_for(request: RuntimeRequest) -> Permissions:
         real_path=os.path.realpath,
         protection=protection,
     )
+
+
+def refuse_protected(request: RuntimeRequest) -> Callable[[str, Mapping[str, Any]], str | None]:
+    """Return what says why a call of the run is refused that would change a protected file."""
+    permissions = permissions_for(request)
+    return partial(protected_change, permissions)
 
 
 def shares_file(path: str, others: Iterable[str]) -> bool:

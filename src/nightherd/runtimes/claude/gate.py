@@ -2,15 +2,15 @@
 
 Claude writes its transcript a moment after it starts a tool. Killed in between, it forgets the call and makes it
 again when it is resumed. So Claude asks the gate before every call (a `PreToolUse` hook over the control
-protocol) and waits for its answer. The gate answers once the call is on record and decides nothing else: Claude's
-own permission rules apply as without it. A gate that does not answer means that the tool does not run.
+protocol) and waits for its answer. The gate answers once the call is on record, and refuses a change of protected
+files; it decides nothing else: Claude's own permission rules apply as without it. A gate that does not answer means that the tool does not run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,12 @@ PASS: Mapping[str, Any] = {}
 """No decision. An explicit `allow` would bypass Claude's permission rules."""
 
 Message = Mapping[str, Any]
+Refuse = Callable[[str, Mapping[str, Any]], str | None]
+
+
+def refuse_nothing(tool: str, input: Mapping[str, Any]) -> str | None:
+    """Leave every call to Claude's own rules."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +58,19 @@ class GatedCall:
     transcript: Path
     agent: str | None = None
     """The sub-agent that makes it."""
+    tool: str = ""
+    input: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, hook: Message) -> GatedCall:
         """Return the call that a hook's input is about."""
+        given = hook.get("tool_input")
         return cls(
             call=_text(hook.get("tool_use_id")),
             transcript=Path(_text(hook.get("transcript_path")) or ""),
             agent=_text(hook.get("agent_id")),
+            tool=_text(hook.get("tool_name")) or "",
+            input=given if isinstance(given, Mapping) else {},
         )
 
 
@@ -68,6 +79,8 @@ class Gate:
 
     def __init__(self, patience: timedelta = PATIENCE) -> None:
         self._patience = patience
+        self.refuse: Refuse = refuse_nothing
+        """Says why a call is not made that Claude's own rules may allow."""
         self._announced: set[str] = set()
         self._recorded: set[str] = set()
         self._passed: set[str] = set()
@@ -130,7 +143,8 @@ class Gate:
         is_recorded = call in self._recorded
         if is_recorded and self._written.has(asked.transcript, call, asked.agent):
             self._passed.add(call)
-            return PASS
+            refusal = self.refuse(asked.tool, asked.input)
+            return PASS if refusal is None else _denied(refusal)
         if self._is_closed:
             return _denied("the run is being stopped")
         patience_s = self._patience.total_seconds()

@@ -29,6 +29,7 @@ from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
 from nightherd.runtimes.claude.version import keeps_open_calls
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.protection import refuse_protected
 
 GRACE = timedelta(seconds=5)
 IDLE_LIMIT = timedelta(minutes=15)
@@ -140,6 +141,7 @@ class ClaudeRuntime(ABC):
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
         )
         gate = self.make_gate()
+        gate.refuse = refuse_protected(request)
         conversation = self._converse(request, opening, keepers, gate)
         last: Event | None = None
         warnings: tuple[Event, ...] = ()
