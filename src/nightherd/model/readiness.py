@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from nightherd.model.clock_jump import JUMP
 from nightherd.model.finding import Finding, Level
 
 OLDEST_TESTED = (2, 1, 100)
@@ -122,7 +123,8 @@ def clock_findings(
     now: datetime, last_recorded: datetime | None, is_synchronised: bool | None
 ) -> Iterator[Finding]:
     """Whether schedules can go by the clock. `is_synchronised` is None when nothing tells."""
-    if last_recorded is not None and last_recorded > now:
+    # Another process may write while this one looks.
+    if last_recorded is not None and last_recorded - now > JUMP:
         yield _finding(
             Level.PROBLEM,
             "clock",
