@@ -16,7 +16,7 @@ from nightherd.engine.attend import attend
 from nightherd.engine.execution import carry_on
 from nightherd.engine.forking import AtMessage
 from nightherd.engine.rescue import RescueTerms, rescue, resumes_of
-from nightherd.engine.resuming import GO_ON, Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.wakeups import wake_jobs
 from nightherd.errors import RefusedError, SessionNotFoundError
@@ -147,14 +147,16 @@ def test_session_of_one_job_alone_is_read_only_and_goes_on_in_a_branch_of_its_en
     first = bench.run()
     before = session_of(bench, first)
 
-    again = resume(bench, first)
+    with pytest.raises(RefusedError, match="is completed"):
+        resume(bench, first)
+    again = resume(bench, first, prompt="more")
     bench.execute(again.id)
 
     branch = session_of(bench, again)
     assert session_of(bench, first) == before
     assert (branch.parent_session_id, branch.base_job_id) == (before.id, first.id)
     assert branch.base_messages == first.messages
-    assert asked(bench, again) == [GO_ON]
+    assert asked(bench, again) == ["more"]
     fork = bench.runtime.requests[-1].fork
     assert fork is not None
     assert (fork.runtime_session_id, fork.at_uuid) == ("abc", None)

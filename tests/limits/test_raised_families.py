@@ -134,7 +134,7 @@ def test_as_many_children_as_there_are_already_are_no_new_maximum(
     raised = {"limits": {"spawns": spawns}}
 
     if not is_refused:
-        check_raised(job, raised, bench.reader)
+        check_raised(job, bench.agent, raised, bench.reader)
         return
     with pytest.raises(RefusedError, match="has used 1 already"):
-        check_raised(job, raised, bench.reader)
+        check_raised(job, bench.agent, raised, bench.reader)

@@ -72,6 +72,9 @@ def resume(
         if asked.detach or not is_interrupted:
             _tell_raised(amended, raised, invocation)
             return
+    if found.is_terminal and (text is not None or found.status is not JobStatus.COMPLETED):
+        what = "a new job in a branch" if at_checkpoint is not None else "a new job in its session"
+        invocation.screen.say(f"job {found.id} is {found.status.value}: this is {what}")
     see_to_it(ctx, fleet, agent, Ways(hand_in, go_on), asked)
 
 

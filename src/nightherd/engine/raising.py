@@ -12,9 +12,10 @@ from typing import Any
 from nightherd.engine.limits import limits_for
 from nightherd.engine.workshop import Workshop
 from nightherd.errors import JobNotFoundError, RefusedError
+from nightherd.model.advice import advice_on
 from nightherd.model.agent import Agent
 from nightherd.model.change import Answer
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.limits import COUNTED, LimitName, Used, shown
 from nightherd.model.raising import KEPT, AmendJob
 from nightherd.model.spending import used_of
@@ -33,7 +34,7 @@ async def amend(
 
     One that waits can also be told something besides, masked by the caller.
     """
-    check_raised(job, overrides, workshop.reader)
+    check_raised(job, agent, overrides, workshop.reader)
     given = _new(job, overrides, workshop.reader)
     if job.status is JobStatus.RUNNING:
         _check_is_more(job, agent, given, workshop.reader)
@@ -65,12 +66,13 @@ def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: Sta
             )
 
 
-def check_raised(job: Job, overrides: Mapping[str, Any], reader: StateReader) -> None:
-    """`RefusedError` when the job would have a new maximum that it has used up, its children included."""
+def check_raised(job: Job, agent: Agent, overrides: Mapping[str, Any], reader: StateReader) -> None:
+    """`RefusedError` for a new maximum that does not help: lower than before, used up, or not what stopped the job."""
     given = overrides.get(KEPT)
     if not isinstance(given, Mapping):
         return
     new = _new(job, overrides, reader)
+    _check_stopped_by_own(job, new)
     used = used_in_all(job, reader)
     name = used_up(new, used, job.error_code)
     if name is not None:
@@ -80,6 +82,34 @@ def check_raised(job: Job, overrides: Mapping[str, Any], reader: StateReader) ->
             f" {maximum} would be its new maximum, not what is added",
             hint=f"nightherd jobs show {job.id}",
         )
+    _check_not_lower(job, agent, new, reader)
+
+
+def _check_stopped_by_own(job: Job, new: Mapping[str, int]) -> None:
+    """A budget that other jobs share is not raised for one job: a limit of its own would change nothing."""
+    if not new or job.suspend_reason is not SuspendReason.BUDGET:
+        return
+    raise RefusedError(
+        f"job {job.id} is not at a limit of its own, so --raise changes nothing: {job.error}",
+        hint=f"change the limit that it met, then: nightherd jobs resume {job.id};"
+        f" to see it: {advice_on(job) or f'nightherd limits show {job.agent}'}",
+    )
+
+
+def _check_not_lower(job: Job, agent: Agent, new: Mapping[str, int], reader: StateReader) -> None:
+    texts = reader.find_texts(job.id)
+    if texts is None or job.status is JobStatus.RUNNING:
+        return  # one that runs is checked where it is given more
+    limits = limits_for(job, texts.overrides, agent)
+    for text, maximum in new.items():
+        name = LimitName(text)
+        now = limits.maximum(name)
+        if now is not None and maximum < now:
+            raise RefusedError(
+                f"{text}: {shown(name, maximum)} is less than its limit of {shown(name, now)};"
+                " --raise sets a new, higher maximum",
+                hint=f"nightherd jobs show {job.id}",
+            )
 
 
 def used_up(maxima: Mapping[str, Any], used: Used, code: str | None) -> LimitName | None:

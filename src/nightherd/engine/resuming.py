@@ -85,7 +85,7 @@ async def resume_job(
         if job.status in OPEN:
             raise _refused(job, workshop)
     if job.status is JobStatus.SUSPENDED:
-        check_raised(job, wish.overrides, workshop.reader)
+        check_raised(job, agent, wish.overrides, workshop.reader)
         change = ResumeJob(
             job_id=job_id,
             at=workshop.clock.now(),
@@ -97,6 +97,11 @@ async def resume_job(
         return job_of(answer)
     if job.session_id is None:
         raise RefusedError(f"job {job_id} has no session to go on in")
+    if job.status is JobStatus.COMPLETED and wish.prompt is None:
+        raise RefusedError(
+            f"job {job_id} is completed: to resume it is to start a new job in its session",
+            hint=f"nightherd jobs resume {job_id} -p TEXT",
+        )
     return await go_on_in(
         job.session_id, agent, wish, workshop, resumed_from=job_id, dedupe_key=dedupe_key
     )
