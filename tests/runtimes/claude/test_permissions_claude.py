@@ -37,10 +37,10 @@ def test_claude_obeys_the_table(stage: ClaudeStage, case: Case) -> None:
     ]
 
 
-def test_settings_of_a_project_approve_nothing_in_plan(stage: ClaudeStage) -> None:
+def test_settings_files_approve_nothing_in_plan(stage: ClaudeStage) -> None:
     prepare(stage.root)
-    settings = stage.root / "work" / ".claude" / "settings.json"
-    settings.parent.mkdir()
+    stage.claude_home.mkdir(parents=True, exist_ok=True)
+    settings = stage.claude_home / "settings.json"
     settings.write_text('{"permissions": {"allow": ["Bash(git *)", "Edit(**)"]}}')
     calls = (
         Call("Bash", {"command": "git init -q made"}),
@@ -49,7 +49,7 @@ def test_settings_of_a_project_approve_nothing_in_plan(stage: ClaudeStage) -> No
     )
 
     with MessagesApi(*(Say(calls=(one,)) for one in calls), Say(text="so be it")) as api:
-        events = stage.run(api, permission_mode="plan", setting_sources=("project",))
+        events = stage.run(api, permission_mode="plan", setting_sources=("user",))
 
     assert [success for success, _ in made(events)] == [False, False, True]
     assert not (stage.root / "work" / "made").exists()
