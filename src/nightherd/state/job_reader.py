@@ -32,7 +32,9 @@ DAY_PREFIX = len("job-YYYY-MM-DD")
 class SqliteJobReader:
     """Questions about the jobs in `state_dir`; each answer is consistent in itself."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, *, refuses_old: bool = False) -> None:
+        self._refuses_old = refuses_old
+        """Whether a database that knows less than the ledger is an error; else its next writer puts it right."""
         self._path = Path(state_dir) / DATABASE
         self._queries = Queries()
         self._database: Database | None = None
@@ -125,7 +127,8 @@ class SqliteJobReader:
                 database.close()
                 refuse_newer(found, known_schema(), self._path)
                 return None
-            self._refuse_behind(database, recorded)
+            if self._refuses_old:
+                self._refuse_behind(database, recorded)
             if found < known_schema():
                 self._older, self._version = database, database.data_version()
                 database = brought_forward(database, found)

@@ -32,14 +32,17 @@ def random_text() -> RandomText:
     return cast("RandomText", load("nightherd.host.randomness:random_text"))
 
 
-def open_reader(state_dir: Path) -> StateReader:
+def open_reader(state_dir: Path, *, refuses_old: bool = False) -> StateReader:
     """Questions about the state in `state_dir`; a directory that is not there yet reads as empty."""
-    return cast("StateReader", load("nightherd.state.reader:SqliteReader")(state_dir))
+    reader = load("nightherd.state.reader:SqliteReader")
+    return cast("StateReader", reader(state_dir, refuses_old=refuses_old))
 
 
 def open_job_list(state_dir: Path) -> JobList:
     """The same for what lists of jobs need, and cheaper to load."""
-    return cast("JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir))
+    return cast(
+        "JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir, refuses_old=True)
+    )
 
 
 def open_store(state_dir: Path, clock: Clock, durability: str = "checkpoint") -> StateWriter:
