@@ -7,18 +7,28 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from engine.bench import AGENT, Bench
+from engine.bench import AGENT, Bench, no_one
+from engine.yard import Yard, until
 from limits.resuming import resume
 from limits.turns import CENT, END, FOUR_TURNS, turn, used
+from nightherd.engine.execution import execute
+from nightherd.engine.oversight import oversee
 from nightherd.engine.recorder import OnEvent
+from nightherd.engine.rescue import rescue
+from nightherd.engine.stopper import Stopper
+from nightherd.engine.workshop import NoLog
+from nightherd.errors import FencedError
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.hook import AgentSubmission, Hook, HookPoint
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.ids import JobId
+from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.limits import Limits
+from nightherd.model.log import LogLine
 from nightherd.model.money import MicroUsd
 from nightherd.model.persistence import DEFAULT, Performance, Persistence, Trigger
 from nightherd.model.script import Say, Spend, Step, UseTool, compile_script
@@ -314,3 +324,100 @@ def test_job_as_it_stands_while_it_runs_is_what_is_on_record_by_then() -> None:
     assert [one["role"] for one in state["messages"]] == ["user", "assistant", "assistant", "user"]
     assert (state["turn_number"], state["cost"]["spend"]) == (1, 0.10)
     assert state["partial_cognition"]["text"] == "I wi"
+
+
+def test_the_last_checkpoint_is_written_when_the_throttle_ends_though_the_model_still_thinks() -> (
+    None
+):
+    bench = Bench(
+        PlayedRuntime((*turn(1), *turn(2), *turn(3)), is_endless=True),
+        agent=replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY),
+    )
+    folder = Folder()
+    bench.workshop = replace(bench.workshop, threads=folder)
+    job_id = bench.submit().job.id
+
+    async def go() -> None:
+        stopper = Stopper()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(oversee, {job_id: stopper}, bench.workshop)
+            tasks.start_soon(_run_to_the_end, bench, job_id, stopper)
+            await until(lambda: folder.written)
+            bench.clock.advance(timedelta(seconds=30))
+            await until(lambda: folder.written[-1]["turn_number"] == 3)
+            stopper.stop(ExitReason.CANCELLED)
+            await until(lambda: bench.job(job_id).is_terminal)
+            tasks.cancel_scope.cancel()
+
+    anyio.run(go)
+
+    assert folder.written[-2]["turn_number"] == 3
+    assert (folder.written[-1]["status"], folder.written[-1]["turn_number"]) == ("cancelled", 3)
+
+
+async def _run_to_the_end(bench: Bench, job_id: JobId, stopper: Stopper) -> None:
+    await execute(job_id, bench.agent, bench.workshop, on_event=no_one, stopper=stopper)
+
+
+def test_a_file_that_cannot_be_written_is_in_the_operator_log_once(tmp_path: Path) -> None:
+    class Full(Folder):
+        def write(self, job_id: str, document: Any, /) -> None:
+            raise OSError(28, "no space left")
+
+    class Log(NoLog):
+        def __init__(self) -> None:
+            self.lines: list[LogLine] = []
+
+        def write(self, line: LogLine) -> None:
+            self.lines.append(line)
+
+    bench, log = bench_of(agent_of(tmp_path)), Log()
+    bench.workshop = replace(bench.workshop, threads=Full(), log=log)
+
+    job = bench.run(on_event=at_every_event(bench, 2))
+
+    (line,) = [one for one in log.lines if one.event == "state.unwritten"]
+    assert line.job == job.id
+    assert "no space left" in (line.message or "")
+
+
+def test_rescue_brings_the_file_up_to_what_is_on_record() -> None:
+    bench = Bench(
+        PlayedRuntime((*turn(1), *turn(2), *turn(3)), is_endless=True),
+        agent=replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY),
+    )
+    yard, folder = Yard(bench=bench), Folder()
+    job_id = bench.submit().job.id
+
+    async def go() -> None:
+        stopper = Stopper()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_abandoned, bench, job_id, stopper)
+            await until(lambda: len(bench.journal(job_id)) > 12)
+            stopper.abandon()
+        await rescue(yard.record, yard.terms, threads=folder)
+
+    anyio.run(go)
+
+    (document,) = folder.written
+    assert (document["status"], document["turn_number"]) == ("running", 3)
+    assert document["cost"]["spend"] == pytest.approx(0.3)
+    assert document["limits"]["turns"] == 100
+
+
+async def _abandoned(bench: Bench, job_id: JobId, stopper: Stopper) -> None:
+    with pytest.raises(FencedError):
+        await execute(job_id, bench.agent, bench.workshop, on_event=no_one, stopper=stopper)
+
+
+def test_the_file_of_a_job_that_was_suspended_says_when_it_has_completed(tmp_path: Path) -> None:
+    bench, folder = bench_of(agent_of(tmp_path, Limits(turns=1))), Folder()
+    bench.workshop = replace(bench.workshop, threads=folder)
+    job = bench.run()
+    assert folder.written[-1]["status"] == "suspended"
+    bench.agent = replace(bench.agent, limits=Limits())
+
+    ended = resume(bench, job)
+
+    assert ended.status is JobStatus.COMPLETED
+    assert folder.written[-1]["status"] == "completed"

@@ -44,6 +44,7 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
         "record",
         "orphans",
         "mirror",
+        "suspended-state-files",
         "git",
         "clock",
         "claude",
@@ -101,7 +102,7 @@ def test_database_that_is_gone_is_explained_once(used: Ward) -> None:
     out = used.cli("doctor").out
 
     assert out.count("is gone, and the ledger beside it has its rows") == 1
-    assert out.count("as above") == 3
+    assert out.count("as above") == 4
 
 
 def test_name_of_a_file_cannot_write_to_the_terminal(used: Ward) -> None:

@@ -10,6 +10,15 @@ import pytest
 
 from doctor.ward import Ward
 
+BOUNDED = """
+  - name: bounded
+    runtime: scripted
+    default_prompt: go
+    limits: {turns: 1}
+    script:
+      - repeat: 2
+        steps: [{say: on}, {usage: {input_tokens: 1, output_tokens: 1}}]
+"""
 OTHER = "job-2026-01-01-zzzzzz"
 
 
@@ -53,3 +62,36 @@ def test_a_document_that_nobody_can_use_is_kept_aside_and_written_again(
     (aside,) = path.parent.glob("state.json.corrupt-*")
     assert aside.read_bytes() == broken
     assert {**json.loads(path.read_text()), "saved_at": ""} == {**whole, "saved_at": ""}
+
+
+def test_a_file_of_a_suspended_job_that_could_not_be_written_is_found_without_reading_everything(
+    ward: Ward,
+) -> None:
+    fleet = ward.root.parent / "nightherd.yaml"
+    fleet.write_text(fleet.read_text() + BOUNDED)
+    job = ward.run("bounded")
+    path = ward.root / "threads" / job / "state.json"
+    whole = json.loads(path.read_text())
+    assert whole["status"] == "suspended"
+    path.write_text(json.dumps({**whole, "status": "running", "turn_number": 0}))
+    behind = ward.doctor()
+    path.unlink()
+
+    missing, fixed = ward.doctor(), ward.doctor("--fix")
+
+    assert "is behind" in behind.only("suspended-state-files")["message"]
+    assert "there is no state.json" in missing.only("suspended-state-files")["message"]
+    assert fixed.all == []
+    assert {**json.loads(path.read_text()), "saved_at": ""} == {**whole, "saved_at": ""}
+
+
+def test_a_file_of_an_ended_job_that_could_not_be_written_is_found(ward: Ward) -> None:
+    job = ward.run("failing")
+    path = ward.root / "threads" / job / "state.json"
+    path.unlink()
+
+    found, fixed = ward.doctor("--verify"), ward.doctor("--verify", "--fix")
+
+    assert "there is no state.json" in found.only("state-files")["message"]
+    assert fixed.all == []
+    assert json.loads(path.read_text())["status"] == "error"

@@ -25,7 +25,13 @@ from nightherd.model.persistence import OnCompletion, Persistence, Retention
 from nightherd.model.retention import JobPlan, Needed, Reason
 from nightherd.model.script import Say, compile_script
 from nightherd.runtimes.scripted import ScriptedRuntime
-from nightherd.views.checkpoints import TakenAway, find_checkpoint, list_bookmarks, taken_away
+from nightherd.views.checkpoints import (
+    TakenAway,
+    find_checkpoint,
+    list_bookmarks,
+    taken_away,
+    thread_state,
+)
 from nightherd.views.sessions import get_session
 
 
@@ -233,3 +239,14 @@ def test_the_place_of_a_branch_of_a_branch_stays(tmp_path: Path) -> None:
     lines = [bench.workshop.journals.seq_of_message(job.id, number) or 0 for number in (2, 3)]
     assert len(kept) == 2
     assert all(line <= seq for line, seq in zip(lines, sorted(kept), strict=True))
+
+
+def test_limits_are_known_after_all_bookmarks_went(tmp_path: Path) -> None:
+    bench, room = made(tmp_path)
+    job = bench.run()
+    carry_out(room)
+    assert bookmarks(bench, job) == []
+
+    document = thread_state(bench.reader, room.journals, job.id, now=bench.clock.now())
+
+    assert document["limits"]["turns"] == 9

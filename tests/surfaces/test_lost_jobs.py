@@ -89,6 +89,25 @@ def test_files_say_it_after_the_next_command(cli: Cli, killed: Path, job_id: str
     assert agent["lost"] == {"job": job_id, **listed["lost"]}
 
 
+def test_state_json_has_everything_on_record_after_the_next_command(
+    shell: Shell, cli: Cli, fleet: Path
+) -> None:
+    limited = FLEET.replace("  - name: slow\n", "  - name: slow\n    limits: {turns: 9}\n")
+    (fleet / "nightherd.yaml").write_text(limited)
+    job_id = kill_worker(shell)
+    path = fleet / ".nightherd" / "threads" / job_id / "state.json"
+    path.unlink(missing_ok=True)  # its worker may have died before or after it wrote the call
+
+    cli("jobs")
+
+    document = json.loads(path.read_text())
+    assert document["status"] == "running"
+    assert '"tool_use":"Bash"' in document["messages"][-1]["content"]
+    written = path.stat().st_mtime_ns
+    cli("jobs")
+    assert path.stat().st_mtime_ns == written
+
+
 def test_files_forget_it_once_a_worker_has_the_job(shell: Shell, cli: Cli, fleet: Path) -> None:
     job_id = kill_worker(shell)
     cli("jobs")

@@ -21,5 +21,8 @@ def is_at_work(worker: Worker) -> bool:
 
 def refresh_lost(invocation: Invocation, jobs: Sequence[ObservedJob]) -> None:
     """Bring the readable files up to date if one of `jobs` is lost. A process that keeps them does it by itself."""
-    if any(job.lost is not None for job in jobs):
-        load("nightherd.wiring.mirrors:refresh_mirror")(invocation.state_directory(), is_new=False)
+    lost = [job.id for job in jobs if job.lost is not None]
+    if lost:
+        state = invocation.state_directory()
+        load("nightherd.wiring.mirrors:refresh_mirror")(state, is_new=False)
+        load("nightherd.wiring.mirrors:refresh_state_files")(state, lost)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.execution import job_of
 from nightherd.engine.record import Record
 from nightherd.engine.spawning import cancel_below
+from nightherd.engine.state_files import write_stopped
 from nightherd.engine.workshop import ThreadFiles, Workshop
 from nightherd.errors import RefusedError
 from nightherd.model.change import CancelJob, Refused, Why
@@ -34,5 +34,5 @@ async def cancel_job(
         job = get_job(room.reader, job_id)
     if job.is_terminal:
         await cancel_below(job_id, room)
-        await write_ended(job_id, room, threads)
+        await write_stopped(job_id, room, threads)
     return job

@@ -15,17 +15,16 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
-from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
-from nightherd.engine.workshop import ThreadFiles, Workshop
-from nightherd.errors import FencedError, NightherdError, StateError
+from nightherd.engine.state_files import StateFile
+from nightherd.engine.workshop import Workshop
+from nightherd.errors import FencedError, StateError
 from nightherd.model.agent import Agent
 from nightherd.model.bookmark import last_number
 from nightherd.model.change import Applied, Refused, SaveCheckpoint, Why
 from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint, checkpoint_id
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent, describe
 from nightherd.model.hook import AgentSubmission, HookPoint
-from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import LimitName, Limits, OnLimit, limits_document
 from nightherd.model.money import MicroUsd
@@ -34,12 +33,8 @@ from nightherd.model.persistence import MUST_SAVE
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import CheckpointSaved
 from nightherd.model.trigger_point import TriggerPoint
-from nightherd.views.checkpoints import Standing, documented, standing
 
 LONGEST_SYSTEM_PROMPT = 2_000
-DOCUMENT_EVERY_S = 1.0
-DOCUMENT_SHARE = 20
-"""How many times as long as a document took to write nothing is written after it."""
 
 
 class Bookmarks:
@@ -59,7 +54,7 @@ class Bookmarks:
         self._behind = 0
         """The line after which nothing has been said since the last bookmark."""
         self._priority = 0
-        self._documents = Documents(workshop)
+        self.state_file = StateFile(job.id, workshop)
 
     @cached_property
     def _header(self) -> dict[str, Any]:
@@ -85,8 +80,8 @@ class Bookmarks:
         self._last, self._has_row = mark, has_row
         self._behind = self._recorder.last_seq
         self._priority = self._workshop.persistence.priority(point)
-        if self._documents.are_due:
-            await self._documents.write(self._row(mark))
+        if self.state_file.follows_checkpoints:
+            await self.state_file.follow(self._row(mark))
 
     async def close(
         self,
@@ -187,68 +182,6 @@ class Bookmarks:
             duration_ms=mark.duration_ms,
             header=self._header,
         )
-
-
-class Documents:
-    """Writes a job as one document after its checkpoints, where the project wants the whole file each time.
-
-    As the rest of the mirror it comes as fast as is useful: once a second, and never for more than a small
-    share of the time, so that a long conversation does not spend its time on being written again.
-    """
-
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
-        self._due = 0.0
-
-    @property
-    def are_due(self) -> bool:
-        """Whether one is to be written, and none was just now."""
-        workshop = self._workshop
-        is_wanted = not workshop.persistence.performance.incremental
-        return is_wanted and workshop.clock.monotonic() >= self._due
-
-    async def write(self, checkpoint: Checkpoint) -> None:
-        """Write it as of this checkpoint."""
-        workshop = self._workshop
-        begun = workshop.clock.monotonic()
-        await write_state(checkpoint.job_id, workshop, checkpoint)
-        ended = workshop.clock.monotonic()
-        self._due = ended + max(DOCUMENT_EVERY_S, DOCUMENT_SHARE * (ended - begun))
-
-
-async def write_state(job_id: JobId, workshop: Workshop, place: Checkpoint | None = None) -> None:
-    """Write the job as one document: at that checkpoint, else as it stands. Nothing it meets fails the job."""
-    if workshop.threads is not None:
-        await _write(job_id, workshop, workshop.threads, place)
-
-
-async def write_ended(job_id: JobId, room: Workshop | Record, threads: ThreadFiles | None) -> None:
-    """Write the documents of a job that ended while it waited, and of those below it: nobody ran them to their end."""
-    job = room.reader.find_job(job_id)
-    if threads is None or job is None or not job.is_terminal:
-        return
-    if room.reader.list_checkpoints(job_id):
-        await _write(job_id, room, threads)
-    for child in room.reader.jobs_of_parent(job_id):
-        await write_ended(child.id, room, threads)
-
-
-async def _write(
-    job_id: JobId,
-    room: Workshop | Record,
-    threads: ThreadFiles,
-    place: Checkpoint | None = None,
-) -> None:
-    now = room.clock.now()
-
-    def write(found: Standing) -> None:
-        threads.write(job_id, documented(found, room.journals, now=now))
-
-    try:
-        # In a thread: the whole conversation is read.
-        await to_thread.run_sync(write, standing(room.reader, job_id, place, now=now))
-    except (NightherdError, OSError):
-        pass  # it is derived: `checkpoint show --state` makes it again, and says what is wrong
 
 
 def saved_by(answer: Applied | Refused) -> Checkpoint:

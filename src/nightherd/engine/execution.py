@@ -126,6 +126,7 @@ async def carry_on(
     watch = make_watch(job, agent, texts, recorder, workshop)
     stopper = stopper or Stopper()
     stopper.progress = Progress(job, recorder, workshop.clock, watch.is_countable)
+    stopper.state_file = watch.state_file
     execution = _Execution(
         job=job,
         agent=agent,
@@ -176,13 +177,13 @@ class _Execution:
             with self.recorder.into(journal):
                 stop = await self._run()
                 if stop is None:
-                    return await _hand_over(job, self.before, self.recorder, workshop)
+                    return await self._hand_over("its worker gave it back")
                 stop = await self._end(stop)
                 await self.recorder.sync(workshop.sync)
         except StateError as error:
             if error.can_pass:
                 # A full disk, say: the job waits until there is room, and continues after its last line.
-                await _hand_over(job, self.before, self.recorder, workshop, error.message)
+                await self._hand_over(error.message)
                 raise
             # The record cannot be continued; what it holds so far is what counts.
             failure = error
@@ -241,6 +242,13 @@ class _Execution:
     def _or_cancelled(self, stop: Stop) -> Stop:
         """Return how the run ended, unless somebody has cancelled the job meanwhile."""
         return CANCELLED if is_cancel_requested(self.job, self.workshop) else stop
+
+    async def _hand_over(self, reason: str) -> Job:
+        """Give the job back: it waits, and the next worker resumes it."""
+        job = await _hand_over(self.job, self.before, self.recorder, self.workshop, reason)
+        if self.watch.state_file is not None:
+            await self.watch.state_file.write_end()
+        return job
 
     async def _settle(self, stop: Stop) -> Job:
         job, before, recorder, workshop = self.job, self.before, self.recorder, self.workshop
@@ -340,9 +348,8 @@ async def _hand_over(
     before: Tally,
     recorder: Recorder,
     workshop: Workshop,
-    reason: str = "its worker gave it back",
+    reason: str,
 ) -> Job:
-    """Give the job back: it waits, and whoever takes it next goes on with it."""
     tally = recorder.tally
     change = LoseExecution(
         job_id=job.id,

@@ -5,9 +5,10 @@ What they have used so far is written to their rows.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import anyio
+from anyio.abc import TaskGroup
 
 from nightherd.engine.progress import save_progress
 from nightherd.engine.stopper import Stopper
@@ -29,18 +30,27 @@ async def oversee(
 ) -> None:
     """Watch over `running`, which may change meanwhile, until the lease is lost: then all are abandoned.
 
-    What the jobs have used is written to their rows on the way.
+    What the jobs have used is written to their rows on the way, and their `state.json` once it is due.
     `wait` comes back within the seconds it is given.
     """
-    while workshop.lease.holds(workshop.clock.monotonic()):
-        if running:
-            for job_id in _jobs_to_cancel(workshop):
-                if job_id in running:
-                    running[job_id].stop(ExitReason.CANCELLED)
-            await save_progress(list(running.values()), workshop)
-        await wait(LOOK_S if running else IDLE_LOOK_S)
-    for stopper in list(running.values()):
-        stopper.abandon()
+    async with anyio.create_task_group() as writers:
+        while workshop.lease.holds(workshop.clock.monotonic()):
+            if running:
+                for job_id in _jobs_to_cancel(workshop):
+                    if job_id in running:
+                        running[job_id].stop(ExitReason.CANCELLED)
+                await save_progress(list(running.values()), workshop)
+                _write_due_files(running.values(), writers)
+            await wait(LOOK_S if running else IDLE_LOOK_S)
+        for stopper in list(running.values()):
+            stopper.abandon()
+
+
+def _write_due_files(running: Iterable[Stopper], writers: TaskGroup) -> None:
+    """Write each in a task of its own: a long conversation takes a while, and cancelling must not wait for it."""
+    for stopper in running:
+        if stopper.state_file is not None and stopper.state_file.is_due:
+            writers.start_soon(stopper.state_file.write_due)
 
 
 def is_cancel_requested(job: Job, workshop: Workshop) -> bool:

@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 
 from anyio import to_thread
 
-from nightherd.engine.checkpoints import write_ended
 from nightherd.engine.late_answers import (
     LateAnswers,
     count_late_answers,
     write_late_answers,
 )
 from nightherd.engine.record import Record, is_there, list_jobs, recollected
+from nightherd.engine.state_files import write_stopped
 from nightherd.engine.stuck import caught_up, ending
 from nightherd.engine.workshop import ThreadFiles
 from nightherd.errors import NightherdError, RefusedError
@@ -95,7 +95,7 @@ async def rescue(
 
     `is_orphan` says of a job whose worker lives that it is not run all the same; `is_wanted` leaves others
     out. A job that cannot be taken care of is told to `on_trouble`, and keeps no other from it. The `state.json`
-    of a job that ends here is written with `threads`.
+    of each is written with `threads`: its worker may have died before it wrote the last checkpoint.
     """
     await _give_up(record, terms)
     running = list(list_jobs(record.reader, JobStatus.RUNNING))
@@ -108,8 +108,7 @@ async def rescue(
     for first in range(0, len(wanted), BATCH):
         rescued += await _rescue(wanted[first : first + BATCH], record, terms, on_trouble)
     for job in rescued:
-        if job.is_terminal:
-            await write_ended(job.id, record, threads)
+        await write_stopped(job.id, record, threads, on_trouble=on_trouble)
     return rescued
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
 
 from nightherd.model.job import ExitReason
 from nightherd.model.spending import CountUsage
+
+if TYPE_CHECKING:
+    from nightherd.engine.state_files import StateFile
 
 
 class Stopper:
@@ -20,6 +24,8 @@ class Stopper:
         self.scope = anyio.CancelScope()
         self.progress: Callable[[], CountUsage | None] = lambda: None
         """What the execution has used since that was last written; None when nothing is due."""
+        self.state_file: StateFile | None = None
+        """The file that shows the job at its last checkpoint; None when none is kept on the way."""
 
     def stop(self, reason: ExitReason) -> None:
         """Stop now; the first reason counts."""

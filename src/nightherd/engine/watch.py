@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from nightherd.engine.budgets import Purse
-from nightherd.engine.checkpoints import Bookmarks, end_point, point_of, write_ended, write_state
+from nightherd.engine.checkpoints import Bookmarks, end_point, point_of
 from nightherd.engine.limit_answers import answer_changes, obey_earlier, tell_asker
 from nightherd.engine.limits import ASKING, Guard, Stop, earlier_ms, job_limits, stop_of
 from nightherd.engine.pricing import price_unknown
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
+from nightherd.engine.state_files import StateFile, write_stopped
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
@@ -41,6 +42,10 @@ class Watch(Protocol):
     @property
     def stopped(self) -> Stop | None:
         """What it last said, also where only the runtime heard it (`may_spend`)."""
+
+    @property
+    def state_file(self) -> StateFile | None:
+        """The file that follows the job's checkpoints; None when there are none on the way."""
 
     async def before_start(self) -> Stop | None:
         """Asked once, when the journal is open and before the runtime runs."""
@@ -89,6 +94,7 @@ class QuietWatch:
     """Nothing is limited and nobody wants bookmarks on the way: only an end that is no success has one."""
 
     stopped: Stop | None = None
+    state_file: StateFile | None = None
 
     def __init__(
         self,
@@ -151,10 +157,17 @@ class QuietWatch:
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._workshop)
 
     async def settled(self, job: Job) -> None:
-        if job.status is not JobStatus.COMPLETED:
+        is_completed = job.status is JobStatus.COMPLETED
+        if not is_completed:
             await self._nursery.leave(job)
-            await write_state(job.id, self._workshop)
+        if not is_completed or self._was_suspended():
+            await self._bookmarks.state_file.write_end()
         await _tell_asker(job, self._workshop)
+
+    def _was_suspended(self) -> bool:
+        """Whether a file shows the job where an earlier execution stopped."""
+        has_earlier = self._job.epoch > 1
+        return has_earlier and bool(self._workshop.reader.list_checkpoints(self._job.id))
 
 
 class CloseWatch:
@@ -188,6 +201,7 @@ class CloseWatch:
         self._nursery = nursery
         self._guard = guard
         self._bookmarks = bookmarks
+        self.state_file = bookmarks.state_file
         self._asks = agent.runtime in ASKING
 
     async def before_start(self) -> Stop | None:
@@ -281,7 +295,7 @@ class CloseWatch:
 
     async def settled(self, job: Job) -> None:
         await self._nursery.leave(job)
-        await write_state(job.id, self._workshop)
+        await self.state_file.write_end()
         await obey_earlier(job, self._workshop)
         await _tell_asker(job, self._workshop)
 
@@ -306,7 +320,7 @@ async def _tell_asker(job: Job, workshop: Workshop) -> None:
     """The job that `job` was asked about may have been let fail."""
     if is_asked(job) and job.trigger_id is not None:
         await tell_asker(job, workshop)
-        await write_ended(JobId(job.trigger_id), workshop, workshop.threads)
+        await write_stopped(JobId(job.trigger_id), workshop, workshop.threads)
 
 
 def _has_more_to_spend(event: Event, tally: Tally) -> bool:

@@ -1,60 +1,129 @@
-"""Checkup of `threads/<job>/state.json`: files that were cut off, edited beyond their schema, or are another job's."""
+"""Checkup of `threads/<job>/state.json`: files that were cut off, edited beyond their schema, or are another job's, and writes that failed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from nightherd.engine.doctor import Check
 from nightherd.errors import StateFileError
 from nightherd.files.corrupt import keep_aside
+from nightherd.mirror.checkup import is_kept
 from nightherd.mirror.threads import COMPRESSED, PLAIN, ThreadStateFiles
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus
+from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.thread_state import STATUS_WORDS
 from nightherd.ports import Journals, StateReader
 from nightherd.views.checkpoints import documented, standing
+from nightherd.views.jobs import every_job
 
 NAME = "state-files"
+SUSPENDED = "suspended-state-files"
+PAGE = 500
 
 
-def thread_check(
+def thread_checks(
     root: Path,
     files: Callable[[], ThreadStateFiles],
     reader: StateReader,
     journals: Journals,
     now: datetime,
-) -> Check:
-    """Every file is read as any reader would; one that is refused is kept aside and written again.
+) -> tuple[Check, Check]:
+    """The checks of these files: the first looks at suspended jobs, the second reads the file of every job.
 
-    `files` is asked when there is one to read: how they look is for the project to say, perhaps wrongly.
+    A file that cannot be used is kept aside; it, one that is behind and one that is missing are written again.
+    `files` is called when there is one to read: the project's configuration of them may be wrong.
     """
+
+    def examine_suspended() -> Iterator[Finding]:
+        suspended = every_job(reader, JobQuery(status=JobStatus.SUSPENDED, limit=PAGE))
+        jobs = [job for job in suspended if reader.list_checkpoints(job.id)]
+        if not jobs or not is_kept(root):
+            return
+        known = files()
+        for job in jobs:
+            yield from behind(job, known)
 
     def examine() -> Iterator[Finding]:
         found = list(documents(root))
-        if not found:
-            return
-        known = files()
-        for path in found:
-            job = reader.find_job(JobId(path.parent.name))
-            if job is not None and job.status is JobStatus.RUNNING:
-                continue  # it may be just being written
-            try:
-                known.read(path.parent.name)
-            except StateFileError as error:
-                if path.exists():
-                    yield damaged(path, error.message, is_known=job is not None)
+        if found:
+            yield from unusable(found, files(), reader)
+        ended = [job for job in with_checkpoints(reader) if job.is_terminal]
+        if ended and is_kept(root):
+            known = files()
+            for job in ended:
+                yield from behind(job, known)
 
     async def mend(finding: Finding) -> None:
         assert finding.path is not None  # noqa: S101 (every finding here has one)
         path = Path(finding.path)
         job_id = JobId(path.parent.name)
         document = documented(standing(reader, job_id, now=now), journals, now=now)
-        keep_aside(path, now)
-        files().write(job_id, document)
+        known = files()
+        _put_unusable_aside(path, known, now)
+        known.write(job_id, document)
 
-    return Check(NAME, "state.json of jobs", examine, mend=mend, is_deep=True)
+    return (
+        Check(SUSPENDED, "state.json of suspended jobs", examine_suspended, mend=mend),
+        Check(NAME, "state.json of jobs", examine, mend=mend, is_deep=True),
+    )
+
+
+def _put_unusable_aside(path: Path, files: ThreadStateFiles, now: datetime) -> None:
+    try:
+        files.read(path.parent.name)
+    except StateFileError:
+        if path.exists():
+            keep_aside(path, now)
+
+
+def with_checkpoints(reader: StateReader) -> Iterator[Job]:
+    """The jobs that have checkpoints now."""
+    for job_id in reader.jobs_with_checkpoints():
+        job = reader.find_job(job_id) if reader.list_checkpoints(job_id) else None
+        if job is not None:
+            yield job
+
+
+def unusable(
+    paths: Iterable[Path], files: ThreadStateFiles, reader: StateReader
+) -> Iterator[Finding]:
+    """The files that cannot be read as any reader would."""
+    for path in paths:
+        job = reader.find_job(JobId(path.parent.name))
+        if job is not None and job.status is JobStatus.RUNNING:
+            continue  # it may be just being written
+        try:
+            files.read(path.parent.name)
+        except StateFileError as error:
+            if path.exists():
+                yield damaged(path, error.message, is_known=job is not None)
+
+
+def behind(job: Job, files: ThreadStateFiles) -> Iterator[Finding]:
+    """The file of a job that stopped, when it is missing or shows another state: its last write failed."""
+    try:
+        document = files.read(job.id)
+    except StateFileError:
+        if files.written_at(job.id) is not None:
+            return  # it is damaged, which is found elsewhere
+        message = f"there is no state.json of {job.id}: it could not be written, or was deleted"
+    else:
+        expected = (STATUS_WORDS[job.status.value], job.turns)
+        if (document.get("status"), document.get("turn_number")) == expected:
+            return
+        message = f"state.json of {job.id} is behind: its last write failed"
+    yield Finding(
+        check=SUSPENDED if job.status is JobStatus.SUSPENDED else NAME,
+        level=Level.WARNING,
+        message=message,
+        path=str(files.directory(job.id) / PLAIN),
+        job_id=job.id,
+        remedy="it is written again",
+        is_fixable=True,
+    )
 
 
 def documents(root: Path) -> Iterator[Path]:

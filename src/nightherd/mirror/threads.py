@@ -74,6 +74,16 @@ class ThreadStateFiles:
             said = error.message if isinstance(error, InvalidValueError) else str(error)
             raise StateFileError(f"{path} cannot be used: {said}", path=str(path)) from error
 
+    def written_at(self, job_id: str) -> int | None:
+        """When the job's file was last written, in nanoseconds as file systems count them; None for never."""
+        folder = self.directory(job_id)
+        for name in (COMPRESSED, PLAIN):
+            try:
+                return (folder / name).lstat().st_mtime_ns
+            except OSError:
+                continue
+        return None
+
     def _replace(self, path: Path, content: bytes) -> None:
         make_directory(path.parent)
         if self._persistence.performance.atomic:

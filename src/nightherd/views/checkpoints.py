@@ -123,11 +123,16 @@ def thread_state(
     if number is not None:
         place = find_checkpoint(reader, journals, job_id, number)
         return documented(standing(reader, job_id, place, now=now), journals, now=now)
-    found = standing(reader, job_id, now=now)
-    if found.job.status in UNSETTLED:
-        place = caught_up(found.place, journals.read(job_id, load_blobs=False))
-        found = replace(found, place=place)
+    found = at_end_of_record(standing(reader, job_id, now=now), journals)
     return documented(found, journals, now=now)
+
+
+def at_end_of_record(found: Standing, journals: Journals) -> Standing:
+    """The job as it stands, with what its journal says beyond its row. Reads no rows."""
+    if found.job.status not in UNSETTLED:
+        return found
+    events = journals.read(found.job.id, load_blobs=False)
+    return replace(found, place=caught_up(found.place, events))
 
 
 def caught_up(place: Checkpoint, events: Iterable[Event]) -> Checkpoint:
@@ -169,7 +174,7 @@ def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict
 
 def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:
     """A bookmark where the job stands now: what its row says, with what its last with a row knew besides."""
-    known = reader.list_checkpoints(job.id)
+    known = reader.list_checkpoints(job.id) or reader.removed_checkpoints(job.id)
     last = known[-1] if known else None
     is_waiting = job.status is JobStatus.SUSPENDED
     header = dict(last.header) if last is not None else {}

@@ -99,14 +99,14 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
     )
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
     mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir), open_feed(state_dir))
-    threads = load("nightherd.mirror.thread_checkup:thread_check")(
+    suspended, threads = load("nightherd.mirror.thread_checkup:thread_checks")(
         state_dir,
         lambda: open_threads(state_dir, load_persistence(state_dir)),
         record.reader,
         record.journals,
         now,
     )
-    return [*quick, *agreeing, mirror, *deep, *reading, each_file, threads]
+    return [*quick, *agreeing, mirror, suspended, *deep, *reading, each_file, threads]
 
 
 def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:

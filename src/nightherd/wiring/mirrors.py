@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from nightherd.wiring.loading import load
 from nightherd.wiring.memories import (
+    load_persistence,
     open_feed,
     open_job_list,
     open_journals,
     open_reader,
+    open_threads,
     system_clock,
 )
 from nightherd.wiring.runtimes import PRICES
@@ -130,6 +132,29 @@ def write_output_log(state_dir: Path, job_id: JobId) -> Path:
     """Write the job's events as plain text to `jobs/<id>/output.log`; where that is."""
     write = load("nightherd.mirror.output_log:write_output_log")
     return cast("Path", write(state_dir, job_id, open_journals(state_dir)))
+
+
+def refresh_state_files(state_dir: Path, job_ids: Sequence[JobId]) -> None:
+    """Bring the `state.json` of these jobs, which no worker runs, up to their journals; where files are kept.
+
+    What cannot be written is left to `doctor`: the command that reads works all the same.
+    """
+    if not load("nightherd.mirror.checkup:is_kept")(state_dir):
+        return
+    views, now = import_module("nightherd.views.checkpoints"), system_clock().now()
+    journals, reader = open_journals(state_dir), open_reader(state_dir)
+    try:
+        files = open_threads(state_dir, load_persistence(state_dir))
+        for job_id in job_ids:
+            journal = state_dir / "jobs" / f"{job_id}.jsonl"
+            written_at = files.written_at(job_id)
+            is_behind = written_at is None or written_at < journal.stat().st_mtime_ns
+            if is_behind and reader.list_checkpoints(job_id):
+                files.write(job_id, views.thread_state(reader, journals, job_id, now=now))
+    except (load("nightherd.errors:NightherdError"), OSError):
+        return
+    finally:
+        reader.close()
 
 
 def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
