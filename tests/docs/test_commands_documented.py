@@ -32,6 +32,8 @@ def printed_nouns(package: Path) -> set[str]:
             match node:
                 case ast.Call(
                     func=ast.Attribute(attr="document"), args=[ast.Constant(value=str(noun)), *_]
+                ) | ast.Call(
+                    func=ast.Name(id="document"), args=[_, ast.Constant(value=str(noun)), *_]
                 ):
                     nouns.add(noun)
                 case _:

@@ -36,7 +36,7 @@ from nightherd.model.advice import ADVICE
 from nightherd.model.change import RegisterWorker, StartExecution
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
-from nightherd.model.job import CHILD_WAITS, ExitReason, Job, JobStatus
+from nightherd.model.job import CHILD_WAITS, PRICE_UNKNOWN, ExitReason, Job, JobStatus
 from nightherd.model.outcome import EXIT_OF_CODE
 from nightherd.model.system import End
 from nightherd.testing.fleet_values import worker
@@ -177,7 +177,7 @@ def test_resume_fork_queries_and_cancel(fleet_file: Path) -> None:
             ended = await fleet.cancel(waiting.id)
 
             assert forked.summary == "You said: two"
-            assert forked.job.forked_from is None
+            assert forked.job.forked_from == first.job_id
             assert resumed.job.resumed_from == first.job_id
             assert resumed.session_id == first.session_id
             assert same.id == waiting.id
@@ -352,7 +352,7 @@ def test_every_code_in_the_house_is_in_the_table() -> None:
 
 
 def test_advice_is_only_given_on_codes_that_exist() -> None:
-    assert set(ADVICE) - set(FAILURES) == {CHILD_WAITS}, "jobs fail with the others"
+    assert set(ADVICE) - set(FAILURES) == {CHILD_WAITS, PRICE_UNKNOWN}, "jobs fail with the others"
     error = error_of(failed("missing_api_key"))
     assert error is not None
     assert "ANTHROPIC_API_KEY" in (error.hint or "")
