@@ -30,10 +30,14 @@ def printed_nouns(package: Path) -> set[str]:
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
-                case ast.Call(
-                    func=ast.Attribute(attr="document"), args=[ast.Constant(value=str(noun)), *_]
-                ) | ast.Call(
-                    func=ast.Name(id="document"), args=[_, ast.Constant(value=str(noun)), *_]
+                case (
+                    ast.Call(
+                        func=ast.Attribute(attr="document"),
+                        args=[ast.Constant(value=str(noun)), *_],
+                    )
+                    | ast.Call(
+                        func=ast.Name(id="document"), args=[_, ast.Constant(value=str(noun)), *_]
+                    )
                 ):
                     nouns.add(noun)
                 case _:

@@ -58,6 +58,8 @@ def checks_of(cli: Cli) -> dict[str, Any]:
 
 
 def messages(check: dict[str, Any], level: str) -> list[str]:
+    if level == "ok":
+        return list(check["notes"])
     return [one["message"] for one in check["findings"] if one["level"] == level]
 
 

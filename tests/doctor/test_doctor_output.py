@@ -27,7 +27,9 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
     data = document["data"]
     assert set(data) == {"state_dir", "level", "kept_aside", "lost", "checks"}
     assert (data["state_dir"], data["level"], data["kept_aside"]) == (str(used.root), "warning", [])
-    assert all(set(check) == {"name", "title", "level", "findings"} for check in data["checks"])
+    assert all(
+        set(check) == {"name", "title", "level", "notes", "findings"} for check in data["checks"]
+    )
     assert [check["name"] for check in data["checks"]] == [
         "sqlite",
         "filesystem",

@@ -251,11 +251,19 @@ def _document(
                 "name": one.check.name,
                 "title": one.check.title,
                 "level": one.level.value,
-                "findings": [_finding_document(finding) for finding in one.findings],
+                "notes": [finding.message for finding in one.findings if _is_note(finding)],
+                "findings": [
+                    _finding_document(finding) for finding in one.findings if not _is_note(finding)
+                ],
             }
             for one in examined
         ],
     }
+
+
+def _is_note(finding: Finding) -> bool:
+    """Whether it says only how things are."""
+    return finding.level is Level.OK
 
 
 def _finding_document(finding: Finding) -> dict[str, Any]:
