@@ -34,14 +34,30 @@ if TYPE_CHECKING:
         safe_read_jsonl,
         safe_read_yaml,
     )
-    from nightherd.library.directory import init_state_directory
+    from nightherd.library.agents import (
+        create_default_schedule_state,
+        get_agent_state,
+        update_agent_state,
+    )
+    from nightherd.library.directory import get_state_directory, init_state_directory
     from nightherd.library.fleet import Cancel, OpenFleet, Order, open_fleet
+    from nightherd.library.ids import generate_job_id, generate_session_id
+    from nightherd.library.jobs import create_job, get_job, list_jobs, update_job
     from nightherd.library.messages import is_terminal_message
-    from nightherd.library.output import read_job_output
+    from nightherd.library.output import (
+        append_job_output,
+        is_valid_job_output_input,
+        read_job_output,
+    )
     from nightherd.library.result import RunnerResult
+    from nightherd.library.sessions import (
+        SessionInfo,
+        clear_session,
+        get_session_info,
+        update_session_info,
+    )
     from nightherd.mirror.fleet_state import read_fleet_state
     from nightherd.model.failure import RunnerErrorDetails, classify_error
-    from nightherd.model.ids import generate_job_id, generate_session_id
     from nightherd.model.job import JobQuery
     from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
     from nightherd.model.session import SessionQuery
@@ -68,6 +84,7 @@ __all__ = [
     "SDKInitializationError",
     "SDKStreamingError",
     "SafeReadError",
+    "SessionInfo",
     "SessionQuery",
     "StateDirectory",
     "StateDirectoryCreateError",
@@ -76,15 +93,25 @@ __all__ = [
     "StateFileError",
     "ToolAnswer",
     "__version__",
+    "append_job_output",
     "append_jsonl",
     "atomic_write_file",
     "atomic_write_json",
     "atomic_write_yaml",
     "classify_error",
+    "clear_session",
+    "create_default_schedule_state",
+    "create_job",
     "generate_job_id",
     "generate_session_id",
+    "get_agent_state",
+    "get_job",
+    "get_session_info",
+    "get_state_directory",
     "init_state_directory",
     "is_terminal_message",
+    "is_valid_job_output_input",
+    "list_jobs",
     "open_fleet",
     "permission_error_message",
     "read_fleet_state",
@@ -92,6 +119,9 @@ __all__ = [
     "safe_read_json",
     "safe_read_jsonl",
     "safe_read_yaml",
+    "update_agent_state",
+    "update_job",
+    "update_session_info",
     "validate_state_directory",
 ]
 
@@ -114,6 +144,7 @@ _HOMES = {
     "SDKInitializationError": "nightherd.errors",
     "SDKStreamingError": "nightherd.errors",
     "SafeReadError": "nightherd.errors",
+    "SessionInfo": "nightherd.library.sessions",
     "SessionQuery": "nightherd.model.session",
     "StateDirectory": "nightherd.state.directory",
     "StateDirectoryCreateError": "nightherd.errors",
@@ -121,15 +152,25 @@ _HOMES = {
     "StateError": "nightherd.errors",
     "StateFileError": "nightherd.errors",
     "ToolAnswer": "nightherd.model.mcp",
+    "append_job_output": "nightherd.library.output",
     "append_jsonl": "nightherd.files.append",
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",
     "atomic_write_yaml": "nightherd.files.atomic",
     "classify_error": "nightherd.model.failure",
-    "generate_job_id": "nightherd.model.ids",
-    "generate_session_id": "nightherd.model.ids",
+    "clear_session": "nightherd.library.sessions",
+    "create_default_schedule_state": "nightherd.library.agents",
+    "create_job": "nightherd.library.jobs",
+    "generate_job_id": "nightherd.library.ids",
+    "generate_session_id": "nightherd.library.ids",
+    "get_agent_state": "nightherd.library.agents",
+    "get_job": "nightherd.library.jobs",
+    "get_session_info": "nightherd.library.sessions",
+    "get_state_directory": "nightherd.library.directory",
     "init_state_directory": "nightherd.library.directory",
     "is_terminal_message": "nightherd.library.messages",
+    "is_valid_job_output_input": "nightherd.library.output",
+    "list_jobs": "nightherd.library.jobs",
     "open_fleet": "nightherd.library.fleet",
     "permission_error_message": "nightherd.files.permission",
     "read_fleet_state": "nightherd.mirror.fleet_state",
@@ -137,6 +178,9 @@ _HOMES = {
     "safe_read_json": "nightherd.files.reading",
     "safe_read_jsonl": "nightherd.files.reading",
     "safe_read_yaml": "nightherd.files.reading",
+    "update_agent_state": "nightherd.library.agents",
+    "update_job": "nightherd.library.jobs",
+    "update_session_info": "nightherd.library.sessions",
     "validate_state_directory": "nightherd.state.directory",
 }
 

@@ -76,7 +76,8 @@ def begin(
     """
     last = recorder.last_seq
     earliest = _earliest(job, workshop) if last > 0 else None
-    is_first = earliest is None
+    # Lines of epoch 0 are a program's output (engine/append_output.py): no execution has begun.
+    is_first = earliest is None or workshop.journals.last(job.id, 1)[0].epoch == 0
     if earliest is not SystemSubtype.HEADER:
         recorder.record(describe(header_of(job, texts, session, workshop.version)))
         if is_first and job.epoch > 1 and usage_of(job) != NOTHING_USED:

@@ -23,3 +23,8 @@ def init_state_directory(path: str | Path = NAME) -> directory.StateDirectory:
     if not found.state_file.exists():
         atomic_write_yaml(found.state_file, EMPTY)
     return directory.validate_state_directory(found.root)
+
+
+def get_state_directory(path: str | Path = NAME) -> directory.StateDirectory:
+    """Return the paths of a state directory without creating or checking anything."""
+    return directory.StateDirectory(root=Path(path).absolute())

@@ -34,7 +34,7 @@ from nightherd.model.session_change import (
     UseSession,
 )
 from nightherd.model.spending import CountUsage, Reservation, Spending
-from nightherd.model.suspension import FailSuspended, Suspension
+from nightherd.model.suspension import FailSuspended, FailWaiting, Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 
@@ -304,6 +304,7 @@ Change = (
     | SuspendExecution
     | ResumeJob
     | FailSuspended
+    | FailWaiting
     | AmendJob
     | ForkSession
     | UseSession

@@ -30,7 +30,7 @@ from nightherd.model.decisions import (
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.raising import AmendJob
 from nightherd.model.spending import CountUsage
-from nightherd.model.suspension import FailSuspended
+from nightherd.model.suspension import FailSuspended, FailWaiting
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SubmitJob: schedules.submit,
@@ -40,6 +40,7 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.SuspendExecution: suspending.suspend,
     changes.ResumeJob: suspending.resume,
     FailSuspended: suspending.fail,
+    FailWaiting: suspending.fail_waiting,
     AmendJob: suspending.amend,
     session_change.ForkSession: sessions.fork,
     session_change.UseSession: sessions.use,

@@ -156,6 +156,18 @@ def is_by_hand(event: Event) -> bool:
     return event.extra is not None and event.extra.get("by") == "hand"
 
 
+def mark_appended(event: Event) -> Event:
+    """Return the event marked as appended by a program: output of the job, no part of its conversation."""
+    extra = {**(event.extra or {}), "by": "program"}
+    marked: Event = msgspec.structs.replace(event, extra=extra)
+    return marked
+
+
+def is_appended(event: Event) -> bool:
+    """Whether a program appended it while no worker had the job."""
+    return event.extra is not None and event.extra.get("by") == "program"
+
+
 def is_terminal(event: Event) -> bool:
     """Whether the runtime has nothing more to say after this event."""
     match event:

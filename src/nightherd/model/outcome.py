@@ -16,6 +16,7 @@ from nightherd.model.event import (
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
+    is_appended,
     is_by_hand,
     is_message,
     payload_of,
@@ -142,6 +143,8 @@ class Tally:
         return after
 
     def _after(self, event: Event) -> Tally:
+        if is_appended(event):
+            return self
         if is_by_hand(event) and not isinstance(event, ErrorEvent):
             return self._add_by_hand(event)
         match event:

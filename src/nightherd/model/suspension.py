@@ -45,3 +45,13 @@ class FailSuspended:
     job_id: JobId
     at: datetime
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailWaiting:
+    """End a job that no worker has, pending or suspended, as failed."""
+
+    job_id: JobId
+    at: datetime
+    message: str
+    code: str

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nightherd.errors import AmbiguousIdError, InvalidValueError, SessionNotFoundError
-from nightherd.model.event import Event
+from nightherd.model.event import Event, is_appended
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job
 from nightherd.model.session import Session
@@ -146,16 +146,13 @@ def _ended_by(journals: Journals, part: Segment, seq: int) -> int:
 def events_of(
     journals: Journals, parts: Sequence[Segment], *, load_blobs: bool = True
 ) -> Iterator[Event]:
-    """Every event of the conversation, first to last."""
+    """Every event of the conversation, first to last; what programs appended is no part of it."""
     for part in parts:
-        events = journals.read(part.job.id, load_blobs=load_blobs)
-        if part.upto is None:
-            yield from events
-            continue
-        for event in events:
-            if event.seq > part.upto:
+        for event in journals.read(part.job.id, load_blobs=load_blobs):
+            if part.upto is not None and event.seq > part.upto:
                 break
-            yield event
+            if event.extra is None or not is_appended(event):
+                yield event
 
 
 def find_session_id(reader: StateReader, reference: str) -> SessionId:

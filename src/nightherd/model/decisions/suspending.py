@@ -47,7 +47,7 @@ from nightherd.model.overrides import FOLLOW_UP
 from nightherd.model.raising import KEPT, AmendJob, is_raised
 from nightherd.model.replace import replace
 from nightherd.model.session import SessionStatus
-from nightherd.model.suspension import FailSuspended
+from nightherd.model.suspension import FailSuspended, FailWaiting
 
 
 def suspend(change: SuspendExecution, rows: Rows) -> Answer:
@@ -145,6 +145,18 @@ def fail(change: FailSuspended, rows: Rows) -> Answer:
     if isinstance(job, Refused):
         return job
     ended = end_without_run(job, ExitReason.LIMIT, change.at, change.message, job.error_code)
+    over = session_over(job, rows)
+    return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
+
+
+def fail_waiting(change: FailWaiting, rows: Rows) -> Answer:
+    """End a pending or suspended job as failed; the worker of a running one decides how that ends."""
+    job = rows.get(Job, change.job_id)
+    if job is None:
+        return missing(change.job_id)
+    if job.status not in (JobStatus.PENDING, JobStatus.SUSPENDED):
+        return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
+    ended = end_without_run(job, ExitReason.ERROR, change.at, change.message, change.code)
     over = session_over(job, rows)
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
 

@@ -1,0 +1,112 @@
+"""The session that an agent continues, for programs: its info, its name, and clearing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from anyio import to_thread
+
+from nightherd.errors import RefusedError, SessionNotFoundError
+from nightherd.library.changes import open_changes
+from nightherd.model.change import Change, Refused, Why
+from nightherd.model.session import Session, SessionKey, SessionMode, SessionQuery
+from nightherd.model.session_change import RemoveSession, RenameSession, UseSession
+from nightherd.ports import StateReader
+from nightherd.views.conversation import find_session_id
+from nightherd.wiring import open_reader, refresh_mirror
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """An agent's session, with the fields of `sessions/<agent>.json`."""
+
+    agent_name: str
+    session_id: str
+    """The runtime's id where it has one, else ours."""
+    created_at: datetime
+    last_used_at: datetime
+    job_count: int
+    mode: str
+    working_directory: str
+    runtime_type: str
+    docker_enabled: bool
+
+
+def get_session_info(state_dir: str | Path, agent: str) -> SessionInfo | None:
+    """Return the agent's persistent session, else its latest; None when it has none."""
+    with closing(open_reader(Path(state_dir))) as reader:
+        session = _persistent(reader, agent)
+        if session is None:
+            latest = reader.list_sessions(SessionQuery(agent=agent, limit=1))
+            session = latest[0] if latest else None
+    return None if session is None else _info(session)
+
+
+async def update_session_info(
+    state_dir: str | Path, session: str, *, name: str | None = None, is_current: bool = False
+) -> SessionInfo:
+    """Name a session, or make it the one that the agent's next job continues; return its info.
+
+    Everything else about a session is what its jobs did.
+    """
+    root = Path(state_dir)
+    async with open_changes(root) as record:
+        session_id = find_session_id(record.reader, session)
+        changes: list[Change] = []
+        if name is not None:
+            masked = str(record.secrets.mask(name))
+            changes.append(RenameSession(session_id=session_id, name=masked or None))
+        if is_current:
+            changes.append(UseSession(session_id=session_id))
+        _check(await record.state.apply(changes) if changes else ())
+        row = record.reader.find_session(session_id)
+    if row is None:
+        raise SessionNotFoundError(f"there is no session {session_id}")
+    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
+    return _info(row)
+
+
+async def clear_session(state_dir: str | Path, agent: str) -> bool:
+    """Clear the agent's persistent session: its next job begins a new one. Whether there was one.
+
+    The record of the session stays. `RefusedError` while a job is in it.
+    """
+    root, is_cleared = Path(state_dir), False
+    async with open_changes(root) as record:
+        # An earlier session of the agent would take the place of the one that is cleared.
+        while (session := _persistent(record.reader, agent)) is not None:
+            change = RemoveSession(session_id=session.id, at=record.clock.now())
+            _check(await record.state.apply([change]))
+            is_cleared = True
+    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
+    return is_cleared
+
+
+def _persistent(reader: StateReader, agent: str) -> Session | None:
+    return reader.current_session(SessionKey(agent=agent, mode=SessionMode.PERSISTENT))
+
+
+def _check(answers: Sequence[object]) -> None:
+    for answer in answers:
+        if isinstance(answer, Refused):
+            if answer.why is Why.MISSING:
+                raise SessionNotFoundError(answer.message, hint="nightherd session list")
+            raise RefusedError(answer.message, hint="nightherd session list")
+
+
+def _info(session: Session) -> SessionInfo:
+    return SessionInfo(
+        agent_name=session.agent,
+        session_id=session.runtime_session_id or session.id,
+        created_at=session.created_at,
+        last_used_at=session.last_active_at,
+        job_count=session.job_count,
+        mode=session.operation,
+        working_directory=session.working_directory,
+        runtime_type=session.runtime_type,
+        docker_enabled=session.docker_enabled,
+    )
