@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,12 +15,14 @@ from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.output_log import write_output_log
 from nightherd.model.change import FireSlot, ResetAgent
 from nightherd.model.event import ErrorEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.ids import SessionId
 from nightherd.model.job import ExitReason
 from nightherd.model.money import MicroUsd
 from nightherd.model.outcome import Outcome
 from nightherd.model.schedule import Slot, SlotOutcome
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.session import SessionMode
+from nightherd.model.session_change import ForkSession, UseSession
 from nightherd.model.usage import Totals, Usage
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
@@ -274,6 +277,30 @@ def test_without_a_persistent_session_the_latest_is_the_agents(world: World) -> 
 
     assert world.session("grazer")["session_id"] == "sess-00000002"
     assert world.session("sess-00000001")["status"] == "completed"
+
+
+def test_a_fork_does_not_take_the_place_of_the_persistent_session(world: World) -> None:
+    first = submit(1, mode=SessionMode.PERSISTENT)
+    assert first.session is not None
+    world.apply(first, start(1), settle(1))
+    fork = replace(first.session, id=SessionId("sess-00000009"), parent_session_id=first.session.id)
+
+    world.apply(ForkSession(session=fork))
+    world.catch_up()
+    named_after_fork = world.session("grazer")["session_id"]
+    world.apply(UseSession(session_id=fork.id))
+    world.catch_up()
+
+    assert named_after_fork == "sess-00000001"
+    assert world.session("grazer")["session_id"] == "sess-00000009"
+
+
+def test_a_session_of_a_channel_names_it(world: World) -> None:
+    world.apply(submit(1, mode=SessionMode.PER_CHANNEL, channel="C042"))
+
+    world.catch_up()
+
+    assert world.session("sess-00000001")["channelId"] == "C042"
 
 
 def test_a_job_that_joins_a_session_later_is_in_its_file_at_once(world: World) -> None:

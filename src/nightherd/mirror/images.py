@@ -97,7 +97,14 @@ class SessionImage(msgspec.Struct, frozen=True, kw_only=True):
     message_count: int = 0
     token_estimate: int = 0
     base_messages: int = 0
+    channel_id: str | None = None
+    rank: int = 0
     number: int = 0
+
+    @property
+    def place(self) -> int:
+        """The highest place is the current session's; -1 for a fork, which no job joins unasked."""
+        return self.rank or self.number
 
     @property
     def is_ended(self) -> bool:

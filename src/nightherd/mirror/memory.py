@@ -211,13 +211,20 @@ def _fold_session(memory: Memory, image: SessionImage, pending: Pending) -> None
     pending.sessions.add(image.id)
     agent = _agent(memory, image.agent, pending)
     before = agent.shown_session
-    if image.mode == SessionMode.PERSISTENT and not image.is_ended:
-        agent.persistent = _newer(memory, agent.persistent, image)
-    elif agent.persistent == image.id:
+    if agent.persistent == image.id and not _is_current(image):
         agent.persistent = None
+    elif _is_current(image):
+        current = memory.sessions.get(agent.persistent or "")
+        if current is None or image.place >= current.image.place:
+            agent.persistent = image.id
     agent.latest = _newer(memory, agent.latest, image)
     if agent.shown_session == image.id or agent.shown_session != before:
         pending.agent_sessions.add(image.agent)
+
+
+def _is_current(session: SessionImage) -> bool:
+    """Whether jobs of its agent may continue it without naming it; those that only name it do not count."""
+    return session.mode == SessionMode.PERSISTENT and not session.is_ended and session.place >= 0
 
 
 def _newer(memory: Memory, current: str | None, image: SessionImage) -> str:

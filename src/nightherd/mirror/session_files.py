@@ -34,5 +34,6 @@ def session_document(session: SessionImage, jobs: Sequence[str]) -> dict[str, An
         "lastActiveAt": session.last_active_at,
         "messageCount": session.message_count,
         "tokenEstimate": session.token_estimate,
+        **({} if session.channel_id is None else {"channelId": session.channel_id}),
         "jobs": list(jobs),
     }
