@@ -43,8 +43,11 @@ GOES_ON = frozenset({SystemSubtype.RESUMED, SystemSubtype.RECOVERED})
 """Of these a person wants to know why."""
 
 
-def event_text(event: Event, style: Style) -> str | None:
-    """The event for a person, one line or several, safe for a terminal; None when there is nothing to see."""
+def event_text(event: Event, style: Style, *, is_full: bool = False) -> str | None:
+    """The event for a person, one line or several, safe for a terminal; None when there is nothing to see.
+
+    With `is_full` the result of a tool is not shortened.
+    """
     match event:
         case AssistantEvent(partial=True):
             return None
@@ -54,7 +57,7 @@ def event_text(event: Event, style: Style) -> str | None:
             call = _call(given) or (f": {beside}" if (beside := _beside(event, "input")) else "")
             return style.call(f"> {one_line(name)}") + call
         case ToolResultEvent():
-            return _result(event, style)
+            return _result(event, style, is_full=is_full)
         case ErrorEvent(message=message, code=code):
             label = f"✗ error ({one_line(code)})" if code else "✗ error"
             return f"{style.bad(label)}: {_block(message)}"
@@ -82,17 +85,23 @@ def _call(given: object) -> str:
     return f": {one_line(json.dumps(given, ensure_ascii=False, default=str), LINE_LIMIT)}"
 
 
-def _result(event: ToolResultEvent, style: Style) -> str | None:
+def _result(event: ToolResultEvent, style: Style, *, is_full: bool) -> str | None:
     failed = event.success is False
-    text = plain_result(event.result) or _beside(event, "result")
+    output = event.full_output
+    whole = output.text if output is not None else None
+    text = whole or plain_result(event.result) or _beside(event, "result")
     if failed and event.error and event.error not in text:
         text = f"{event.error}\n{text}" if text else event.error
     lines = neutralise(text).rstrip("\n").split("\n") if text.strip() else []
     hidden = len(lines) - RESULT_LINES
-    if hidden > 1:
+    if hidden > 1 and not is_full:
         # The end of an output says how it came out; the beginning only how it set out.
         lines = [*lines[:2], f"… {hidden} more lines", *lines[2 - RESULT_LINES :]]
-    shown = [style.dim(f"  | {_cut(line)}") for line in lines]
+    shown = [style.dim(f"  | {line if is_full else _cut(line)}") for line in lines]
+    if output is not None and not is_full:
+        shown.append(
+            style.dim(f"  | all {output.size:,} bytes: jobs tail --full, or blobs/{output.sha256}")
+        )
     if failed:
         shown.append(style.bad("  ✗ the tool failed"))
     return "\n".join(shown) or None

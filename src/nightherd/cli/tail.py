@@ -18,7 +18,7 @@ from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
 from nightherd.ports import JobReader, Journals
-from nightherd.views.events import event_document, follow_events, read_events
+from nightherd.views.events import event_document, follow_events, read_events, with_full_output
 from nightherd.views.jobs import find_job_id
 from nightherd.views.observed import observe_job
 from nightherd.wiring import open_journals, open_reader, system_clock
@@ -88,9 +88,10 @@ class Count(click.ParamType[str]):
     "-n", "count", type=Count(), default=DEFAULT_COUNT, metavar="N|all",
     help=f"Begin with the last N events ({DEFAULT_COUNT}).",
 )  # fmt: skip
+@click.option("--full", is_flag=True, help="Show all that tools printed.")
 @json_option
 @click.pass_obj
-def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
+def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool) -> None:
     """A job's events. With --json one document per event, as the journal has it."""
     screen, state = invocation.screen, invocation.state_directory()
     journals = open_journals(state)
@@ -108,10 +109,11 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str) -> None:
             if 0 < due < event.seq:
                 _tell_missing(screen, due, event.seq - 1)
             due = event.seq + 1
+            shown = with_full_output(journals, event) if full else event
             if screen.is_json:
-                screen.document("event", event_document(event), clock.now())
+                screen.document("event", event_document(shown), clock.now())
                 continue
-            text = event_text(event, screen.out)
+            text = event_text(shown, screen.out, is_full=full)
             if text is not None:
                 screen.show(text)
                 screen.flush()

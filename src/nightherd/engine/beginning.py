@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
+from anyio import to_thread
 
 from nightherd.engine.fork_notice import with_notice
 from nightherd.engine.hand_turns import CLAUDE, NOTHING_UNRECORDED, Unrecorded, find_unrecorded
@@ -19,6 +21,7 @@ from nightherd.model.context_window import contextual
 from nightherd.model.event import (
     AssistantEvent,
     Event,
+    FullOutput,
     SystemEvent,
     ToolResultEvent,
     describe,
@@ -291,7 +294,16 @@ def request_for(
         is_continued=job.epoch > 1,
         follow_up=begun.follow_up,
         repeat=record.open_calls,
+        keep_output=partial(_keep_output, workshop),
         history=lambda: _history(session, workshop),
+    )
+
+
+async def _keep_output(workshop: Workshop, pieces: Iterator[str], left_out: int) -> FullOutput:
+    """Store a long output, masked, without holding anybody up."""
+    masked = workshop.secrets.mask_stream(pieces)
+    return await to_thread.run_sync(
+        lambda: workshop.journals.keep_output(masked, left_out=left_out)
     )
 
 

@@ -18,6 +18,7 @@ from nightherd.model.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
+    FullOutput,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
@@ -70,6 +71,8 @@ def plain_line(event: Event) -> bytes | None:
     # JSON brings back neither a binary body nor, unmarked, an `extra` that uses our own key.
     if event.extra is not None and NOTE in event.extra:
         return None
+    if isinstance(event, ToolResultEvent) and event.full_output and event.full_output.text:
+        return None
     open_body = OPEN_BODY.get(type(event))
     if open_body is not None and isinstance(getattr(event, open_body), bytes):
         return None
@@ -83,6 +86,7 @@ def plain_line(event: Event) -> bytes | None:
 def seal(event: Event, blobs: BlobStore) -> Sealed:
     """The event as line and blobs. Blobs are written before this returns, so before any line names them."""
     event, replaced = scrub(event)
+    event, beside = _store_output(event, blobs)
     taken = {name: _store(getattr(event, name), blobs) for name in _large_bodies(event)}
     extra = event.extra
     note = Note(
@@ -92,12 +96,12 @@ def seal(event: Event, blobs: BlobStore) -> Sealed:
         is_empty=extra == {},
     )
     if not taken and not replaced and note.given is msgspec.UNSET:
-        return Sealed(encode_line(event), event)
+        return Sealed(encode_line(event), event, beside)
     bare = {**extra} if extra else {}
     bare[NOTE] = msgspec.to_builtins(note)
     written = msgspec.structs.replace(event, extra=bare, **dict.fromkeys(taken))
     seen = _without_note(event, note)
-    return Sealed(encode_line(written), seen, tuple(taken.values()))
+    return Sealed(encode_line(written), seen, (*taken.values(), *beside))
 
 
 def restore(event: Event, blobs: BlobStore | None) -> Event:
@@ -161,6 +165,26 @@ def _store(value: Any, blobs: BlobStore) -> BlobRef:
     if isinstance(value, str):
         return blobs.put([value.encode()], kind="text")
     return blobs.put([encode(value)], kind="json")
+
+
+def _store_output(event: Event, blobs: BlobStore) -> tuple[Event, tuple[BlobRef, ...]]:
+    """The event with the text of its full output in a blob, as it comes from an export."""
+    output = event.full_output if isinstance(event, ToolResultEvent) else None
+    if output is None or output.text is None:
+        return event, ()
+    ref = blobs.put([output.text.encode()], kind="text")
+    kept = FullOutput(sha256=ref.sha256, size=ref.size, left_out=output.left_out)
+    return msgspec.structs.replace(event, full_output=kept), (ref,)
+
+
+def output_ref(output: FullOutput) -> BlobRef:
+    """Return which blob has the text."""
+    return BlobRef(sha256=output.sha256, size=output.size, kind="text")
+
+
+def load_output(output: FullOutput, blobs: BlobStore) -> str:
+    """Return the whole text, also of an output that has it at hand."""
+    return blobs.get(output_ref(output)).decode() if output.text is None else output.text
 
 
 def _load(ref: BlobRef, blobs: BlobStore) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nightherd.errors import RefusedError
 from nightherd.files.corrupt import keep_aside
 from nightherd.journal.blobs import Blobs
+from nightherd.journal.bodies import load_output
 from nightherd.journal.follow import Follower, follow
 from nightherd.journal.reader import examine, find_message, last, read
 from nightherd.journal.writer import JournalFile
 from nightherd.model.agent import Durability
-from nightherd.model.event import Event
+from nightherd.model.event import Event, FullOutput
 from nightherd.model.ids import JOB_ID, ExecutionId, JobId, parse_job_id
 from nightherd.ports import Clock, Findings, Probe, Wait
 
@@ -73,6 +74,17 @@ class JournalFiles:
     def seq_of_message(self, job_id: JobId, message: int) -> int | None:
         """The number of the event that ends the message, found by halving."""
         return find_message(self.path(job_id), message)
+
+    def keep_output(self, pieces: Iterable[str], *, left_out: int = 0) -> FullOutput:
+        """Store the text as a blob; it survives what the journal's lines survive."""
+        ref = self._blobs.put((piece.encode(errors="replace") for piece in pieces), kind="text")
+        if self._durability is not Durability.PROCESS:
+            self._blobs.sync([ref])
+        return FullOutput(sha256=ref.sha256, size=ref.size, left_out=left_out)
+
+    def read_output(self, output: FullOutput) -> str:
+        """Return the whole text."""
+        return load_output(output, self._blobs)
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal, in no particular order; files of other names are not looked at."""

@@ -69,6 +69,18 @@ class ToolUseEvent(MessageLine, frozen=True, kw_only=True, omit_defaults=True, t
     extra: dict[str, Any] | None = None
 
 
+class FullOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that a tool printed, where its result has only the beginning and the end."""
+
+    sha256: str = ""
+    size: int = 0
+    """Bytes of the text in UTF-8."""
+    left_out: int = 0
+    """Bytes beyond the maximum, which were not kept; the text says where."""
+    text: str | None = None
+    """Only in exports: in a journal the text is a blob."""
+
+
 class ToolResultEvent(
     MessageLine, frozen=True, kw_only=True, omit_defaults=True, tag="tool_result"
 ):
@@ -78,6 +90,7 @@ class ToolResultEvent(
     result: Any = None
     success: bool | None = None
     error: str | None = None
+    full_output: FullOutput | None = None
     extra: dict[str, Any] | None = None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nightherd.model.agent import Agent, Fleet
-from nightherd.model.event import Event
+from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.hook import HttpRequest
 from nightherd.model.secret_values import Exists, is_secret_name, secret_values
 
@@ -40,6 +40,25 @@ class Secrets:
             return [self.mask(item) for item in value]
         return value
 
+    def mask_stream(self, pieces: Iterable[str]) -> Iterator[str]:
+        """The text that `pieces` make, masked, in bounded memory; a secret may lie across pieces."""
+        if self.pattern is None:
+            yield from pieces
+            return
+        longest, rest = max(map(len, self.names)), ""
+        for piece in pieces:
+            text = rest + piece
+            # Before this place every secret that begins is there to its end.
+            safe, done = max(len(text) - longest + 1, 0), 0
+            for found in self.pattern.finditer(text):
+                if found.start() >= safe:
+                    break
+                yield text[done : found.start()] + f"[secret:{self.names[found[0]]}]"
+                done = found.end()
+            yield text[done:safe]
+            rest = text[max(done, safe) :]
+        yield str(self.mask(rest))
+
     def joined(self, other: Secrets) -> Secrets:
         """Every secret that either knows."""
         return knowing({**self.names, **other.names})
@@ -53,6 +72,9 @@ class Secrets:
             for name in MASKED_FIELDS.intersection(event.__struct_fields__)
             if (masked := self.mask(found := getattr(event, name))) != found
         }
+        output = event.full_output if isinstance(event, ToolResultEvent) else None
+        if output is not None and output.text is not None:
+            changed["full_output"] = msgspec.structs.replace(output, text=self.mask(output.text))
         return msgspec.structs.replace(event, **changed) if changed else event
 
 

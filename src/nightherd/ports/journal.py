@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from nightherd.model.event import Event
+    from nightherd.model.event import Event, FullOutput
     from nightherd.model.ids import ExecutionId, JobId
 
 
@@ -117,6 +117,12 @@ class Journals(Protocol):
         Found without reading the rest. What a killed writer left of a message is no message, and whoever
         records must number them in order: one more than those that have ended.
         """
+
+    def keep_output(self, pieces: Iterable[str], *, left_out: int = 0) -> FullOutput:
+        """Store a long text for a `tool_result` to name, in bounded memory; it is safe before a line names it."""
+
+    def read_output(self, output: FullOutput) -> str:
+        """Return the whole text; `JournalError` when it is missing or damaged."""
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal, in no particular order."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 
     from nightherd.model.agent import Agent
-    from nightherd.model.event import Event
+    from nightherd.model.event import Event, FullOutput
     from nightherd.model.ids import ExecutionId, JobId
     from nightherd.model.limits import Shortfall
     from nightherd.model.mcp import InjectedMcpServerDef
@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.secret import Secrets
     from nightherd.model.spawn import SpawnCall
     from nightherd.model.trigger_point import TriggerPoint
+
+    KeepOutput = Callable[[Iterator[str], int], Awaitable[FullOutput]]
 
 
 def no_history() -> Iterator[Event]:
@@ -101,6 +103,8 @@ class RuntimeRequest:
     """Turns left for the job, likewise: the runtime stops by itself there, however late it is heard."""
     protected: ProtectedPaths | None = None
     """What the agent may not change with file tools, whatever it is allowed; None where no fleet is known."""
+    keep_output: KeepOutput | None = None
+    """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
 

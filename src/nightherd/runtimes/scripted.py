@@ -244,6 +244,7 @@ class _Run:
             result=outcome.result,
             success=outcome.success,
             error=outcome.error,
+            full_output=outcome.full_output,
             turn=use.turn,
             index=0,
             end=True,
@@ -265,6 +266,7 @@ class _Run:
             keepers=self._keepers,
             # Where its files are was part of the question whether the call may be made.
             more_directories=(Path("/"),),
+            keep_output=self._request.keep_output,
             spawn=self._request.spawn,
         )
         return await tool.run(use.input, context)

@@ -12,12 +12,12 @@ import msgspec
 
 from nightherd.errors import FencedError, JournalError, RefusedError
 from nightherd.journal.blobs import BlobRef
-from nightherd.journal.bodies import restore, seal
+from nightherd.journal.bodies import load_output, restore, seal
 from nightherd.journal.codec import read_back
 from nightherd.journal.fence import Fence
 from nightherd.journal.follow import INTERVAL
 from nightherd.journal.messages import ended_message
-from nightherd.model.event import VERSION, Event
+from nightherd.model.event import VERSION, Event, FullOutput
 from nightherd.model.ids import ExecutionId, JobId, parse_job_id
 from nightherd.ports import Clock, Findings, Wait
 
@@ -163,6 +163,15 @@ class MemoryJournals:
         """The number of the event that ends the message."""
         log = self._logs.get(parse_job_id(job_id))
         return log.ends.get(message) if log is not None else None
+
+    def keep_output(self, pieces: Iterable[str], *, left_out: int = 0) -> FullOutput:
+        """Keep the text in memory."""
+        ref = self._blobs.put([piece.encode(errors="replace") for piece in pieces], kind="text")
+        return FullOutput(sha256=ref.sha256, size=ref.size, left_out=left_out)
+
+    def read_output(self, output: FullOutput) -> str:
+        """Return the whole text."""
+        return load_output(output, self._blobs)
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from nightherd.model.event import Event, SystemEvent
+from nightherd.model.event import Event, SystemEvent, ToolResultEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
 from nightherd.model.system import SystemSubtype
@@ -23,6 +24,16 @@ def event_document(event: Event) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise TypeError(f"an event is an object, not {type(document).__name__}")
     return document
+
+
+def with_full_output(journals: Journals, event: Event) -> Event:
+    """The event with the whole text of an output of which its result has only the ends."""
+    output = event.full_output if isinstance(event, ToolResultEvent) else None
+    if output is None:
+        return event
+    text = journals.read_output(output)
+    whole: Event = replace(event, full_output=replace(output, text=text))
+    return whole
 
 
 def read_events(journals: Journals, job_id: JobId, *, last: int | None = None) -> Iterator[Event]:

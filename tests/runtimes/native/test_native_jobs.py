@@ -23,7 +23,7 @@ lease: 20s
 heartbeat: 2s
 agents:
   - {name: helper, permission_mode: bypassPermissions}
-  - {name: keeper, session: {mode: persistent}}
+  - {name: keeper, session: {mode: persistent}, allowed_tools: [Bash]}
   - {name: miser, limits: {spend: 0.001}}
 """
 
@@ -54,6 +54,21 @@ def test_a_job_is_on_record_with_its_cost_and_without_its_secrets(tmp_path: Path
     assert "[secret:ANTHROPIC_API_KEY]" in api.asked[1].texts[-1]
     everything = [path for path in tmp_path.glob(".nightherd/**/*") if path.is_file()]
     assert not [path for path in everything if SECRET.encode() in path.read_bytes()]
+
+
+def test_long_output_is_stored_whole_and_the_model_gets_its_ends(tmp_path: Path) -> None:
+    call = Call("Bash", {"command": "seq 20000"})
+    with MessagesApi(Say(calls=(call,)), Say(text="All done."), Say(text="Yes.")) as api:
+        herd = Herd(tmp_path, api)
+        herd.nightherd("run", "keeper", "-p", "count", "--quiet")
+        done = herd.nightherd("run", "keeper", "-p", "and?", "--quiet")
+
+    assert done.stdout.strip() == "Yes.", done.stderr
+    (blob,) = tmp_path.glob(".nightherd/blobs/*")
+    assert blob.read_text() == "".join(f"{number}\n" for number in range(1, 20_001))
+    for asked in api.asked[1:]:
+        (result,) = [text for text in asked.texts if "bytes left out" in text]
+        assert len(result) < 50_000
 
 
 def test_the_next_job_of_a_session_remembers(tmp_path: Path) -> None:

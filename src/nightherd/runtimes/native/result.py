@@ -28,6 +28,7 @@ def result_line(
         result=result,
         success=outcome.success,
         error=error,
+        full_output=outcome.full_output,
         extra={**({"request": {}} if begins_request else {}), "part": part},
         turn=turn,
         index=0,

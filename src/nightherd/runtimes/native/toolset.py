@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.tools.described import STANDARD
-from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
+from nightherd.runtimes.tools.whole_output import bounded
 
 SHORT = 2_000
 """Characters of a command that is read at once."""
@@ -83,7 +83,7 @@ def offer_found(
 
     def work_of(name: str) -> Work:
         async def work(input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
-            return _bounded(await call(name, input))
+            return await bounded(await call(name, input), context)
 
         return work
 
@@ -98,19 +98,6 @@ def offer_found(
         )
         for tool in tools
     ]
-
-
-def _bounded(outcome: ToolOutcome) -> ToolOutcome:
-    """The outcome with as much of its text as one of our own tools would keep."""
-    return replace(outcome, result=_short(outcome.result), error=_short(outcome.error))
-
-
-def _short(text: str | None) -> str | None:
-    if text is None or len(text) <= OUTPUT_LIMIT_BYTES:
-        return text
-    kept = BoundedOutput()
-    kept.add(text.encode("utf-8", "replace"))
-    return kept.text()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +190,7 @@ def context_of(
         environment=request.environment,
         # Where its files are was part of the question whether the call may be made.
         more_directories=(Path("/"),),
+        keep_output=request.keep_output,
         spawn=request.spawn,
         **more,
     )

@@ -20,8 +20,8 @@ from nightherd.runtimes.keeper.ending import EXECUTION_MARK
 from nightherd.runtimes.keeper.finish import finish
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.tools.arguments import Arguments
-from nightherd.runtimes.tools.output import BoundedOutput
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
+from nightherd.runtimes.tools.whole_output import WholeOutput
 
 DEFAULT_TIMEOUT = timedelta(minutes=2)
 LONGEST_TIMEOUT = timedelta(minutes=10)
@@ -33,7 +33,8 @@ KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 class Bash:
     """`command`, optionally `timeout` (milliseconds, or a duration) and `description` (for readers).
 
-    Standard output and error come back as one text in the order they were written. Success is exit code 0.
+    Standard output and error come back as one text in the order they were written; of a long one the
+    beginning and the end, and all of it is stored. Success is exit code 0.
     A process left running in the background goes on until the run ends, but can print nothing more.
     Nothing the command started outlives the worker (INV-KEEPER); a call that ends because the worker's
     lease ran out has no outcome and raises `FencedError`.
@@ -57,15 +58,16 @@ class Bash:
                 f"the command is too long: {size:,} bytes, and a shell takes fewer than {LONGEST:,}; "
                 "write it to a file and run that"
             )
-        output = BoundedOutput()
-        try:
-            async with _kept(await _shell(), command, context) as process:
-                ending = await finish(process, output.add, timeout)
-        except (OSError, ValueError) as error:
-            return failed(f"the command could not be started: {error}")
-        if ending is None:
-            return failed(f"stopped: it ran longer than {format_duration(timeout)}", output.text())
-        return outcome_of(ending, output.text())
+        with WholeOutput(context) as output:
+            try:
+                async with _kept(await _shell(), command, context) as process:
+                    ending = await finish(process, output.add, timeout)
+            except (OSError, ValueError) as error:
+                return failed(f"the command could not be started: {error}")
+            if ending is None:
+                reason = f"stopped: it ran longer than {format_duration(timeout)}"
+                return await output.stored(failed(reason, output.text()))
+            return await output.stored(outcome_of(ending, output.text()))
 
 
 async def _shell() -> str:

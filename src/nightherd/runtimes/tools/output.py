@@ -26,6 +26,16 @@ class BoundedOutput:
             del self._tail[:surplus]
             self._dropped += surplus
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether anything is left out."""
+        return self._dropped > 0
+
+    @property
+    def tail(self) -> bytes:
+        """What is kept of the end."""
+        return bytes(self._tail)
+
     def text(self) -> str:
         """What was kept as text; bytes that are not UTF-8 become U+FFFD, what is left out is counted."""
         if not self._dropped:

@@ -21,9 +21,9 @@ from nightherd.runtimes.keeper.process import kept_process
 from nightherd.runtimes.tools import search_program
 from nightherd.runtimes.tools.arguments import Arguments
 from nightherd.runtimes.tools.bash import outcome_of
-from nightherd.runtimes.tools.output import BoundedOutput
 from nightherd.runtimes.tools.paths import locate
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
+from nightherd.runtimes.tools.whole_output import WholeOutput
 
 PROGRAM = str(Path(search_program.__file__))
 SEARCH_LIMIT = timedelta(minutes=1)
@@ -98,8 +98,7 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
     except InvalidValueError as error:
         return failed(str(error))
     told = {**asked, "name": name, "root": str(root.resolve()), "base": str(base)}
-    output = BoundedOutput()
-    with tempfile.TemporaryFile() as request:
+    with WholeOutput(context) as output, tempfile.TemporaryFile() as request:
         request.write(json.dumps(told).encode())
         request.seek(0)
         try:
@@ -117,10 +116,10 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
                 ending = await finish(process, output.add, SEARCH_LIMIT)
         except (OSError, ValueError) as error:
             return failed(f"the search could not be started: {error}")
-    if ending is None:
-        return failed("stopped: the search took too long", output.text())
-    outcome = outcome_of(ending, output.text())
-    if not outcome.success:
-        message = output.text().strip() or outcome.error or "the search failed"
-        return failed(message, is_killed=outcome.is_killed)
-    return outcome if outcome.result else ToolOutcome(result=NOTHING)
+        if ending is None:
+            return await output.stored(failed("stopped: the search took too long", output.text()))
+        outcome = outcome_of(ending, output.text())
+        if not outcome.success:
+            message = output.text().strip() or outcome.error or "the search failed"
+            return failed(message, is_killed=outcome.is_killed)
+        return await output.stored(outcome) if outcome.result else ToolOutcome(result=NOTHING)

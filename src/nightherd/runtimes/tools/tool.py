@@ -6,11 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from nightherd.model.event import FullOutput
 from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.ports.runtime import no_children
 from nightherd.runtimes.keeper.keepers import Keepers
+
+if TYPE_CHECKING:
+    from nightherd.ports.runtime import KeepOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class ToolContext:
     """How long a process that is told to stop may take before it is killed."""
     keepers: Keepers = field(default_factory=Keepers)
     """The run's: what a call leaves in the background goes on until they are stopped."""
+    keep_output: KeepOutput | None = None
+    """Stores an output of which the result has only the ends; None where nothing can be stored."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work."""
 
@@ -40,6 +46,8 @@ class ToolOutcome:
     result: str | None = None
     success: bool = True
     error: str | None = None
+    full_output: FullOutput | None = None
+    """Where all of an output is of which `result` has only the ends."""
     is_killed: bool = False
     """Whether something outside the run killed it (SIGKILL), so that it ended before it was done."""
 

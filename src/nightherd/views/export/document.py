@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from nightherd.views.conversation import Segment
-from nightherd.views.events import event_document
+from nightherd.views.events import event_document, with_full_output
 from nightherd.views.export.exported import Exported
 from nightherd.views.jobs import job_row, timestamp
 from nightherd.views.sessions import session_row
@@ -40,7 +40,7 @@ def _job(exported: Exported, part: Segment) -> Iterator[str]:
     for event in exported.journals.read(part.job.id):
         if part.upto is not None and event.seq > part.upto:
             break
-        yield lead + _json(event_document(event))
+        yield lead + _json(event_document(with_full_output(exported.journals, event)))
         lead = ",\n"
     yield "]}"
 
