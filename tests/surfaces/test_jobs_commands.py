@@ -159,6 +159,7 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
         "tree",
         "children",
         "denials",
+        "failed_hooks",
     }
     times = {"worked_seconds", "waited_seconds"}
     assert set(result.data) == ROW_KEYS | added | times

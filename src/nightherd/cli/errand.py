@@ -39,11 +39,10 @@ from nightherd.model.lost import ObservedJob
 from nightherd.model.money import format_usd
 from nightherd.model.retry import KEEPS_A_CLOCK
 from nightherd.model.session_order import ahead_text
-from nightherd.model.system import Denied
 from nightherd.model.text import counted
 from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_job
-from nightherd.views.results import denials_of, result_document
+from nightherd.views.results import NO_TROUBLES, Troubles, result_document, troubles_of
 from nightherd.wiring import (
     check_runtime,
     open_job_list,
@@ -88,8 +87,8 @@ class Finished:
 
     job: ObservedJob
     texts: JobTexts | None
-    denials: tuple[Denied, ...] = ()
-    """The calls it was not allowed to make."""
+    troubles: Troubles = NO_TROUBLES
+    """The calls it was not allowed to make, and its hooks that failed."""
 
 
 def submitting(request: SubmitRequest, how: Submit = submit) -> MakeJob:
@@ -162,11 +161,11 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
                 rescue=rescuer(workshop, errand.fleet),
             )
             texts = workshop.reader.find_texts(job_id)
-            denials = denials_of(job, workshop.journals)
+            troubles = troubles_of(job, workshop.journals)
             seen = observe_job(workshop.reader, job, is_at_work, workshop.clock.now())
             tell_notices(workshop, screen)
             tasks.cancel_scope.cancel()
-    return Finished(job=seen, texts=texts, denials=denials)
+    return Finished(job=seen, texts=texts, troubles=troubles)
 
 
 async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
@@ -224,15 +223,18 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:
-        screen.document("run", result_document(job, finished.texts, finished.denials), now)
+        screen.document("run", result_document(job, finished.texts, finished.troubles), now)
         return
     answer = (finished.texts.summary if finished.texts else None) or job.summary
     if is_quiet and answer:
         screen.show(neutralise(answer))
         screen.flush()
-    if finished.denials:
-        count = counted(len(finished.denials), "call")
+    if finished.troubles.denials:
+        count = counted(len(finished.troubles.denials), "call")
         screen.say(f"{count} denied: nightherd jobs show {job.id}")
+    if finished.troubles.failed_hooks:
+        count = counted(len(finished.troubles.failed_hooks), "hook")
+        screen.say(f"{count} failed: nightherd jobs show {job.id}")
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
     screen.say(f"{result_line(job, screen.err)}, nightherd jobs show {job.id}")

@@ -18,7 +18,7 @@ from nightherd.model.text import counted
 from nightherd.views.job_document import JobView, waited
 from nightherd.views.tree import children_of, tree_costs
 
-MOST_CHILDREN, MOST_DENIALS = 20, 5
+MOST_CHILDREN, MOST_DENIALS, MOST_HOOKS = 20, 5, 5
 """How many of each a card names."""
 TOLD = timedelta(seconds=1)
 """A wait that is shorter is the machine's own."""
@@ -54,6 +54,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
     pairs += [("limit", one) for one in limits]
     pairs += _denials(view)
+    pairs += _failed_hooks(view)
     advice = advice_on(job) if job.error else None
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
@@ -86,7 +87,7 @@ def _tree(view: JobView) -> list[tuple[str, str]]:
 
 def _denials(view: JobView) -> list[tuple[str, str]]:
     """The calls that were not allowed: a job with some may look like a success and have done nothing."""
-    denials = view.denials
+    denials = view.troubles.denials
     lines = [
         ("denied", neutralise(one_line(f"{one.tool_name}: {one.reason}")))
         for one in denials[:MOST_DENIALS]
@@ -94,6 +95,24 @@ def _denials(view: JobView) -> list[tuple[str, str]]:
     if len(denials) > MOST_DENIALS:
         lines.append(("denied", f"{len(denials) - MOST_DENIALS} more: --json has all of them"))
     return lines
+
+
+def _failed_hooks(view: JobView) -> list[tuple[str, str]]:
+    """The hooks that failed: nobody may have been notified."""
+    hooks = view.troubles.failed_hooks
+    lines = [
+        ("hook", neutralise(one_line(f"{one.name} failed: {one.error}{_said(one.output)}")))
+        for one in hooks[:MOST_HOOKS]
+    ]
+    if len(hooks) > MOST_HOOKS:
+        lines.append(("hook", f"{len(hooks) - MOST_HOOKS} more: --json has all of them"))
+    return lines
+
+
+def _said(output: str | None) -> str:
+    """The last line that a hook printed."""
+    lines = (output or "").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
 
 
 def _waited(view: JobView, now: datetime) -> str:

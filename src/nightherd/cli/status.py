@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -29,8 +29,9 @@ from nightherd.model.money import format_usd
 from nightherd.model.overlap import open_text
 from nightherd.model.problem import Problem, Severity
 from nightherd.model.text import counted
+from nightherd.views.failed_hooks import FailedHook, failed_hook_row, failed_hooks
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring import open_journals, open_reader, system_clock
 
 MOST_HELD, NAMED = 5, 3
 """How many schedules that stand still are told of, and how many jobs of each."""
@@ -48,6 +49,7 @@ def status(invocation: Invocation) -> None:
     state_dir = invocation.state_directory()
     declared, problems, pending = _declared(invocation, state_dir)
     view = look(state_dir, declared)
+    failed = look_for_failed_hooks(state_dir, declared)
     refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
     record = find_daemon(state_dir)
     if screen.is_json:
@@ -58,6 +60,7 @@ def status(invocation: Invocation) -> None:
             "config_problems": problems_data(problems, cwd),
             "pending": pending,
             **fleet_document(view),
+            "failed_hooks": [failed_hook_row(one) for one in failed],
         }
         screen.document("status", data, now)
         return
@@ -83,11 +86,22 @@ def status(invocation: Invocation) -> None:
         screen.show(neutralise(held))
     if len(view.held) > MOST_HELD:
         screen.show(f"{len(view.held) - MOST_HELD} more are held up: nightherd schedule list")
+    _tell_failed_hooks(screen, failed)
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
     if view.suspended:
         screen.flush()
         screen.say("see them: nightherd jobs list --status suspended")
+
+
+def _tell_failed_hooks(screen: Screen, failed: Sequence[FailedHook]) -> None:
+    if failed:
+        named = ", ".join(
+            f"{one.hook.name} of {one.job_id} ({one.agent})" for one in failed[:NAMED]
+        )
+        more = ", ..." if len(failed) > NAMED else ""
+        text = neutralise(f"{counted(len(failed), 'hook')} failed: {one_line(named)}{more}")
+        screen.show(screen.out.bad(text))
 
 
 def _tell_pending(screen: Screen, pending: list[str]) -> None:
@@ -128,6 +142,12 @@ def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
     """The fleet on record."""
     with closing(open_reader(state_dir, refuses_old=True)) as reader:
         return show_fleet(reader, declared, is_at_work, system_clock().now())
+
+
+def look_for_failed_hooks(state_dir: Path, declared: Mapping[str, Agent]) -> Sequence[FailedHook]:
+    """Return the failed hooks of the agents' last jobs."""
+    with closing(open_reader(state_dir)) as reader:
+        return failed_hooks(reader, open_journals(state_dir), declared)
 
 
 def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:

@@ -11,9 +11,9 @@ from nightherd.model.failure import RunnerErrorDetails, details_of, error_of
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import JobStatus
 from nightherd.model.lost import ObservedJob
-from nightherd.model.system import Denied, Warned
+from nightherd.model.system import Denied, HookRan, Warned
 from nightherd.ports import Journals, StateReader
-from nightherd.views.results import denials_of
+from nightherd.views.results import troubles_of
 
 LOOK_BACK = 64
 """Events at the end of a record among which its error is."""
@@ -37,6 +37,8 @@ class RunnerResult:
     duration_seconds: float | None = None
     denials: tuple[Denied, ...] = ()
     """Every call that was not allowed, in order."""
+    failed_hooks: tuple[HookRan, ...] = ()
+    """Every hook that failed, in order."""
 
 
 def result_of(job: ObservedJob, reader: StateReader, journals: Journals) -> RunnerResult:
@@ -44,6 +46,7 @@ def result_of(job: ObservedJob, reader: StateReader, journals: Journals) -> Runn
     texts = reader.find_texts(job.id)
     took = job.worked if job.finished_at is not None else None
     last = journals.last(job.id, LOOK_BACK) if job.error is not None else ()
+    troubles = troubles_of(job, journals)
     return RunnerResult(
         success=job.status is JobStatus.COMPLETED,
         job_id=job.id,
@@ -55,7 +58,8 @@ def result_of(job: ObservedJob, reader: StateReader, journals: Journals) -> Runn
         error=error_of(job, _unread(last)),
         error_details=details_of(job, _stack(last)),
         duration_seconds=None if took is None else took.total_seconds(),
-        denials=denials_of(job, journals),
+        denials=troubles.denials,
+        failed_hooks=troubles.failed_hooks,
     )
 
 

@@ -1,4 +1,4 @@
-"""One job with everything around it: its texts, executions, tree and denied calls, as plain data."""
+"""One job with everything around it: its texts, executions, tree, denied calls and failed hooks, as plain data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
-
 from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
@@ -16,12 +14,11 @@ from nightherd.model.login_limit import text_of
 from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
 from nightherd.model.session import Session
-from nightherd.model.system import Denied
 from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import get_job, job_row, seconds_of, timestamp
 from nightherd.views.observed import observe_job, observe_jobs
-from nightherd.views.results import denials_of
+from nightherd.views.results import NO_TROUBLES, Troubles, troubles_document, troubles_of
 from nightherd.views.tree import child_rows, tree_row
 
 IsAtWork = Callable[[Worker], bool]
@@ -39,8 +36,8 @@ class JobView:
     """The rate limit because of which no worker takes it."""
     below: Sequence[ObservedJob] = ()
     """All jobs below it, at any level, first to last."""
-    denials: Sequence[Denied] = ()
-    """Every call of it that was not allowed, in order."""
+    troubles: Troubles = NO_TROUBLES
+    """The calls of it that were denied, and its hooks that failed."""
 
 
 def show_job(
@@ -50,7 +47,7 @@ def show_job(
     now: datetime,
     is_at_work: IsAtWork,
 ) -> JobView:
-    """The job and everything around it. Reads its journal for the calls that were denied."""
+    """The job and everything around it. Reads its journal for denied calls and failed hooks."""
     job = observe_job(reader, get_job(reader, job_id), is_at_work, now)
     return JobView(
         job=job,
@@ -59,7 +56,7 @@ def show_job(
         executions=reader.list_executions(job_id),
         session=reader.find_session(job.session_id) if job.session_id is not None else None,
         below=observe_jobs(reader, reader.jobs_below(job_id), is_at_work, now),
-        denials=denials_of(job, journals),
+        troubles=troubles_of(job, journals),
     )
 
 
@@ -86,7 +83,7 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     document["waited_seconds"] = seconds_of(waited(view, now))
     document["tree"] = tree_row(view.job, view.below)
     document["children"] = child_rows(view.job, view.below)
-    document["denials"] = [msgspec.to_builtins(one) for one in view.denials]
+    document |= troubles_document(view.troubles)
     document["executions"] = [_execution_row(execution) for execution in view.executions]
     return document
 

@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from nightherd.model.event import SystemEvent, payload_of
+from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.failure import details_of
 from nightherd.model.job import Job, JobStatus, JobTexts
 from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
-from nightherd.model.system import Denied, SystemSubtype
+from nightherd.model.system import Denied, HookRan, SystemSubtype
 from nightherd.ports import Journals
 from nightherd.views.jobs import error_of, lost_row, timestamp, usage_of
 
+TROUBLES = (SystemSubtype.DENIED, SystemSubtype.HOOK)
+"""The events that troubles are read from."""
 
-def denials_of(job: Job, journals: Journals) -> tuple[Denied, ...]:
-    """Every call of the job that was not allowed, in order. Reads its whole journal."""
-    found = [
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubles:
+    """What went wrong in a job beside its outcome, in order."""
+
+    denials: tuple[Denied, ...] = ()
+    """The calls that were not allowed."""
+    failed_hooks: tuple[HookRan, ...] = ()
+
+
+NO_TROUBLES = Troubles()
+
+
+def troubles_of(job: Job, journals: Journals) -> Troubles:
+    """Return the denied calls and failed hooks of the job. Reads its whole journal, once."""
+    return troubles_in(journals.read(job.id, load_blobs=False))
+
+
+def troubles_in(events: Iterable[Event]) -> Troubles:
+    """Return the denied calls and failed hooks among `events`."""
+    payloads = [
         payload_of(event)
-        for event in journals.read(job.id, load_blobs=False)
-        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.DENIED
+        for event in events
+        if isinstance(event, SystemEvent) and event.subtype in TROUBLES
     ]
-    return tuple(payload for payload in found if isinstance(payload, Denied))
+    return Troubles(
+        denials=tuple(one for one in payloads if isinstance(one, Denied)),
+        failed_hooks=tuple(
+            one for one in payloads if isinstance(one, HookRan) and one.success is False
+        ),
+    )
 
 
 def result_document(
-    job: ObservedJob, texts: JobTexts | None, denials: Sequence[Denied] = ()
+    job: ObservedJob, texts: JobTexts | None, troubles: Troubles = NO_TROUBLES
 ) -> dict[str, Any]:
     """What `run --json` ends with."""
     worked = job.worked
@@ -50,7 +76,15 @@ def result_document(
         "cost_usd": to_usd(job.cost_microusd),
         "error": error_of(job),
         "error_details": details_document(job),
-        "denials": [msgspec.to_builtins(one) for one in denials],
+        **troubles_document(troubles),
+    }
+
+
+def troubles_document(troubles: Troubles) -> dict[str, Any]:
+    """Return what went wrong beside the outcome, each as the event says it."""
+    return {
+        "denials": [msgspec.to_builtins(one) for one in troubles.denials],
+        "failed_hooks": [msgspec.to_builtins(one) for one in troubles.failed_hooks],
     }
 
 

@@ -18,6 +18,7 @@ from nightherd.model.due import parse_rule
 from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import find_schedule
+from nightherd.views.failed_hooks import failed_hook_row, failed_hooks
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.bodies import NewRule, Word
@@ -39,7 +40,14 @@ async def status(site: OnSite) -> Response:
     """What the fleet is doing: agents, workers, what waits, and the process that serves this."""
     now = site.workshop.clock.now()
     view = await look(site)
-    return document("status", {"daemon": site.daemon(now), **fleet_document(view)}, now)
+    journals, agents = site.workshop.journals, site.fleet().agents
+    failed = await site.ask(lambda reader: failed_hooks(reader, journals, agents))
+    data = {
+        "daemon": site.daemon(now),
+        **fleet_document(view),
+        "failed_hooks": [failed_hook_row(one) for one in failed],
+    }
+    return document("status", data, now)
 
 
 @router.get("/agents", responses=answers("agents", list_of(AGENT)))
