@@ -348,3 +348,25 @@ def test_no_capabilities_and_no_such_bound_look_different(
     document = thread_state(bench.reader, bench.workshop.journals, job.id, now=NOW)
 
     assert document["required_caps"] == (None if caps is None else list(caps))
+
+
+def test_a_project_of_version_1_0_0_gets_documents_of_that_version(
+    tmp_path: Path, shipped: Persistence
+) -> None:
+    _, document = suspended(tmp_path)
+    old = replace(shipped, schema_version="1.0.0")
+    kept = ThreadStateFiles(tmp_path / "state", old, pause=lambda seconds: None)
+    example = json.loads((CORPUS / "1.0.0-suspended.json").read_text())
+
+    limited = json.loads(kept.write(document["thread_id"], document).read_text())
+    waiting = {**document, "suspend_reason": "rate_limit", "suspend_metadata": None}
+    limits = json.loads(kept.write(document["thread_id"], waiting).read_text())
+
+    assert limited["version"] == "1.0.0"
+    assert list(limited) == list(example)
+    for part in ("limits", "suspend_metadata"):
+        assert list(limited[part]) == list(example[part])
+    assert list(limited["cost"]["tokens"]) == list(example["cost"]["tokens"])
+    assert list(limited["messages"][1]) == list(example["messages"][1])
+    assert limits["suspend_reason"] == "error"
+    assert kept.read(document["thread_id"])["version"] == "1.1.0"

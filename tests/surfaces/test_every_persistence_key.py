@@ -270,7 +270,10 @@ def planned(found: Persistence, folder: Path) -> Any:
 def effect(path: KeyPath, found: Persistence, folder: Path, cli: Cli) -> Any:
     folder.mkdir()
     match path:
-        case (*_, "description") | ("schema_version",):
+        case ("schema_version",):
+            files = ThreadStateFiles(folder, found, pause=lambda seconds: None)
+            return json.loads(files.write(JOB, WHOLE).read_text())
+        case (*_, "description"):
             shown = cli("checkpoint", "fields", "--json")
             assert shown.code == 0
             return shown.data

@@ -20,7 +20,7 @@ from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.money import format_usd
 from nightherd.model.persistence import Persistence
 from nightherd.model.state_schema import descriptions
-from nightherd.model.thread_state import check_state
+from nightherd.model.thread_state import as_written, check_state
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.views.checkpoints import (
     TakenAway,
@@ -132,6 +132,7 @@ def show_state(
     document: dict[str, Any], persistence: Persistence, screen: Screen, now: datetime
 ) -> None:
     """A job as one document, checked as if it were read from a file."""
+    document = as_written(document, persistence)
     check_state(document, persistence)
     if screen.is_json:
         screen.document("thread_state", document, now)

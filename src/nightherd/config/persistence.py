@@ -28,7 +28,7 @@ from nightherd.model.persistence import (
 )
 from nightherd.model.problem import Problem, Severity
 from nightherd.model.state_samples import sample_states
-from nightherd.model.thread_state import faults
+from nightherd.model.thread_state import as_written, faults
 from nightherd.model.trigger_point import TriggerPoint
 
 SHIPPED_NAME = "nightherd/state_schema.yaml"
@@ -63,7 +63,11 @@ def unwritable(persistence: Persistence, project: Node | None) -> Iterator[Probl
     where = entry.key if entry is not None else project
     if where is None:
         return
-    mistakes = dict.fromkeys(one for state in sample_states() for one in faults(state, persistence))
+    mistakes = dict.fromkeys(
+        one
+        for state in sample_states()
+        for one in faults(as_written(state, persistence), persistence)
+    )
     if mistakes:
         message = f"a job's document that does not fit is not written: {'; '.join(mistakes)}"
         yield problem_at(where, message, path="state", severity=Severity.NOTICE)

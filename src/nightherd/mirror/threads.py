@@ -18,8 +18,7 @@ from nightherd.files.atomic import atomic_write_file
 from nightherd.files.path_safety import safe_child, safe_name
 from nightherd.mirror.layout import make_directory
 from nightherd.model.persistence import Persistence
-from nightherd.model.state_schema import with_defaults
-from nightherd.model.thread_state import check_state, read_state
+from nightherd.model.thread_state import as_written, check_state, read_state
 
 PLAIN = "state.json"
 COMPRESSED = "state.json.gz"
@@ -47,7 +46,7 @@ class ThreadStateFiles:
 
         `InvalidValueError` when the document is not what the schema says: nothing is written then.
         """
-        document = with_defaults(document, self._persistence.schema)
+        document = as_written(document, self._persistence)
         check_state(document, self._persistence)
         performance = self._persistence.performance
         text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

@@ -19,7 +19,7 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.job import Job, JobStatus, JobTexts, SuspendReason
 from nightherd.model.limits import LimitName, number
 from nightherd.model.money import to_usd
 from nightherd.model.persistence import Persistence
@@ -199,6 +199,40 @@ def check_state(document: Any, persistence: Persistence) -> None:
     found = faults(document, persistence)
     if found:
         raise InvalidValueError("not a state.json: " + "; ".join(found))
+
+
+def as_written(document: Mapping[str, Any], persistence: Persistence) -> dict[str, Any]:
+    """The document in the version that the project wants, with every field the schema has a default for."""
+    wanted = dict(document) if persistence.schema_version == VERSION else _as_1_0_0(document)
+    return with_defaults(wanted, persistence.schema)
+
+
+def _as_1_0_0(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document without what version 1.0.0 does not have.
+
+    It knows no rate limits, so a job that waits for one has the reason `error`.
+    """
+    limits = {
+        name: value
+        for name, value in document["limits"].items()
+        if name not in (LimitName.DEPTH.value, LimitName.DURATION.value)
+    }
+    tokens = {name: document["cost"]["tokens"][name] for name in ("input_tokens", "output_tokens")}
+    reason, metadata = document["suspend_reason"], document["suspend_metadata"]
+    if metadata is not None and metadata["limit_code"] == LimitName.DEPTH.code:
+        metadata = None
+    return {
+        **document,
+        "version": "1.0.0",
+        "cost": {**document["cost"], "tokens": tokens},
+        "limits": limits,
+        "suspend_reason": "error" if reason == SuspendReason.RATE_LIMIT.value else reason,
+        "suspend_metadata": metadata,
+        "required_caps": document["required_caps"] or [],
+        "messages": [
+            {"role": one["role"], "content": one["content"]} for one in document["messages"]
+        ],
+    }
 
 
 def migrated(document: Mapping[str, Any]) -> dict[str, Any]:
