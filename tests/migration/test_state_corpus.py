@@ -14,8 +14,9 @@ import pytest
 from nightherd.host.liveness import is_at_work
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import JobQuery
-from nightherd.model.session import SessionQuery
+from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.session import SessionKey, SessionMode, SessionQuery
+from nightherd.model.trigger import TriggerType
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
@@ -94,6 +95,16 @@ def test_database_is_made_again_from_the_old_ledger(written: Path) -> None:
     assert shown(written) == remembered_in(written)
 
 
+WAITING = Job(
+    id=JobId("job-1"),
+    agent="grazer",
+    trigger_type=TriggerType.MANUAL,
+    status=JobStatus.PENDING,
+    created_at=NOW,
+    session_id=SessionId("sess-1"),
+)
+
+
 def test_every_question_is_answered_before_anybody_has_written(written: Path) -> None:
     before = (written / "nightherd.db").read_bytes()
     reader = SqliteReader(written)
@@ -131,6 +142,8 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "list_jobs": (JobQuery(limit=5),),
         "job_ids": ("job", 5),
         "spans_of_job": (job,),
+        "jobs_ahead": (WAITING, 5),
+        "current_session": (SessionKey(agent="grazer", mode=SessionMode.PERSISTENT),),
     }
     try:
         assert {name for name in dir(reader) if not name.startswith("_")} == {*questions, "close"}
