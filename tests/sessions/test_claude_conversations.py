@@ -69,11 +69,11 @@ class Herd:
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)["data"]
 
-    def claude(self, *words: str) -> str:
+    def claude(self, *words: str, cwd: Path | None = None) -> str:
         """What somebody types by hand, and what they are answered."""
         done = subprocess.run(
             ["claude", *words],
-            cwd=self.stage.work,
+            cwd=cwd or self.stage.work,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -300,3 +300,24 @@ def test_exported_transcript_is_gone_on_with_by_claude_itself(stage: ClaudeStage
 
     said = ("play", "a scripted answer", "a second scripted answer", "go on")
     assert sent(api, 0, *said) == list(said)
+
+
+def test_session_is_taken_over_in_the_directory_that_its_agent_moved_to(stage: ClaudeStage) -> None:
+    said = ("pick a colour", "blue", "another", "by hand: red", "a third", "by hand: green")
+    with MessagesApi(*(Say(text=text) for text in said[1::2])) as api:
+        herd = Herd(stage, api)
+        session = herd("run", "keeper", "-p", said[0])["session_id"]
+        moved = stage.work.rename(stage.root / "moved")
+        fleet = stage.root / "nightherd.yaml"
+        fleet.write_text(fleet.read_text().replace("directory: work", "directory: moved"))
+
+        taken = herd("session", "takeover", session)
+        assert (taken["directory"], taken["recorded_job_id"]) == (str(moved), None)
+        assert herd.claude(*taken["command"][1:], "-p", said[2], cwd=moved) == said[3]
+        assert herd("session", "takeover", session)["recorded_job_id"] is not None
+        assert herd.claude(*taken["command"][1:], "-p", said[4], cwd=moved) == said[5]
+        assert herd("session", "takeover", session)["recorded_job_id"] is not None
+
+    assert sent(api, 1, *said) == list(said[:3])
+    assert sent(api, 2, *said) == list(said[:5])
+    assert herd.texts(session) == list(said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -16,6 +17,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading, session_argument, told_session
 from nightherd.engine.retelling import retell
 from nightherd.errors import NotFoundError, RefusedError
+from nightherd.model.agent import Fleet
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
 from nightherd.model.text import counted
@@ -46,14 +48,15 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
         found = find_session(reader, session)
         shown = up_to_now(reader, open_journals(state), found, now)
     uuid = check_takeover(shown)
-    taken = take_in(invocation, found)
+    directory = directory_of(found, fleet_if_any(invocation))
+    taken = take_in(invocation, found, directory)
     line = [PROGRAM, "--resume", uuid]
-    shell = f"cd {shlex.quote(found.working_directory)} && {shlex.join(line)}"
+    shell = f"cd {shlex.quote(directory)} && {shlex.join(line)}"
     if not is_exec:
         if screen.is_json:
             data = {
                 "session_id": found.id,
-                "directory": found.working_directory,
+                "directory": directory,
                 "command": line,
                 "shell": shell,
                 "recorded_job_id": taken.id if taken is not None else None,
@@ -68,9 +71,10 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     if program is None:
         raise NotFoundError(f"there is no program {PROGRAM!r}", hint="install Claude Code")
     screen.say(shell)
-    subprocess.call([program, *line[1:]], cwd=found.working_directory, env=dict(invocation.environ))
+    subprocess.call([program, *line[1:]], cwd=directory, env=dict(invocation.environ))
     with reading(invocation) as reader:
-        taken = take_in(invocation, get_session(reader, found.id))
+        ended = get_session(reader, found.id)
+    taken = take_in(invocation, ended, directory)
     if screen.is_json:
         data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
         screen.document("session_takeover", data, system_clock().now())
@@ -91,16 +95,31 @@ def check_takeover(session: Session) -> str:
         raise RefusedError(
             f"a job is at work in session {session.id}", hint="nightherd jobs cancel JOB"
         )
-    if not Path(session.working_directory).is_dir():
-        raise RefusedError(f"its directory {session.working_directory} is gone")
     return session.runtime_session_id
 
 
-def take_in(invocation: Invocation, session: Session) -> Job | None:
-    """Put the transcript in its place, and record what was said in it by hand; None when nothing was."""
+def directory_of(session: Session, fleet: Fleet | None) -> str:
+    """Return the directory to continue the session in: its own, or where its agent works now if that is gone."""
+    own = session.working_directory
+    if Path(own).is_dir():
+        return own
+    agent = fleet.agents.get(session.agent) if fleet is not None else None
+    if agent is not None and Path(agent.working_directory).is_dir():
+        return agent.working_directory
+    if agent is None or agent.working_directory == own:
+        raise RefusedError(
+            f"its directory {own} is gone",
+            hint=f"put it back, or set working_directory of agent {session.agent!r} to the new one",
+        )
+    raise RefusedError(f"its directory {own} is gone, and so is {agent.working_directory}")
+
+
+def take_in(invocation: Invocation, session: Session, directory: str) -> Job | None:
+    """Put the transcript where Claude finds it from `directory`, and record what was said in it by hand, if anything."""
     fleet = fleet_if_any(invocation)
     environment = {**(fleet.environment if fleet is not None else {}), **invocation.environ}
-    kept_transcript(invocation.state_directory(), session, environment).restore()
+    there = replace(session, working_directory=directory)
+    kept_transcript(invocation.state_directory(), there, environment).restore()
 
     async def tell() -> Job | None:
         state = invocation.state_directory()
