@@ -153,3 +153,17 @@ def test_secrets_in_a_prompt_are_masked_before_it_is_written() -> None:
     assert texts is not None
     assert texts.prompt == "Use [secret:API_TOKEN]"
     assert texts.inputs == {"issue": "[secret:API_TOKEN]"}
+
+
+def test_a_secret_that_is_a_number_is_masked_in_an_input() -> None:
+    bench = Bench(environment={"API_TOKEN": "8372918273"})
+
+    job = bench.submit("Go", inputs={"pin": 8372918273, "all": [8372918273], "count": 3}).job
+
+    texts = bench.reader.find_texts(job.id)
+    assert texts is not None
+    assert texts.inputs == {
+        "pin": "[secret:API_TOKEN]",
+        "all": "[[secret:API_TOKEN]]",
+        "count": 3,
+    }

@@ -119,7 +119,7 @@ def test_both_spellings_of_a_schedule_mean_the_same(tmp_path: Path) -> None:
     assert flat.rule == Cron(expression="0 9 * * 1", timezone="Europe/Zurich")
     assert (flat.catch_up, flat.max_overlap, flat.pause_after) == (CatchUp.ALL, 2, 0)
     assert nested.rule == Interval(every=timedelta(minutes=30))
-    assert (nested.jitter, nested.inputs) == (timedelta(minutes=1), {"n": "3"})
+    assert (nested.jitter, nested.inputs) == (timedelta(minutes=1), {"n": 3})
     assert (nested.max_overlap, nested.catch_up, nested.pause_after) == (1, CatchUp.NONE, 5)
     assert schedules["hand"].rule is None
 

@@ -63,7 +63,11 @@ def test_a_job_is_shown_with_its_prompt_and_result(tmp_path: Path) -> None:
 def test_a_submitted_job_is_on_record_before_the_answer(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:
-            body = {"agent": "topical", "inputs": {"topic": "sheep"}, "priority": 3}
+            body = {
+                "agent": "topical",
+                "inputs": {"topic": "sheep", "n": 3, "dry": True},
+                "priority": 3,
+            }
 
             answer = await world.post("/v1/jobs", body)
 
@@ -73,6 +77,7 @@ def test_a_submitted_job_is_on_record_before_the_answer(tmp_path: Path) -> None:
             texts = world.site.workshop.reader.find_texts(job.id)
             assert texts is not None
             assert (job.id, job.priority, texts.prompt) == (answer.data["id"], 3, "about sheep")
+            assert texts.inputs == {"topic": "sheep", "n": 3, "dry": True}
             assert (job.trigger_type, job.status) == ("manual", "pending")
 
     anyio.run(main)

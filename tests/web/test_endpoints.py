@@ -14,6 +14,7 @@ from nightherd.model.web import (
     SignatureKind,
     Web,
     fill_in,
+    fill_in_value,
     is_loopback,
     wants_event,
 )
@@ -142,3 +143,9 @@ def test_a_place_that_is_not_in_the_payload_is_named(place: str) -> None:
 )
 def test_addresses_of_this_machine_alone_are_told_from_others(host: str, is_own: bool) -> None:
     assert is_loopback(host) is is_own
+
+
+def test_inputs_of_an_endpoint_keep_their_types() -> None:
+    given = {"n": 3, "dry": True, "names": ["${payload.a.b}", 1], "none": None}
+
+    assert fill_in_value(given, {"a": {"b": "deep"}}) == {**given, "names": ["deep", 1]}

@@ -14,6 +14,7 @@ from nightherd.model.execution import Execution
 from nightherd.model.job import Job
 from nightherd.model.money import MicroUsd, format_usd
 from nightherd.model.session_order import ahead_text
+from nightherd.model.template import input_text
 from nightherd.model.text import counted
 from nightherd.views.job_document import JobView, waited
 from nightherd.views.tree import children_of, tree_costs
@@ -63,7 +64,10 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
             for one in view.executions
         ]
     inputs = view.texts.inputs if view.texts is not None else {}
-    pairs += [("input", f"{one_line(name)}={one_line(value)}") for name, value in inputs.items()]
+    pairs += [
+        ("input", f"{one_line(name)}={one_line(input_text(value))}")
+        for name, value in inputs.items()
+    ]
     lines = [f"{label:<10}{value}" for label, value in pairs]
     return "\n".join(lines + _texts(view, screen))
 

@@ -35,7 +35,7 @@ from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Place, Problem, Severity
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import prompt_text
-from nightherd.model.template import PLACE
+from nightherd.model.template import PLACE, input_values
 from nightherd.model.web import PAYLOAD
 
 
@@ -302,7 +302,7 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
     section = draft.node.get("schedules")
     for schedule in agent.schedules.values():
         entry = section.entries.get(schedule.name) if isinstance(section, MappingNode) else None
-        inputs = {f"inputs.{name}": value for name, value in schedule.inputs.items()}
+        inputs = input_values(schedule.inputs)
         try:
             prompt_text(agent, schedule, {**values, **inputs, **payload_of(schedule)})
         except InvalidValueError as error:

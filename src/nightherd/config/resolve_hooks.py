@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -27,6 +27,9 @@ from nightherd.model.hook import (
     ShellCommand,
 )
 
+LARGEST_WHOLE = 2**53
+"""The largest whole number that every reader of JSON keeps exactly."""
+
 
 def resolve_hooks(hooks: Hooks | None) -> tuple[Hook, ...]:
     """Every hook of an agent, list by list, each in its order."""
@@ -48,12 +51,25 @@ def resolve_identity(identity: IdentitySchema | None) -> Identity | None:
     return Identity(name=identity.name, role=identity.role, personality=identity.personality)
 
 
-def texts(inputs: dict[str, Any]) -> dict[str, str]:
-    """Values for `${inputs.NAME}`: texts as they are, everything else as JSON."""
-    return {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in inputs.items()
-    }
+def json_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Values for `${inputs.NAME}` with their types; a number that JSON does not keep exactly is text."""
+    return {name: _json_value(value) for name, value in inputs.items()}
+
+
+def _json_value(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _json_value(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_json_value(inner) for inner in value]
+        case bool():
+            return value
+        case int():
+            return value if abs(value) <= LARGEST_WHOLE else str(value)
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case _:
+            return value
 
 
 def _of_list(point: HookPoint, hooks: Iterable[AnyHook]) -> Iterator[Hook]:
@@ -86,7 +102,7 @@ def _action(hook: AnyHook) -> Action | None:
                 attempts=hook.attempts,
             )
         case AgentHook(type="agent"):
-            return AgentSubmission(agent=hook.directive, inputs=texts(hook.inputs))
+            return AgentSubmission(agent=hook.directive, inputs=json_inputs(hook.inputs))
         case DiscordHook() | SlackHook():
             return None
         case UnknownHook():

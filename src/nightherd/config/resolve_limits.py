@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from nightherd.config.resolve_hooks import texts
+from nightherd.config.resolve_hooks import json_inputs
 from nightherd.config.schema.limits import DayLimits as DayLimitsSchema
 from nightherd.config.schema.limits import Limits as LimitsSchema
 from nightherd.config.schema.limits import Outcomes
@@ -78,7 +78,7 @@ def limit_hooks(limits: LimitsSchema | None, *, owner: str = "limits") -> tuple[
         Hook(
             id=f"{owner}.hooks[{place}]",
             point=HookPoint.LIMITS,
-            action=AgentSubmission(agent=hook.directive, inputs=texts(hook.inputs)),
+            action=AgentSubmission(agent=hook.directive, inputs=json_inputs(hook.inputs)),
             on=frozenset({hook.event}),
         )
         for place, hook in enumerate(limits.hooks)

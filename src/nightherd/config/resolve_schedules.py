@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from nightherd.config.resolve_hooks import texts
+from nightherd.config.resolve_hooks import json_inputs
 from nightherd.config.resolve_limits import limit_hooks, resolve_limits
 from nightherd.config.resolve_session import resolve_session
 from nightherd.config.schema.schedule import Schedule as ScheduleSchema
@@ -26,7 +26,7 @@ def resolve_schedule(key: str, schedule: ScheduleSchema) -> Schedule:
         rule=resolve_rule(schedule, timezone),
         timezone=timezone,
         prompt=schedule.prompt,
-        inputs=texts(schedule.inputs or {}),
+        inputs=json_inputs(schedule.inputs or {}),
         enabled=schedule.enabled,
         jitter=schedule.jitter or timedelta(),
         max_overlap=1 if schedule.max_overlap is None else schedule.max_overlap,

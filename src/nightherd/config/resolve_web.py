@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightherd.config.resolve_hooks import texts
+from nightherd.config.resolve_hooks import json_inputs
 from nightherd.config.schema.web import Web as WebSchema
 from nightherd.config.schema.web import WebhookEndpoint
 from nightherd.config.schema.web import Webhooks as WebhooksSchema
@@ -45,7 +45,7 @@ def _endpoint(name: str, endpoint: WebhookEndpoint, shared_secret: str | None) -
         agent=endpoint.agent,
         schedule=endpoint.schedule,
         prompt=endpoint.prompt,
-        inputs=texts(endpoint.inputs),
+        inputs=json_inputs(endpoint.inputs),
         channel=endpoint.channel,
         signature=SignatureKind(endpoint.signature),
         secret_env=endpoint.secret_env or shared_secret,

@@ -22,7 +22,7 @@ from nightherd.model.schedule import may_fire, schedule_id
 from nightherd.model.schedule_rule import Schedule
 from nightherd.model.scheduled import session_terms
 from nightherd.model.trigger import TriggerType
-from nightherd.model.web import Endpoint, fill_in, wants_event
+from nightherd.model.web import Endpoint, fill_in, fill_in_value, wants_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def _why_not(message: Message, endpoint: Endpoint, agent: Agent, workshop: Works
 
 def _request(message: Message, endpoint: Endpoint, agent: Agent) -> SubmitRequest:
     schedule = _schedule(endpoint, agent) if endpoint.schedule is not None else None
-    given = {name: fill_in(value, message.payload, {}) for name, value in endpoint.inputs.items()}
+    given = {name: fill_in_value(value, message.payload) for name, value in endpoint.inputs.items()}
     inputs = given if schedule is None else {**schedule.inputs, **given}
     values = values_of(agent, inputs)
     templates = (endpoint.prompt, schedule.prompt if schedule else None, agent.default_prompt)

@@ -42,7 +42,7 @@ class Wish:
 
     prompt: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
     refuses_held: bool = False
     """As for `SubmitRequest`."""

@@ -18,7 +18,7 @@ from nightherd.model.login import login_of
 from nightherd.model.session import Session, SessionKey, SessionMode, SessionStatus
 from nightherd.model.session_order import held_choices
 from nightherd.model.session_terms import SessionTerms
-from nightherd.model.template import fill_inputs, render
+from nightherd.model.template import fill_inputs, input_text, input_values, render
 from nightherd.model.trigger import TriggerType
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -32,7 +32,7 @@ class SubmitRequest:
 
     agent: Agent
     prompt: str | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     trigger_type: TriggerType = TriggerType.MANUAL
     trigger_id: str | None = None
     schedule: str | None = None
@@ -114,12 +114,20 @@ def prompt_of(request: SubmitRequest) -> str:
     )
 
 
-def values_of(agent: Agent, inputs: Mapping[str, str]) -> dict[str, str]:
+def values_of(agent: Agent, inputs: Mapping[str, Any]) -> dict[str, str]:
     """The run-time values a job's templates may use."""
-    values = {f"inputs.{name}": value for name, value in inputs.items()}
+    values = input_values(inputs)
     if agent.repo is not None:
         values["repo"] = agent.repo
     return values
+
+
+def _masked(value: Any, workshop: Workshop) -> Any:
+    """An input without secrets. One that has a secret as a number becomes text: numbers cannot be masked."""
+    masked = workshop.secrets.mask(value)
+    text = input_text(masked)
+    again = workshop.secrets.mask(text)
+    return masked if again == text else again
 
 
 def _change(request: SubmitRequest, prompt: str, workshop: Workshop) -> SubmitJob:
@@ -140,7 +148,7 @@ def _change(request: SubmitRequest, prompt: str, workshop: Workshop) -> SubmitJo
         forked_from=request.forked_from,
         parent_job_id=request.parent_job_id,
     )
-    inputs = {name: str(workshop.secrets.mask(value)) for name, value in request.inputs.items()}
+    inputs = {name: _masked(value, workshop) for name, value in request.inputs.items()}
     texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)
     return SubmitJob(
         job=job,

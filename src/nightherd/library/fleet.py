@@ -61,7 +61,7 @@ class Order:
 
     agent: str
     prompt: str | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     resume: str | None = None
     """A session, ours or the runtime's, by a unique prefix: the work goes on in it."""
     fork: str | None = None

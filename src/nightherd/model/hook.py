@@ -76,7 +76,7 @@ class AgentSubmission:
     """Another agent, given a job of its own."""
 
     agent: str
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 Action = ShellCommand | HttpRequest | AgentSubmission

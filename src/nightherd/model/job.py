@@ -163,7 +163,7 @@ class JobTexts:
 
     job_id: JobId
     prompt: str
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     summary: str | None = None
     output_text: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)

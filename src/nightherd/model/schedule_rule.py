@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from nightherd.model.duration import format_duration
 from nightherd.model.hook import Hook
@@ -64,7 +65,7 @@ class Schedule:
     """Where a cron expression that replaces the rule is read."""
     prompt: str | None = None
     """What its jobs are asked; None for the agent's `default_prompt`."""
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     enabled: bool = True
     jitter: timedelta = timedelta()
     max_overlap: int = 1

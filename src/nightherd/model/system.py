@@ -92,7 +92,7 @@ class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
     parent_job_id: str | None = None
     priority: int = 0
     dedupe_key: str | None = None
-    inputs: dict[str, str] | None = None
+    inputs: dict[str, Any] | None = None
     session: SessionHeader | None = None
     nightherd_version: str | None = None
 

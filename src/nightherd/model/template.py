@@ -6,8 +6,10 @@ a webhook makes one. Everything else that looks like `${NAME}` is a matter of th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from nightherd.errors import InvalidValueError
 
@@ -31,9 +33,19 @@ def render(template: str, values: Mapping[str, str]) -> str:
     return PLACE.sub(fill, template)
 
 
-def fill_inputs(text: str, inputs: Mapping[str, str]) -> str:
+def input_text(value: Any) -> str:
+    """An input as templates have it: text as it is, every other JSON value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def input_values(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """The inputs by the names that templates use."""
+    return {f"inputs.{name}": input_text(value) for name, value in inputs.items()}
+
+
+def fill_inputs(text: str, inputs: Mapping[str, Any]) -> str:
     """`text` with `${inputs.NAME}` filled in for the inputs that are given; everything else stays as it is."""
     if not inputs:
         return text
-    values = {f"inputs.{name}": value for name, value in inputs.items()}
+    values = input_values(inputs)
     return PLACE.sub(lambda match: values.get(match[1], match[0]), text)

@@ -34,7 +34,7 @@ class Endpoint:
     schedule: str | None = None
     """The agent's schedule that it fires, with that one's prompt, inputs, session and limits."""
     prompt: str | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     channel: str | None = None
     """Which conversation a message belongs to, for agents that keep one session for each."""
     signature: SignatureKind = SignatureKind.GITHUB
@@ -97,6 +97,17 @@ def fill_in(template: str, payload: Any, values: Mapping[str, str]) -> str:
         if name == PAYLOAD or name.startswith(f"{PAYLOAD}.")
     }
     return render(template, {**values, **found})
+
+
+def fill_in_value(value: Any, payload: Any) -> Any:
+    """An input with the payload filled into its texts, at any depth; everything else as it is."""
+    if isinstance(value, str):
+        return fill_in(value, payload, {})
+    if isinstance(value, Mapping):
+        return {key: fill_in_value(inner, payload) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [fill_in_value(inner, payload) for inner in value]
+    return value
 
 
 def _text(name: str, payload: Any) -> str:

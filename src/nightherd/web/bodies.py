@@ -15,6 +15,10 @@ Prompt = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 Place = Annotated[int, Field(ge=0, le=2**53)]
 InputName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 InputText = Annotated[str, StringConstraints(max_length=100_000)]
+InputNumber = (
+    Annotated[int, Field(ge=-(2**53), le=2**53)] | Annotated[float, Field(allow_inf_nan=False)]
+)
+InputValue = InputText | bool | InputNumber | None
 
 
 class Body(BaseModel):
@@ -33,7 +37,7 @@ class NewJob(Body):
 
     agent: Line = Field(description="Who is to do it.")
     prompt: Prompt | None = Field(None, description="What is asked; else the agent's own prompt.")
-    inputs: dict[InputName, InputText] = Field({}, description="Values for ${inputs.NAME}.")
+    inputs: dict[InputName, InputValue] = Field({}, description="Values for ${inputs.NAME}.")
     priority: int = Field(0, ge=-1_000, le=1_000, description="More important ones go first.")
     channel: Line | None = Field(None, description="The conversation it belongs to.")
     session: SessionMode | None = Field(
