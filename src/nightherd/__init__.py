@@ -56,6 +56,12 @@ if TYPE_CHECKING:
         get_session_info,
         update_session_info,
     )
+    from nightherd.library.state_files import (
+        load_state,
+        resume_from_state,
+        save_state,
+        validate_state,
+    )
     from nightherd.mirror.fleet_state import read_fleet_state
     from nightherd.model.failure import RunnerErrorDetails, classify_error
     from nightherd.model.job import JobQuery
@@ -112,16 +118,20 @@ __all__ = [
     "is_terminal_message",
     "is_valid_job_output_input",
     "list_jobs",
+    "load_state",
     "open_fleet",
     "permission_error_message",
     "read_fleet_state",
     "read_job_output",
+    "resume_from_state",
     "safe_read_json",
     "safe_read_jsonl",
     "safe_read_yaml",
+    "save_state",
     "update_agent_state",
     "update_job",
     "update_session_info",
+    "validate_state",
     "validate_state_directory",
 ]
 
@@ -171,16 +181,20 @@ _HOMES = {
     "is_terminal_message": "nightherd.library.messages",
     "is_valid_job_output_input": "nightherd.library.output",
     "list_jobs": "nightherd.library.jobs",
+    "load_state": "nightherd.library.state_files",
     "open_fleet": "nightherd.library.fleet",
     "permission_error_message": "nightherd.files.permission",
     "read_fleet_state": "nightherd.mirror.fleet_state",
     "read_job_output": "nightherd.library.output",
+    "resume_from_state": "nightherd.library.state_files",
     "safe_read_json": "nightherd.files.reading",
     "safe_read_jsonl": "nightherd.files.reading",
     "safe_read_yaml": "nightherd.files.reading",
+    "save_state": "nightherd.library.state_files",
     "update_agent_state": "nightherd.library.agents",
     "update_job": "nightherd.library.jobs",
     "update_session_info": "nightherd.library.sessions",
+    "validate_state": "nightherd.library.state_files",
     "validate_state_directory": "nightherd.state.directory",
 }
 
