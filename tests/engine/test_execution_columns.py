@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
+
+import pytest
 
 from engine.bench import Bench
 from nightherd.model.event import AssistantEvent, describe
 from nightherd.model.execution import Execution
+from nightherd.model.issue import issue_of_payload
 from nightherd.model.money import MicroUsd
 from nightherd.model.system import Complete, Init
 from nightherd.model.usage import Usage
@@ -42,3 +46,39 @@ def test_everything_a_runtime_says_is_in_its_executions_row() -> None:
     assert empty == NOT_THE_RUNTIMES
     assert (execution.api_duration_ms, execution.stop_reason) == (1234, "end_turn")
     assert execution.trigger_type == "api"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "number"),
+    [
+        ({"issue": "42"}, 42),
+        ({"issue": "#42"}, 42),
+        ({"issue_number": 7, "issue": "the fence"}, 7),
+        ({"issue": "the fence"}, None),
+        ({"issue": True}, None),
+        ({"issue_number": 0}, None),
+        ({"issue": "9" * 40}, None),
+        ({}, None),
+    ],
+)
+def test_the_issue_that_a_job_is_about_is_in_its_executions_row(
+    inputs: dict[str, Any], number: int | None
+) -> None:
+    bench = Bench()
+
+    (execution,) = bench.reader.list_executions(bench.run(inputs=inputs).id)
+
+    assert execution.issue_number == number
+
+
+@pytest.mark.parametrize(
+    ("payload", "number"),
+    [
+        ({"issue": {"number": 5}}, 5),
+        ({"pull_request": {"number": 6}}, 6),
+        ({"issue": 5}, None),
+        ([], None),
+    ],
+)
+def test_a_payload_names_its_issue_or_pull_request(payload: Any, number: int | None) -> None:
+    assert issue_of_payload(payload) == number

@@ -127,6 +127,9 @@ def test_a_form_may_carry_the_payload(tmp_path: Path) -> None:
             )
 
             assert prompt_of(world, answer) == "Issue 7: It rains"
+            texts = world.site.workshop.reader.find_texts(answer.data["job_id"])
+            assert texts is not None
+            assert texts.inputs["issue_number"] == 7
 
     anyio.run(main)
 

@@ -17,6 +17,7 @@ from nightherd.errors import NightherdError, NotFoundError, RefusedError
 from nightherd.model.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
+from nightherd.model.issue import issue_of_inputs, issue_of_payload
 from nightherd.model.job import Job
 from nightherd.model.schedule import may_fire, schedule_id
 from nightherd.model.schedule_rule import Schedule
@@ -91,6 +92,9 @@ def _request(message: Message, endpoint: Endpoint, agent: Agent) -> SubmitReques
     schedule = _schedule(endpoint, agent) if endpoint.schedule is not None else None
     given = {name: fill_in_value(value, message.payload) for name, value in endpoint.inputs.items()}
     inputs = given if schedule is None else {**schedule.inputs, **given}
+    issue = issue_of_payload(message.payload)
+    if issue is not None and issue_of_inputs(inputs) is None:
+        inputs = {"issue_number": issue, **inputs}
     values = values_of(agent, inputs)
     templates = (endpoint.prompt, schedule.prompt if schedule else None, agent.default_prompt)
     template = next((one for one in templates if one is not None), None)

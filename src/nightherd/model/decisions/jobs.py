@@ -35,6 +35,7 @@ from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
 from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
 from nightherd.model.ids import SessionId, generate_execution_id
+from nightherd.model.issue import issue_of_inputs
 from nightherd.model.job import (
     JOB_LIFECYCLE,
     ExitReason,
@@ -169,6 +170,7 @@ def start(change: StartExecution, rows: Rows) -> Answer:
         started_at=job.started_at or change.at,
         runtime_session_id=session.runtime_session_id if session is not None else None,
     )
+    texts = rows.get(JobTexts, job.id)
     execution = Execution(
         id=generate_execution_id(job.id, epoch),
         job_id=job.id,
@@ -180,6 +182,7 @@ def start(change: StartExecution, rows: Rows) -> Answer:
         skill=job.agent,
         started_at=change.at,
         repo=change.repo,
+        issue_number=issue_of_inputs(texts.inputs) if texts is not None else None,
         session_id=job.session_id,
         runtime_session_id=started.runtime_session_id,
     )
@@ -196,7 +199,7 @@ def start(change: StartExecution, rows: Rows) -> Answer:
                 job_count=session.job_count + (1 if first else 0),
             )
         )
-    return Applied(rows=tuple(written), job=started, texts=rows.get(JobTexts, job.id))
+    return Applied(rows=tuple(written), job=started, texts=texts)
 
 
 def _not_yet(
