@@ -231,6 +231,7 @@ OTHERS: dict[str, Any] = {
     "atomic": False,
     "max_attempts": 7,
     "backoff": "fixed",
+    "automatic": False,
     "max_checkpoints": 99,
     "keep_last_n": 98,
     "delete_older_than_days": 97,

@@ -12,6 +12,7 @@ import anyio
 from nightherd.config.load import load_fleet
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.relay import Place, Relay
+from nightherd.daemon.retention import FIRST_S
 from nightherd.daemon.run import run_daemon
 from nightherd.daemon.stint import Post
 from nightherd.engine.scheduling import SchedulingReports
@@ -46,6 +47,7 @@ def run(order: Any, say: Say) -> None:
         ),
         tell=lambda text: say(f"told {text}"),
         agents=tuple(order.get("agents", ())),
+        retention_after_s=order.get("retention_after_s", FIRST_S),
     )
     try:
         anyio.run(run_daemon, post)

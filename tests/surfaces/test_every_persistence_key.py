@@ -31,6 +31,7 @@ from nightherd.model.job import ExitReason, JobStatus
 from nightherd.model.limits import Limits
 from nightherd.model.persistence import Persistence
 from nightherd.model.retention import plan
+from nightherd.model.retention_run import next_step
 from nightherd.model.script import Fail, Say, Spend, UseTool, compile_script
 from nightherd.model.state_schema import types_of
 from nightherd.model.system import SystemSubtype
@@ -285,6 +286,8 @@ def effect(path: KeyPath, found: Persistence, folder: Path, cli: Cli) -> Any:
             return runs(found, folder)
         case ("checkpoint", *_):
             return written(found, folder)
+        case ("retention", "automatic"):
+            return next_step(found.retention, None, BEGINNING)
         case _:
             return planned(found, folder)
 

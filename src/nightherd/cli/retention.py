@@ -13,8 +13,7 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.render import table
-from nightherd.engine.retention import apply_plan, plans
-from nightherd.errors import NightherdError
+from nightherd.engine.retention import Applied, apply_plans, plans
 from nightherd.model.retention import JobPlan
 from nightherd.model.text import counted
 from nightherd.views.jobs import find_job_id
@@ -77,11 +76,11 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
         return
     screen, now = invocation.screen, system_clock().now()
     found = _planned(invocation, job)
-    failures = anyio.run(_apply, invocation, found) if found else {}
-    done = [one for one in found if one.job_id not in failures]
+    applied = anyio.run(_apply, invocation, found) if found else Applied(done=(), failures={})
+    done, failures = applied.done, applied.failures
     if screen.is_json:
         rows = [plan_row(one) for one in done]
-        screen.document("retention", rows, now, is_dry_run=False, failures=failures)
+        screen.document("retention", rows, now, is_dry_run=False, failures=dict(failures))
     else:
         count = sum(len(one.going) for one in done)
         went = f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')} went"
@@ -92,18 +91,9 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
         ctx.exit(1)
 
 
-async def _apply(invocation: Invocation, found: Sequence[JobPlan]) -> dict[str, str]:
-    """Do it, job by job; why it could not be done, by job."""
-    failures: dict[str, str] = {}
+async def _apply(invocation: Invocation, found: Sequence[JobPlan]) -> Applied:
     async with open_storeroom(invocation.state_directory()) as room:
-        for one in found:
-            try:
-                await apply_plan(one, room)
-            except NightherdError as error:
-                failures[one.job_id] = error.message
-            except OSError as error:  # what is in the way of one job's files holds up no other
-                failures[one.job_id] = f"{error.strerror}: {error.filename}"
-    return failures
+        return await apply_plans(found, room)
 
 
 def _planned(invocation: Invocation, job: str | None) -> list[JobPlan]:

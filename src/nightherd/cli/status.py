@@ -19,19 +19,21 @@ from nightherd.cli.render import Screen, status_cell, table
 from nightherd.cli.text import length, neutralise, one_line
 from nightherd.config.acceptance import ACCEPT, pending_of
 from nightherd.config.load import check_fleet
-from nightherd.daemon.describe import daemon_row, problem_line
+from nightherd.daemon.describe import daemon_row, problem_line, retention_row
 from nightherd.daemon.record import DaemonRecord, find_daemon
-from nightherd.errors import ConfigNotFoundError, StateFileError
+from nightherd.daemon.retention_record import last_run
+from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, StateFileError
 from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.login_limit import text_of
 from nightherd.model.money import format_usd
 from nightherd.model.overlap import open_text
 from nightherd.model.problem import Problem, Severity
+from nightherd.model.retention_run import RetentionRun, run_text
 from nightherd.model.text import counted
 from nightherd.views.failed_hooks import FailedHook, failed_hook_row, failed_hooks
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
-from nightherd.wiring import open_journals, open_reader, system_clock
+from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
 
 MOST_HELD, NAMED = 5, 3
 """How many schedules that stand still are told of, and how many jobs of each."""
@@ -51,7 +53,7 @@ def status(invocation: Invocation) -> None:
     view = look(state_dir, declared)
     failed = look_for_failed_hooks(state_dir, declared)
     refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
-    record = find_daemon(state_dir)
+    record, retained = find_daemon(state_dir), _retained(state_dir)
     if screen.is_json:
         cwd = invocation.cwd
         data = {
@@ -59,6 +61,7 @@ def status(invocation: Invocation) -> None:
             "daemon": None if record is None else daemon_row(record, now),
             "config_problems": problems_data(problems, cwd),
             "pending": pending,
+            "retention": retention_row(retained),
             **fleet_document(view),
             "failed_hooks": [failed_hook_row(one) for one in failed],
         }
@@ -70,6 +73,7 @@ def status(invocation: Invocation) -> None:
         for problem in problems_data(problems, invocation.cwd):
             screen.show(neutralise(f"  {problem_line(problem)}"))
     _tell_pending(screen, pending)
+    _tell_retention(screen, retained)
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
     if view.lost:
         counts += f", {view.lost} without a worker"
@@ -109,6 +113,21 @@ def _tell_pending(screen: Screen, pending: list[str]) -> None:
         screen.show(screen.out.bad(f"not in effect until a person accepts it: {ACCEPT}"))
     for text in pending:
         screen.show(neutralise(f"  {text}"))
+
+
+def _retained(state_dir: Path) -> RetentionRun | None:
+    """The last automatic run of retention; None where there was none, or it is switched off."""
+    run = last_run(state_dir)
+    try:
+        return run if run is not None and load_persistence(state_dir).retention.automatic else None
+    except ConfigInvalidError:
+        return run
+
+
+def _tell_retention(screen: Screen, run: RetentionRun | None) -> None:
+    """Say what a person may want to prevent, or has to look at."""
+    if run is not None and ((run.is_announcement and run.jobs) or run.failures):
+        screen.show(run_text(run))
 
 
 def _declared(

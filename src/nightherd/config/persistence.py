@@ -186,6 +186,7 @@ def _resolved(file: PersistenceFile, *, is_project: bool) -> Persistence:
             ),
         ),
         retention=Retention(
+            automatic=retention.automatic,
             max_checkpoints=retention.max_checkpoints,
             cleanup=Cleanup(
                 enabled=retention.cleanup.enabled,

@@ -8,6 +8,7 @@ from typing import Any
 from nightherd.config.acceptance import ACCEPT
 from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord
+from nightherd.model.retention_run import RetentionRun
 from nightherd.views.jobs import timestamp
 
 
@@ -27,6 +28,20 @@ def daemon_row(record: DaemonRecord, now: datetime) -> dict[str, Any]:
         "pending": record.pending,
         "socket": record.socket,
         "ports": record.ports,
+    }
+
+
+def retention_row(run: RetentionRun | None) -> dict[str, Any] | None:
+    """The last automatic run of retention; None when there was none."""
+    if run is None:
+        return None
+    return {
+        "at": timestamp(run.at),
+        "is_announcement": run.is_announcement,
+        "checkpoints": run.checkpoints,
+        "jobs": run.jobs,
+        "failures": run.failures,
+        "next_at": timestamp(run.next_at),
     }
 
 

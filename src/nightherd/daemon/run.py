@@ -21,6 +21,7 @@ from nightherd.daemon.log import DaemonLog, telling
 from nightherd.daemon.notify import Notifier
 from nightherd.daemon.output import OUTPUT, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
+from nightherd.daemon.retention import AutomaticRetention
 from nightherd.daemon.stint import Post, Stint, groundwork
 from nightherd.daemon.watching import Watch
 from nightherd.errors import NightherdError, StateFileError, message_of, unwrapped
@@ -81,6 +82,13 @@ class Daemon:
         self._stopping = anyio.Event()
         self._is_stopping = False
         self._is_cancelling = False
+        self._retention = AutomaticRetention(
+            post.state_dir,
+            self._clock,
+            log.tell,
+            lambda: self._is_stopping,
+            first_s=post.retention_after_s,
+        )
 
     async def run(self) -> None:
         """Work, with a new worker whenever one is needed, until told to stop.
@@ -94,6 +102,7 @@ class Daemon:
             tasks.start_soon(self._watch_files)
             tasks.start_soon(self._say_alive)
             tasks.start_soon(self._keep_output_short)
+            tasks.start_soon(self._retention.keep)
             async with anyio.create_task_group() as stints:
                 while not self._is_stopping:
                     await self._work(stints)

@@ -18,6 +18,7 @@ from anyio.abc import TaskStatus
 
 from nightherd.daemon.api import serve_api
 from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.daemon.retention import FIRST_S
 from nightherd.engine.beats import Beats
 from nightherd.engine.changed_fleet import for_fleet
 from nightherd.engine.output_logs import with_output_logs
@@ -41,6 +42,8 @@ class Post:
     schedules: SchedulingReports
     tell: Callable[[str], None]
     agents: tuple[str, ...] = ()
+    retention_after_s: float = FIRST_S
+    """How long after the start it is first looked at whether retention is due."""
 
 
 def groundwork(fleet: Fleet, post: Post) -> tuple[Any, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from nightherd.errors import RefusedError
+from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import Refused
 from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import JobId, SessionId
@@ -39,6 +39,17 @@ class Storeroom:
     clock: Clock
     persistence: Persistence
     archive: Archive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of the plans."""
+
+    done: Sequence[JobPlan]
+    failures: Mapping[str, str]
+    """Why it could not be done, by job."""
+    is_whole: bool = True
+    """False when it was stopped on the way."""
 
 
 def plans(
@@ -82,6 +93,25 @@ def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
         found = reader.sessions_of_parent(left.pop())
         yield from found
         left.extend(one.id for one in found)
+
+
+async def apply_plans(
+    found: Iterable[JobPlan], room: Storeroom, *, is_stopped: Callable[[], bool] = lambda: False
+) -> Applied:
+    """Carry out the plans job by job, until `is_stopped`. What is wrong with one job holds up no other."""
+    done: list[JobPlan] = []
+    failures: dict[str, str] = {}
+    for one in found:
+        if is_stopped():
+            return Applied(done=done, failures=failures, is_whole=False)
+        try:
+            await apply_plan(one, room)
+            done.append(one)
+        except NightherdError as error:
+            failures[one.job_id] = error.message
+        except OSError as error:
+            failures[one.job_id] = f"{error.strerror}: {error.filename}"
+    return Applied(done=done, failures=failures)
 
 
 async def apply_plan(found: JobPlan, room: Storeroom) -> Sequence[Checkpoint]:

@@ -97,6 +97,8 @@ class Cleanup:
 class Retention:
     """How many checkpoints are kept, and for how long."""
 
+    automatic: bool = True
+    """Whether a started fleet does it by itself, once a day."""
     max_checkpoints: int = 10
     cleanup: Cleanup = field(default_factory=Cleanup)
     action: OnCompletion = OnCompletion.ARCHIVE

@@ -160,6 +160,9 @@ class Completion(Model):
 class Retention(Model):
     """How long checkpoints are kept."""
 
+    automatic: Flag = Field(
+        True, description="Whether a started fleet archives and cleans up by itself, once a day."
+    )
     max_checkpoints: Count = Field(description="How many are kept of one job.")
     cleanup: Cleanup = Field(description="Which old ones go.")
     on_completion: Completion = Field(description="What becomes of them at the end of the job.")

@@ -1,0 +1,109 @@
+"""Automatic retention: the daemon archives and cleans up once a day. The first time it only says what it would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from nightherd.daemon.retention_record import forget_runs, last_run, write_run
+from nightherd.engine.retention import apply_plans, plans
+from nightherd.errors import message_of, unwrapped
+from nightherd.model.persistence import Persistence
+from nightherd.model.retention import JobPlan
+from nightherd.model.retention_run import RetentionRun, Step, next_step, run_text
+from nightherd.ports import Clock
+from nightherd.wiring import load_persistence, open_journals, open_reader, open_storeroom
+
+FIRST_S = 60.0
+"""After the start: what was left lying has begun again by then."""
+LOOK_S = 600.0
+"""How often it is looked at whether a run is due."""
+
+
+class AutomaticRetention:
+    """Runs retention on one state directory, at most once a day across restarts."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        clock: Clock,
+        tell: Callable[[str], None],
+        is_stopped: Callable[[], bool],
+        *,
+        first_s: float = FIRST_S,
+    ) -> None:
+        self._state_dir = state_dir
+        self._clock = clock
+        self._tell = tell
+        self._is_stopped = is_stopped
+        self._first_s = first_s
+        self._problem = ""
+
+    async def keep(self) -> None:
+        """Look now and then whether a run is due, for ever. What goes wrong is said once and tried again."""
+        await anyio.sleep(self._first_s)
+        while True:
+            try:
+                await self.check()
+                self._problem = ""
+            except Exception as error:  # noqa: BLE001 (an edge: the fleet goes on without it)
+                self._tell_problem(message_of(unwrapped(error)))
+            await anyio.sleep(LOOK_S)
+
+    async def check(self) -> None:
+        """Do what is due now, say what was done and record it."""
+        # In a thread, with a loop of its own: reading journals holds nobody up.
+        run = await to_thread.run_sync(anyio.run, self._run)
+        if run is None:
+            return
+        if run.is_announcement or run.jobs or run.failures:
+            self._tell(run_text(run))
+        write_run(self._state_dir, run)
+
+    async def _run(self) -> RetentionRun | None:
+        """The run that was due; None when none was, or it could not be completed."""
+        persistence, now = load_persistence(self._state_dir), self._clock.now()
+        match next_step(persistence.retention, last_run(self._state_dir), now):
+            case Step.NOTHING:
+                if not persistence.retention.automatic:
+                    forget_runs(self._state_dir)
+                return None
+            case Step.ANNOUNCE:
+                return _announced(self._planned(persistence, now), now)
+            case Step.APPLY:
+                return await self._applied(self._planned(persistence, now), now)
+
+    def _planned(self, persistence: Persistence, now: datetime) -> list[JobPlan]:
+        with closing(open_reader(self._state_dir)) as reader:
+            return list(plans(reader, open_journals(self._state_dir), persistence, now))
+
+    async def _applied(self, found: list[JobPlan], now: datetime) -> RetentionRun | None:
+        """Carry out the plans; None when the daemon stops on the way, and the rest is for its next start."""
+        if not found:
+            return RetentionRun(at=now, is_announcement=False, checkpoints=0, jobs=0)
+        async with open_storeroom(self._state_dir) as room:
+            applied = await apply_plans(found, room, is_stopped=self._is_stopped)
+        if not applied.is_whole:
+            return None
+        return RetentionRun(
+            at=now,
+            is_announcement=False,
+            checkpoints=sum(len(one.going) for one in applied.done),
+            jobs=len(applied.done),
+            failures=len(applied.failures),
+        )
+
+    def _tell_problem(self, problem: str) -> None:
+        if problem != self._problem:
+            self._tell(f"retention: could not run: {problem}; trying again until it works")
+        self._problem = problem
+
+
+def _announced(found: list[JobPlan], now: datetime) -> RetentionRun:
+    count = sum(len(one.going) for one in found)
+    return RetentionRun(at=now, is_announcement=True, checkpoints=count, jobs=len(found))
