@@ -15,6 +15,7 @@ PARAMETERS = {
     "list_jobs_by_agent": (1000, 20, "grazer"),
     "list_jobs_by_status": (1000, 20, "pending"),
     "list_jobs_by_agent_and_status": (1000, 20, "grazer", "pending"),
+    "oldest_running_job": ("grazer", "job-2026-03-01-000001"),
     "job_by_id": ("job-2026-03-01-000001",),
     "job_by_dedupe_key": ("slot",),
     "job_texts_by_job": ("job-2026-03-01-000001",),
@@ -39,11 +40,11 @@ PARAMETERS = {
 }
 
 INDEXES = {
-    "list_jobs": "USING INTEGER PRIMARY KEY (rowid<?)",
-    "list_jobs_by_agent": "USING INDEX jobs_by_agent (agent=? AND number<?)",
-    "list_jobs_by_status": "USING INDEX jobs_by_status (status=? AND number<?)",
+    "list_jobs": "USING INDEX jobs_by_time (created_at<?)",
+    "list_jobs_by_agent": "USING INDEX jobs_by_agent (agent=? AND created_at<?)",
+    "list_jobs_by_status": "USING INDEX jobs_by_status (status=? AND created_at<?)",
     "list_jobs_by_agent_and_status": (
-        "USING INDEX jobs_by_agent_and_status (agent=? AND status=? AND number<?)"
+        "USING INDEX jobs_by_agent_and_status (agent=? AND status=? AND created_at<?)"
     ),
     "current_session": "USING INDEX sessions_current (agent=? AND mode=? AND <expr>=? AND <expr>=?)",
     "jobs_ahead": "USING INDEX jobs_open_in_session (session_id=? AND number<?)",

@@ -30,6 +30,7 @@ from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
+from nightherd.testing.state_values import submit
 from nightherd.wiring import open_journals, open_workshop
 
 USAGE = {
@@ -551,3 +552,29 @@ def test_large_output_goes_to_blobs_and_comes_back_whole(
         max(map(len, (importer.state / "jobs" / f"{job_id}.jsonl").read_bytes().splitlines()))
         < 4096
     )
+
+
+def test_imported_job_stands_where_it_happened_and_is_not_the_last(
+    importer: Importer, herdctl: HerdctlTree
+) -> None:
+    async def work() -> None:
+        store = SqliteStore(init_state_directory(importer.state).root, FakeClock())
+        await store.apply([submit(1), submit(2)])
+        await store.close()
+
+    anyio.run(work)
+    old = [herdctl.job(number) for number in (8, 7)]
+    importer.data("herdctl", str(herdctl.root))
+
+    listed = [job.id for job in importer.jobs()]
+    assert listed == [submit(2).job.id, submit(1).job.id, *old]
+    assert importer.run("jobs", "show", "@last", "--json").data["id"] == listed[0]
+    pages: list[str] = []
+    cursor: tuple[str, ...] = ()
+    while True:
+        page = importer.run("jobs", "list", "--limit", "1", "--json", *cursor)
+        pages += [row["id"] for row in page.data]
+        if page.document["next_before"] is None:
+            break
+        cursor = ("--before", str(page.document["next_before"]))
+    assert pages == listed

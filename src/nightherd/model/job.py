@@ -129,7 +129,7 @@ class Job:
     error_code: str | None = None
     last_seq: int = 0
     number: int = 0
-    """Place in the order of submission; the cursor that lists page by."""
+    """Place in the order of submission. Lists are ordered by `created_at`; their cursor is the number of a job."""
 
     @property
     def output_file(self) -> str:
@@ -174,7 +174,7 @@ class JobTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobQuery:
-    """Which jobs a list shows: newest first, `before` a number, at most `limit`."""
+    """Which jobs a list shows: newest first, those after the job with the number `before`, at most `limit`."""
 
     agent: str | None = None
     status: JobStatus | None = None

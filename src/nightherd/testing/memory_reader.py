@@ -45,12 +45,13 @@ class MemoryReader:
         return self._rows.get(Session, session_id)
 
     def list_jobs(self, query: JobQuery) -> Sequence[Job]:
+        newest = self._newest_first()
+        numbers = [job.number for job in newest]
+        first = numbers.index(query.before) + 1 if query.before in numbers else 0
         found = [
             job
-            for job in self._newest_first()
-            if query.agent in (None, job.agent)
-            and query.status in (None, job.status)
-            and (query.before is None or job.number < query.before)
+            for job in newest[first:]
+            if query.agent in (None, job.agent) and query.status in (None, job.status)
         ]
         return found[: query.limit]
 
@@ -202,4 +203,6 @@ class MemoryReader:
         """Nothing to give back."""
 
     def _newest_first(self) -> Sequence[Job]:
-        return sorted(self._rows.all(Job), key=lambda job: -job.number)
+        return sorted(
+            self._rows.all(Job), key=lambda job: (job.created_at, job.number), reverse=True
+        )

@@ -83,7 +83,7 @@ class MemoryRows:
             for job in self.all(Job)
             if job.agent == agent and job.status is JobStatus.RUNNING and job.id != besides
         ]
-        oldest = min(running, key=lambda job: job.number, default=None)
+        oldest = min(running, key=lambda job: (job.created_at, job.number), default=None)
         return None if oldest is None else oldest.id
 
     def waiting_agents(self) -> Sequence[str]:

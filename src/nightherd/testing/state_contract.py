@@ -15,6 +15,7 @@ from datetime import timedelta
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import (
+    AdoptRows,
     Answer,
     Applied,
     Change,
@@ -227,6 +228,30 @@ async def check_numbers_have_no_gaps_and_refusals_take_none(state: OpenState) ->
     assert numbers == [3, 2, 1]
 
 
+async def check_lists_are_ordered_by_when_a_job_was_created(state: OpenState) -> None:
+    for number in (1, 2, 3):
+        await _applied(state, submit(number))
+    first = state.reader.find_job(job_id(1))
+    assert first is not None
+    old = replace(
+        first, id=job_id(4), session_id=None, created_at=BEGINNING - timedelta(days=1), number=0
+    )
+    between = replace(old, id=job_id(5), created_at=first.created_at, status=JobStatus.FAILED)
+    await state.writer.apply([AdoptRows(rows=(old, between), source="elsewhere")])
+
+    listed = _numbers(state, JobQuery(limit=10))
+    by_pages: list[int] = []
+    while page := _numbers(state, JobQuery(limit=2, before=by_pages[-1] if by_pages else None)):
+        by_pages += page
+    created = [job.created_at for job in state.reader.list_jobs(JobQuery())]
+    assert (listed[-1], sorted(listed)) == (4, [1, 2, 3, 4, 5])
+    assert by_pages == listed
+    assert created == sorted(created, reverse=True)
+    assert _numbers(state, JobQuery(status=JobStatus.PENDING, agent=first.agent)) == [3, 2, 1, 4]
+    assert _numbers(state, JobQuery(status=JobStatus.PENDING, before=1)) == [4]
+    assert _numbers(state, JobQuery(agent=first.agent, before=listed[-2])) == [4]
+
+
 async def check_lists_page_newest_first_by_every_filter(state: OpenState) -> None:
     for number in range(1, 13):
         await _applied(state, submit(number, agent="odd" if number % 2 else "even"))
@@ -297,6 +322,7 @@ CHECKS: tuple[Check, ...] = (
     check_busy_session_lets_no_second_job_in,
     check_session_that_does_not_fit_is_followed_by_a_new_one,
     check_numbers_have_no_gaps_and_refusals_take_none,
+    check_lists_are_ordered_by_when_a_job_was_created,
     check_lists_page_newest_first_by_every_filter,
     check_ids_are_found_by_prefix_newest_first,
     check_change_that_raises_leaves_nothing_behind,

@@ -69,12 +69,17 @@ def execution_of(job: Job, rows: Rows) -> Execution | None:
     return rows.get(Execution, generate_execution_id(job.id, job.epoch))
 
 
+def _age(job: Job) -> tuple[datetime, int]:
+    """Where a job stands in the order of creation."""
+    return job.created_at, job.number
+
+
 def agent_after(job: Job, rows: Rows) -> AgentState:
     """The agent's row once `job` stands as it does now."""
     oldest = rows.oldest_running_job(job.agent, besides=job.id)
     if job.status is JobStatus.RUNNING:
         other = rows.get(Job, oldest) if oldest is not None else None
-        oldest = job.id if other is None or job.number < other.number else other.id
+        oldest = job.id if other is None or _age(job) < _age(other) else other.id
     state = rows.get(AgentState, job.agent) or AgentState(name=job.agent)
     return after_job_moved(state, job, oldest)
 

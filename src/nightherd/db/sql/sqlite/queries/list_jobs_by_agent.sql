@@ -1,2 +1,5 @@
--- Newest first, from before the cursor on.
-SELECT * FROM jobs WHERE number < ?1 AND agent = ?3 ORDER BY number DESC LIMIT ?2;
+-- Newest first, after the job that the cursor names; a cursor that names none is before them all.
+SELECT * FROM jobs
+WHERE (created_at, number) < (coalesce((SELECT created_at FROM jobs WHERE number = ?1), '~'), ?1) AND agent = ?3
+ORDER BY created_at DESC, number DESC
+LIMIT ?2;
