@@ -12,7 +12,6 @@ from sessions.ranch import Ranch
 from surfaces.drivers import Shell
 
 LINES = [
-    "jobs resume <job-id>",
     "agent resume <agent-name>",
     'jobs resume <job-id> --prompt "Continue from where you left off. Focus on the failing test."',
     "session fork <session-id>",
@@ -52,6 +51,16 @@ def test_line_works(ranch: Ranch, prepared: dict[str, str], line: str, is_json: 
     assert result.code == 0, result
     if is_json:
         assert result.document["schema"].startswith("nightherd/v1/")
+
+
+def test_completed_job_is_resumed_only_with_a_prompt(
+    ranch: Ranch, prepared: dict[str, str]
+) -> None:
+    """Without one nothing says what the new job, which costs money, is for."""
+    result = ranch.cli("jobs", "resume", prepared["<job-id>"])
+
+    assert result.code == 5
+    assert f"try: nightherd jobs resume {prepared['<job-id>']} -p TEXT" in result.err
 
 
 def test_export_goes_into_a_file_by_the_shell(
