@@ -26,7 +26,9 @@ def last_recorded(ledger: Path) -> int:
 
 
 def _last_line(path: Path) -> bytes:
-    with path.open("rb") as file:
+    # A pipe in the place of the file is not waited for: seeking in it fails.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as file:
         size = file.seek(0, os.SEEK_END)
         reach = TAIL_BYTES
         while True:
