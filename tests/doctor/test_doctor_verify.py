@@ -56,7 +56,7 @@ def test_row_altered_by_hand_is_found_and_put_right_by_a_rebuild(
     found = used.doctor("--verify")
 
     assert found.result.code == 1
-    one = found.only("agreement")
+    (one,) = found.of("agreement")
     assert one["message"].startswith(f"{table} ")
     assert word in one["message"]
     used.doctor("--rebuild")

@@ -36,7 +36,10 @@ def test_processes_share_a_directory_without_losing_or_doubling(
     assert set(refused) == {"duplicate"}
     assert len(submitted) + len(refused) == PROCESSES * JOBS
     assert len({job.dedupe_key for job in jobs}) == len(jobs) == KEYS
-    assert [job.number for job in jobs] == list(range(KEYS, 0, -1))
+    assert sorted(job.number for job in jobs) == list(range(1, KEYS + 1))
+    assert [job.created_at for job in jobs] == sorted(
+        (job.created_at for job in jobs), reverse=True
+    )
     assert {job.status for job in jobs} == {JobStatus.COMPLETED}
     changes = [line.change for line in read_ledger(directory.ledger)]
     assert changes == list(range(1, 3 * KEYS + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from nightherd.engine.doctor import Check, OnStep
@@ -16,7 +17,11 @@ from nightherd.engine.reconcile import (
     no_one_knows,
 )
 from nightherd.engine.record import KillMarked, Record
+from nightherd.engine.state_files import write_stopped
 from nightherd.engine.stuck import give_up_workers, gone_workers, release, stuck_jobs
+from nightherd.engine.workshop import ThreadFiles
+from nightherd.model.finding import Finding
+from nightherd.model.ids import JobId
 
 LINES = "journals, every line"
 ORPHANS = "journals without rows"
@@ -28,14 +33,21 @@ def record_checks(
     on_step: OnStep,
     known: Known = no_one_knows,
     damaged_bodies: DamagedBodies = no_bodies,
+    *,
+    threads: Callable[[], ThreadFiles | None] = lambda: None,
 ) -> tuple[list[Check], list[Check]]:
-    """The quick checks, and those that read every line."""
+    """The quick checks, and those that read every line. `threads` writes the `state.json` of a job that is ended."""
+
+    async def end(finding: Finding) -> None:
+        await release(record, kill_marked, finding)
+        await write_stopped(JobId(finding.job_id or ""), record, threads())
+
     quick = [
         Check(
             "stuck",
             "running jobs",
             partial(stuck_jobs, record),
-            partial(release, record, kill_marked),
+            end,
         ),
         Check(
             "workers",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nightherd.engine.doctor import Check, OnStep
     from nightherd.engine.record import Record
     from nightherd.engine.retelling import Retelling
+    from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agent import Fleet
     from nightherd.state.noted_damage import NotedDamage
 
@@ -94,14 +95,24 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
         directory=load("nightherd.files.identity:directory_identity")(state_dir),
     )
     blobs = load("nightherd.journal.blob_check:BlobCheck")(state_dir / "blobs", record.journals)
+    is_kept = load("nightherd.mirror.checkup:is_kept")
+
+    def threads_of() -> ThreadStateFiles:
+        return open_threads(state_dir, load_persistence(state_dir))
+
     agreeing, reading = load("nightherd.engine.checks:record_checks")(
-        record, kill_marked, on_step, noted_damage(state_dir).read, blobs
+        record,
+        kill_marked,
+        on_step,
+        noted_damage(state_dir).read,
+        blobs,
+        threads=lambda: threads_of() if is_kept(state_dir) else None,
     )
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
     mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir), open_feed(state_dir))
     suspended, threads = load("nightherd.mirror.thread_checkup:thread_checks")(
         state_dir,
-        lambda: open_threads(state_dir, load_persistence(state_dir)),
+        threads_of,
         record.reader,
         record.journals,
         now,

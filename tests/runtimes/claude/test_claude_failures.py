@@ -97,7 +97,7 @@ def test_missing_key_has_a_name_of_its_own(stage: ClaudeStage) -> None:
 
 
 def test_option_that_claude_does_not_know_is_told_in_its_words(stage: ClaudeStage) -> None:
-    error = error_of(stage.run(permission_mode="nonsense"))
+    error = error_of(stage.run(setting_sources=("nonsense",)))
 
     assert error.code == "claude_failed"
     assert "nonsense" in error.message

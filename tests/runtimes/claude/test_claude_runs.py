@@ -279,7 +279,7 @@ def test_fallback_answers_when_the_model_is_overloaded(stage: ClaudeStage) -> No
 def test_effort_and_sandbox_are_taken(stage: ClaudeStage) -> None:
     with MessagesApi(Say(text="x")) as api:
         events = stage.run(
-            api, effort="low", sandbox={"enabled": True, "autoAllowBashIfSandboxed": True}
+            api, effort="low", sandbox={"enabled": False, "autoAllowBashIfSandboxed": True}
         )
 
     assert payloads(events, Complete)
