@@ -8,7 +8,7 @@ from nightherd.errors import UsageError
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.runtimes.native.provider import (
     MAX_OUTPUT_TOKENS,
-    MAX_WITH_THOUGHTS,
+    THOUGHTS,
     members,
     model_of,
     provider_of,
@@ -64,7 +64,18 @@ def test_effort_reaches_the_model(stage: NativeStage) -> None:
 
     body = api.asked[0].body
     assert body["output_config"] == {"effort": "high"}
-    assert body["max_tokens"] == MAX_WITH_THOUGHTS
+    assert body["max_tokens"] == MAX_OUTPUT_TOKENS + THOUGHTS["high"]
+
+
+@pytest.mark.parametrize("effort", ["low", "medium", "high", "max"])
+def test_an_answer_has_room_beside_its_thoughts(stage: NativeStage, effort: str) -> None:
+    """Anthropic refuses a request whose `max_tokens` is not above the budget for thoughts."""
+    with MessagesApi(Say(text="x")) as api:
+        told = {"model": "anthropic:claude-haiku-4-5", "effort": effort}
+        stage.run(None, stage.request(api=api, agent=told))
+
+    body = api.asked[0].body
+    assert body["max_tokens"] - body["thinking"]["budget_tokens"] == MAX_OUTPUT_TOKENS
 
 
 def test_a_client_never_tries_again_by_itself() -> None:

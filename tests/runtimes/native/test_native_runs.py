@@ -203,6 +203,26 @@ def test_an_answer_that_was_broken_off_is_an_error(
     assert "recoverable" not in (error.extra or {})
 
 
+@pytest.mark.parametrize("args", ["", '{"command": "touch b', '{"command": "touch b"}'])
+def test_the_call_in_which_an_answer_was_cut_off_is_not_made(
+    stage: NativeStage, args: str
+) -> None:
+    """Those before it are whole: they are made, and the model is told about the last."""
+    cut = replace(
+        calls(("Bash", {"command": "touch a"}), ("Bash", args)), finish_reason="length"
+    )
+    model = Replies(cut, says("done"))
+
+    events = stage.run(model)
+
+    first, last = results(events)
+    assert (first.error, last.success) == (None, False)
+    assert "cut off at its maximum length" in (last.error or "")
+    assert (stage.directory / "a").exists()
+    assert not (stage.directory / "b").exists()
+    assert payload(events, Complete)
+
+
 def test_a_tool_that_hangs_is_stopped_and_the_run_goes_on(stage: NativeStage) -> None:
     events = stage.run(Replies(bash("sleep 600", timeout=200), says("it hung")))
 

@@ -135,6 +135,18 @@ def check(answer: ModelResponse) -> RunFailure | None:
     return None
 
 
+def cut_off_call(answer: ModelResponse | None) -> ToolCallPart | None:
+    """Return the call in which an answer of full length was cut off: its input may lack something, or everything.
+
+    The calls before it are whole. They run: the answer stays in the conversation, so it is not asked for again,
+    unlike one that a limit cut short (reserve.py), none of whose calls runs.
+    """
+    if answer is None or answer.finish_reason != "length" or not answer.parts:
+        return None
+    last = answer.parts[-1]
+    return last if isinstance(last, ToolCallPart) else None
+
+
 def _text_in(event: ModelResponseStreamEvent) -> str:
     match event:
         case PartStartEvent(part=TextPart(content=str(text))):

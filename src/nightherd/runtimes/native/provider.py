@@ -16,14 +16,11 @@ from nightherd.errors import UsageError
 from nightherd.model.agent import Agent
 
 MAX_OUTPUT_TOKENS = 16_384
-"""What an answer may hold. It is also what is reserved for it before it is asked for."""
-MAX_WITH_THOUGHTS = 2 * MAX_OUTPUT_TOKENS
-"""The same for a model that is told to think hard: its thoughts count."""
-
+"""What an answer may hold besides its thoughts. With them it is what is reserved before it is asked for."""
 LEAST_OUTPUT_TOKENS = 256
 """A shorter answer is not worth what sending the conversation costs."""
-THOUGHTS = {"low": 2_048, "medium": 10_000, "high": 16_384, "max": MAX_WITH_THOUGHTS}
-"""Tokens that thoughts may take: a provider refuses a request whose answer could not hold them."""
+THOUGHTS = {"low": 2_048, "medium": 10_000, "high": 16_384, "max": 32_768}
+"""Tokens that thoughts may take: a provider refuses a request whose answer could not hold them and more."""
 
 VARIABLES = {"openai-chat": "OPENAI", "openai-responses": "OPENAI", "cohere": "CO"}
 """How a provider's variables begin where that is not its name: `OPENAI_API_KEY`, `OPENAI_BASE_URL`."""
@@ -70,13 +67,21 @@ def provider_of(name: str, *, environment: Mapping[str, str]) -> Provider[Any]:
 
 def least_output(agent: Agent) -> int:
     """Return the size of the smallest answer that is worth asking for."""
-    return THOUGHTS.get(agent.effort or "", 0) + LEAST_OUTPUT_TOKENS
+    return _thoughts(agent) + LEAST_OUTPUT_TOKENS
+
+
+def full_output(agent: Agent) -> int:
+    """Return the size of the largest answer that is asked for."""
+    return _thoughts(agent) + MAX_OUTPUT_TOKENS
+
+
+def _thoughts(agent: Agent) -> int:
+    return THOUGHTS.get(agent.effort or "", 0)
 
 
 def settings_of(agent: Agent, model: Model) -> ModelSettings:
     """What every request says besides the conversation. Tries again are the engine's business, not a client's."""
-    thinks_hard = agent.effort in {"high", "max"}
-    settings = ModelSettings(max_tokens=MAX_WITH_THOUGHTS if thinks_hard else MAX_OUTPUT_TOKENS)
+    settings = ModelSettings(max_tokens=full_output(agent))
     if all(one.provider is not None for one in members(model)):
         settings["max_retries"] = 0
     if all(one.profile.get("supports_cache") for one in members(model)):

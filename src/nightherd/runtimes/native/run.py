@@ -28,7 +28,7 @@ from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, RuntimeRequest
-from nightherd.runtimes.native.answer import Asking, Question, check
+from nightherd.runtimes.native.answer import Asking, Question, check, cut_off_call
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
@@ -42,12 +42,16 @@ from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of
 from nightherd.runtimes.native.together import as_they_come, batches
 from nightherd.runtimes.native.toolset import Answered, Toolset, context_of
+from nightherd.runtimes.tools.tool import failed
 from nightherd.runtimes.turn import SCRIPT_FINISHED
 
 NAME = "native"
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 """What an end is called in the words of the record."""
+CUT_OFF_CALL = (
+    "not made: your answer was cut off at its maximum length inside this call. Make it again with less input"
+)
 ESTIMATED = {"cost_source": CostSource.ESTIMATE.value}
 
 
@@ -310,6 +314,9 @@ class Run:
         self._conversation.end_results()
 
     async def _answer(self, call: ToolCallPart) -> Answered:
+        cut_off = cut_off_call(self._conversation.last_answer)
+        if cut_off is not None and cut_off.tool_call_id == call.tool_call_id:
+            return Answered(outcome=failed(CUT_OFF_CALL))
         processes = self.processes
         context = context_of(
             self.request, call, processes.marks, grace=processes.grace, keepers=processes.keepers
