@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -24,6 +25,7 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.passing_error import PASSING_ERRNOS
 from nightherd.model.retry import Failure, RetryPolicy, TryAgain, next_step
 from nightherd.model.system import Complete, Init, Resumed, SystemSubtype, Warned
 from nightherd.model.usage import Usage
@@ -150,7 +152,7 @@ def test_pauses_begin_anew_after_a_finished_turn() -> None:
     assert job.resumes_at - bench.clock.now() <= timedelta(minutes=2)
 
 
-@pytest.mark.parametrize("code", ["auth_failed", "token_expired", "billing"])
+@pytest.mark.parametrize("code", ["auth_failed", "token_expired", "billing", "missing_api_key"])
 def test_refused_login_suspends_for_a_person_after_one_retry(code: str) -> None:
     bench, runtime = bench_for([ErrorEvent(message="No", code=code)])
 
@@ -355,3 +357,37 @@ def test_expired_session_is_tried_once_more_and_then_it_fails() -> None:
 
     assert isinstance(first, TryAgain)
     assert (first.delay, second) == (timedelta(0), None)
+
+
+class RaisesFirst(RunsInTurn):
+    """A runtime that raises the error in its first run."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(ANSWER)
+        self.error = error
+
+    async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
+        is_first = not self.asked
+        async for event in super().execute(request):
+            if is_first:
+                raise self.error
+            yield event
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(OSError(number, os.strerror(number)) for number in sorted(PASSING_ERRNOS)),
+        RuntimeError("can't start new thread"),
+        MemoryError(),
+    ],
+    ids=repr,
+)
+def test_a_runtime_that_raises_what_can_pass_is_run_again(error: Exception) -> None:
+    runtime = RaisesFirst(error)
+    bench = Bench(runtime, clock=FakeClock(step=timedelta(0)))
+    bench.workshop = replace(bench.workshop, retry=AT_ONCE)
+
+    job = bench.run()
+
+    assert (job.status, len(runtime.asked)) == (JobStatus.COMPLETED, 2)

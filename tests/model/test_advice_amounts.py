@@ -49,7 +49,9 @@ def test_the_maximum_is_twice_what_was_met(code: str, error: str, raised: str) -
 def test_a_missing_key_is_advised_by_its_own_name() -> None:
     said = advice_on(waiting("missing_api_key", "no key: OPENAI_API_KEY is not set"))
 
-    assert said == "export OPENAI_API_KEY, or set it in .env beside the fleet file"
+    assert said is not None
+    assert said.startswith("export OPENAI_API_KEY, or set it in .env beside the fleet file, then: ")
+    assert f"nightherd jobs resume {JOB}" in said
     other = advice_on(waiting("missing_api_key", "Not logged in"))
     assert other is not None
     assert "claude /login" in other

@@ -35,6 +35,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.job import ExitReason, Job
 from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome
+from nightherd.model.passing_error import can_pass
 from nightherd.model.repeat import interrupted_call
 from nightherd.model.replace import replace
 from nightherd.model.retry import TryAgain, failure_of, next_step
@@ -182,6 +183,7 @@ class Running:
                         message=f"{type(error).__name__}: {error}",
                         code="runtime_error",
                         stack=traceback.format_exc(),
+                        extra={"recoverable": True} if can_pass(error) else None,
                     )
                 )
         return None

@@ -28,6 +28,7 @@ ABOVE = "nightherd jobs show {parent}"
 """A job that waits for what is not its own, and has one above it: that one knows more."""
 ADVICE = {
     "missing_cli": "install Claude Code, or put `claude` on the PATH of the worker",
+    "start_failed": f"check the machine's memory, disk and limits of processes and open files, then: {AGAIN}",
     "missing_api_key": "log in with `claude /login`, or export ANTHROPIC_API_KEY",
     "auth_failed": f"check the key: the provider does not accept it; then: {AGAIN}",
     "token_expired": f"claude /login, then: {AGAIN}",
@@ -68,7 +69,7 @@ def advice_on(job: Job) -> str | None:
     if limit != code:
         known = MORE.format(limit=limit, maximum=_enough(limit, job.error or ""))
     if code == "missing_api_key":
-        known = key_advice(job.error or "")
+        known = f"{key_advice(job.error or '')}, then: {AGAIN}"
     if code == "timeout" and TIMEOUT_KEY in (job.error or ""):
         known = f"raise {TIMEOUT_KEY}, then: {GO_ON}"
     if job.suspend_reason is SuspendReason.BUDGET:

@@ -56,6 +56,7 @@ BEFORE_ANYTHING = frozenset({"network"})
 
 FAILURES = {
     "missing_cli": _begin(),
+    "start_failed": FailureKind(type=FailureType.INITIALIZATION, recoverable=True),
     "missing_api_key": _begin(),
     "auth_failed": _begin(),
     "token_expired": _begin(),

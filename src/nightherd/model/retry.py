@@ -18,7 +18,7 @@ from nightherd.model.suspension import Suspension
 
 ONCE = frozenset({"session_expired"})
 """Failures that one retry with a fresh session settles; if not, the job fails."""
-NEEDS_A_PERSON = frozenset({"auth_failed", "token_expired", "billing"})
+NEEDS_A_PERSON = frozenset({"missing_api_key", "auth_failed", "token_expired", "billing"})
 """Failures that get one retry, in case credentials were just renewed; then the job waits for a person."""
 KEEPS_A_CLOCK = frozenset({"rate_limited", "overloaded"})
 """Failures by which the provider asks to be left alone: the job is suspended as `rate_limit`."""

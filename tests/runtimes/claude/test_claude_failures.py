@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -107,6 +108,21 @@ def test_missing_program_is_told_before_anything_runs(cli_stage: ClaudeStage) ->
     (event,) = cli_stage.run(environment={"PATH": str(cli_stage.root / "nowhere")})
 
     assert error_of([event]).code == "missing_cli"
+
+
+def test_program_that_is_being_replaced_is_tried_again_later(
+    cli_stage: ClaudeStage, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    program = elsewhere / "claude"
+    program.write_bytes(Path(sys.executable).read_bytes())
+    program.chmod(0o755)
+
+    with program.open("r+b"):  # as an update does that writes in place: ETXTBSY
+        error = error_of(cli_stage.run(environment={"PATH": str(elsewhere)}))
+
+    assert (error.code, error.extra) == ("start_failed", {"recoverable": True})
 
 
 def test_program_that_is_none_is_told(cli_stage: ClaudeStage, tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+from nightherd.model.passing_error import PASSING_ERRNOS
 from nightherd.runtimes.claude.outcome import (
     FAILURES,
     Report,
@@ -124,3 +127,32 @@ def test_program_that_cannot_be_started_is_told_from_a_missing_directory() -> No
     assert (directory.code, program.code) == ("working_directory", "missing_cli")
     assert "/gone" in directory.message
     assert "Permission denied" in program.message
+
+
+@pytest.mark.parametrize("number", sorted(PASSING_ERRNOS))
+@pytest.mark.parametrize("place", ["/bin/claude", "/work", "/tmp/nightherd-1", None])
+def test_a_start_that_failed_and_can_pass_is_tried_again(number: int, place: str | None) -> None:
+    error = not_started(OSError(number, os.strerror(number), place), "/bin/claude", "/work")
+
+    assert (error.code, error.extra) == ("start_failed", {"recoverable": True})
+    assert os.strerror(number) in error.message
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOENT, "gone", "/bin/claude"), "missing_cli"),
+        (OSError(errno.EACCES, "no", "/bin/claude"), "missing_cli"),
+        (OSError(errno.ENOEXEC, "none", "/bin/claude"), "missing_cli"),
+        (OSError(errno.ENOENT, "gone", "/tmp/nightherd-1"), "claude_failed"),
+        (OSError(errno.E2BIG, "too long", "/bin/claude"), "claude_failed"),
+        (ValueError("embedded null byte"), "claude_failed"),
+    ],
+    ids=repr,
+)
+def test_only_a_program_that_is_not_there_or_is_none_is_missing(
+    error: OSError | ValueError, code: str
+) -> None:
+    failure = not_started(error, "/bin/claude", "/work")
+
+    assert (failure.code, failure.extra) == (code, None)

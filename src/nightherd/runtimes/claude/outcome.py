@@ -6,6 +6,7 @@ kind of error, and only where nothing else tells, the text.
 
 from __future__ import annotations
 
+import errno
 import re
 import signal
 from collections.abc import Mapping
@@ -13,9 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nightherd.model.event import ErrorEvent
+from nightherd.model.passing_error import can_pass
 from nightherd.runtimes.claude.usage_limit import UsageLimit
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 
+MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC})
+"""Errors that mean that there is no program to start."""
 STDERR_SHOWN = 2000
 """Characters of standard error that an error's text ends with, when there is nothing better to say."""
 
@@ -165,11 +169,16 @@ def vanished(ending: Ending, stderr: str) -> ErrorEvent:
 
 def not_started(error: OSError | ValueError, program: str, directory: str) -> ErrorEvent:
     """The event for a `claude` that could not be started in `directory`."""
+    message = f"{program} cannot be started: {error}"
+    if can_pass(error):
+        return ErrorEvent(message=message, code="start_failed", extra={"recoverable": True})
     if isinstance(error, OSError) and error.filename == directory:
         return ErrorEvent(
             message=f"there is no directory {directory} to work in", code="working_directory"
         )
-    return ErrorEvent(message=f"{program} cannot be started: {error}", code="missing_cli")
+    if isinstance(error, OSError) and error.filename == program and error.errno in MISSING:
+        return ErrorEvent(message=message, code="missing_cli")
+    return ErrorEvent(message=message, code="claude_failed")
 
 
 MISSING_CLI = ErrorEvent(

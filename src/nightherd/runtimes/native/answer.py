@@ -135,16 +135,16 @@ def check(answer: ModelResponse) -> RunFailure | None:
     return None
 
 
-def cut_off_call(answer: ModelResponse | None) -> ToolCallPart | None:
-    """Return the call in which an answer of full length was cut off: its input may lack something, or everything.
+def is_cut_off(call: ToolCallPart, answer: ModelResponse | None) -> bool:
+    """Whether an answer of full length was cut off in this call: its input may lack something, or everything.
 
     The calls before it are whole. They run: the answer stays in the conversation, so it is not asked for again,
     unlike one that a limit cut short (reserve.py), none of whose calls runs.
     """
     if answer is None or answer.finish_reason != "length" or not answer.parts:
-        return None
+        return False
     last = answer.parts[-1]
-    return last if isinstance(last, ToolCallPart) else None
+    return isinstance(last, ToolCallPart) and last.tool_call_id == call.tool_call_id
 
 
 def _text_in(event: ModelResponseStreamEvent) -> str:

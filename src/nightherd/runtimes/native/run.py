@@ -28,7 +28,7 @@ from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, RuntimeRequest
-from nightherd.runtimes.native.answer import Asking, Question, check, cut_off_call
+from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
@@ -314,13 +314,11 @@ class Run:
         self._conversation.end_results()
 
     async def _answer(self, call: ToolCallPart) -> Answered:
-        cut_off = cut_off_call(self._conversation.last_answer)
-        if cut_off is not None and cut_off.tool_call_id == call.tool_call_id:
+        if is_cut_off(call, self._conversation.last_answer):
             return Answered(outcome=failed(CUT_OFF_CALL))
         processes = self.processes
-        context = context_of(
-            self.request, call, processes.marks, grace=processes.grace, keepers=processes.keepers
-        )
+        more = {"grace": processes.grace, "keepers": processes.keepers}
+        context = context_of(self.request, call, processes.marks, **more)
         processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
         return await self.toolset.answer(call, context)
 
