@@ -204,13 +204,9 @@ def test_an_answer_that_was_broken_off_is_an_error(
 
 
 @pytest.mark.parametrize("args", ["", '{"command": "touch b', '{"command": "touch b"}'])
-def test_the_call_in_which_an_answer_was_cut_off_is_not_made(
-    stage: NativeStage, args: str
-) -> None:
+def test_the_call_in_which_an_answer_was_cut_off_is_not_made(stage: NativeStage, args: str) -> None:
     """Those before it are whole: they are made, and the model is told about the last."""
-    cut = replace(
-        calls(("Bash", {"command": "touch a"}), ("Bash", args)), finish_reason="length"
-    )
+    cut = replace(calls(("Bash", {"command": "touch a"}), ("Bash", args)), finish_reason="length")
     model = Replies(cut, says("done"))
 
     events = stage.run(model)

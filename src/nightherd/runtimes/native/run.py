@@ -49,9 +49,7 @@ NAME = "native"
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 """What an end is called in the words of the record."""
-CUT_OFF_CALL = (
-    "not made: your answer was cut off at its maximum length inside this call. Make it again with less input"
-)
+CUT_OFF_CALL = "not made: your answer was cut off at its maximum length inside this call. Make it again with less input"
 ESTIMATED = {"cost_source": CostSource.ESTIMATE.value}
 
 
@@ -238,8 +236,7 @@ class Run:
             self._asked_ms += round((self.clock.monotonic() - begun) * 1_000)
         if question.answer is None:
             return
-        answer = question.answer
-        is_cut = self._reserve.cuts(answer)
+        answer, is_cut = question.answer, self._reserve.cuts(question.answer)
         cut = self._take_cut_off(question, answer, turn) if is_cut else None
         for event in cut or self._take_answer(answer, turn):
             yield event
@@ -317,9 +314,9 @@ class Run:
         if is_cut_off(call, self._conversation.last_answer):
             return Answered(outcome=failed(CUT_OFF_CALL))
         processes = self.processes
+        processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
         more = {"grace": processes.grace, "keepers": processes.keepers}
         context = context_of(self.request, call, processes.marks, **more)
-        processes.may_exist = processes.may_exist or self.toolset.starts_processes(call)
         return await self.toolset.answer(call, context)
 
     def _told(self, call: ToolCallPart, answered: Answered) -> Iterator[Event]:
