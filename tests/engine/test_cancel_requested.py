@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from engine.yard import Yard, several
 from nightherd.model.change import CancelJob
 from nightherd.model.event import (
     AssistantEvent,
+    ErrorEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
@@ -20,8 +22,12 @@ from nightherd.model.event import (
 )
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, JobStatus
+from nightherd.model.outcome import CANCELLED
+from nightherd.model.recollection import recollect
 from nightherd.model.system import Complete, End
-from nightherd.ports import RuntimeRequest
+from nightherd.ports import Journal, RuntimeRequest
+from nightherd.testing.runtime import PlayedRuntime
+from nightherd.views.checkpoints import list_bookmarks
 
 
 def call(number: int, *, index: int = 0, is_last: bool = True) -> ToolUseEvent:
@@ -94,6 +100,28 @@ def test_a_run_that_had_its_answer_ends_as_cancelled_and_keeps_it() -> None:
     assert (job.status, job.exit_reason) == (JobStatus.CANCELLED, ExitReason.CANCELLED)
     assert (job.summary, job.error) == ("done", None)
     assert last_word(bench, job.id) == End(status="cancelled", exit_reason="cancelled")
+
+
+@pytest.mark.parametrize("events", [ANSWER, (ErrorEvent(message="no", code="broken"),)])
+def test_a_cancel_between_the_last_line_and_the_row_is_in_both(events: Sequence[Event]) -> None:
+    bench = Bench(PlayedRuntime(events))
+    job_id = bench.submit().job.id
+
+    async def cancel_once(journal: Journal) -> None:
+        end = bench.workshop.journals.last(job_id, 1)[0]
+        if isinstance(end, SystemEvent) and isinstance(payload_of(end), End):
+            await bench.store.apply([CancelJob(job_id=job_id, at=bench.clock.now())])
+
+    bench.workshop = replace(bench.workshop, sync=cancel_once)
+
+    job = bench.execute(job_id)
+
+    assert (job.status, job.error) == (JobStatus.CANCELLED, None)
+    assert last_word(bench, job.id) == End(status="cancelled", exit_reason="cancelled")
+    assert job.last_seq == bench.journal(job.id)[-1].seq
+    assert recollect(bench.journal(job.id)).outcome == CANCELLED
+    last = list_bookmarks(bench.reader, bench.workshop.journals, job.id)[-1]
+    assert (last.trigger, last.status) == ("on_cancel", "cancelled")
 
 
 def test_a_child_makes_no_call_after_its_parent_was_cancelled() -> None:

@@ -12,7 +12,7 @@ from engine.yard import Yard
 from nightherd.engine.rescue import BATCH, rescue
 from nightherd.errors import JournalError
 from nightherd.model.change import CancelJob, CorrectJob, LoseExecution
-from nightherd.model.event import describe
+from nightherd.model.event import SystemEvent, describe, payload_of
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus
@@ -118,6 +118,27 @@ def test_job_whose_journal_says_how_it_ended_is_settled_so() -> None:
     (rescued,) = go(yard)
 
     assert (rescued.status, rescued.last_seq, rescued.restart_count) == (JobStatus.COMPLETED, 2, 0)
+
+
+def test_job_cancelled_after_its_last_line_was_written_is_cancelled_on_record_too() -> None:
+    yard = Yard()
+    bench = yard.bench
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+    execution = generate_execution_id(job.id, 1)
+    journal = bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal.append(describe(ExecutionStarted(worker="worker-goneaaaa", continues_after=0)))
+    journal.append(describe(End(status="completed", exit_reason="success")))
+    journal.close()
+    anyio.run(bench.store.apply, [CancelJob(job_id=job.id, at=bench.clock.now())])
+
+    (rescued,) = go(yard)
+
+    assert (rescued.status, rescued.last_seq) == (JobStatus.CANCELLED, 3)
+    last = bench.journal(job.id)[-1]
+    assert isinstance(last, SystemEvent)
+    assert payload_of(last) == End(status="cancelled", exit_reason="cancelled")
+    (checkpoint,) = bench.reader.list_checkpoints(job.id)
+    assert (checkpoint.trigger, checkpoint.seq) == ("on_cancel", 3)
 
 
 def test_job_is_not_given_to_others_while_its_processes_cannot_be_killed() -> None:

@@ -233,8 +233,6 @@ class JobsMachine(RuleBasedStateMachine):
             ended, kept = answer.job, self.rows.get(JobTexts, id)
             assert ended is not None
             assert before is not None
-            if before.cancel_requested_at is not None:
-                exit_reason = ExitReason.CANCELLED
             assert (ended.status, ended.exit_reason) == (STATUS_OF_EXIT[exit_reason], exit_reason)
             assert (ended.turns, ended.messages) == (total.turns, total.messages)
             assert ended.cost_microusd == total.usage.cost_microusd
@@ -400,6 +398,8 @@ class JobsMachine(RuleBasedStateMachine):
             expect(answer, Why.FENCED)
         elif job.status is not JobStatus.RUNNING:
             expect(answer, Why.STATUS)
+        elif is_cancelled(job) and ends_otherwise(wish):
+            expect(answer, Why.CANCELLED)
         else:
             assert isinstance(answer, Applied)
         return answer
@@ -485,6 +485,17 @@ class JobsMachine(RuleBasedStateMachine):
             oldest = min(running, key=lambda job: job.number).id if running else None
             assert agent.current_job == oldest
             assert (agent.status is AgentStatus.RUNNING) == bool(running)
+
+
+def is_cancelled(job: Job) -> bool:
+    return job.cancel_requested_at is not None
+
+
+def ends_otherwise(wish: Change) -> bool:
+    """Whether the change would end a job in another way than as cancelled."""
+    return (
+        isinstance(wish, SettleExecution) and wish.outcome.exit_reason is not ExitReason.CANCELLED
+    )
 
 
 def expect(answer: Answer, why: Why) -> None:

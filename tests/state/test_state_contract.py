@@ -10,6 +10,7 @@ import pytest
 
 from nightherd.testing import (
     delivery_contract,
+    end_contract,
     family_contract,
     fleet_contract,
     login_contract,
@@ -18,6 +19,7 @@ from nightherd.testing import (
     state_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
+from nightherd.testing.end_contract import END_CHECKS
 from nightherd.testing.family_contract import FAMILY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
 from nightherd.testing.login_contract import LOGIN_CHECKS
@@ -33,6 +35,7 @@ from state.stores import STATES, StateFactory
         *CHECKS,
         *FLEET_CHECKS,
         *FAMILY_CHECKS,
+        *END_CHECKS,
         *DELIVERY_CHECKS,
         *LOGIN_CHECKS,
         *ORDER_CHECKS,
@@ -55,6 +58,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (state_contract, CHECKS),
         (fleet_contract, FLEET_CHECKS),
         (family_contract, FAMILY_CHECKS),
+        (end_contract, END_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
         (login_contract, LOGIN_CHECKS),
         (order_contract, ORDER_CHECKS),

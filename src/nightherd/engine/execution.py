@@ -13,12 +13,13 @@ from functools import partial
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
-from nightherd.engine.logins import limit_hit, stopped_by
+from nightherd.engine.logins import stopped_by
 from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.oversight import is_cancel_requested
 from nightherd.engine.progress import Progress
 from nightherd.engine.recorder import OnEvent, Recorder
 from nightherd.engine.running import Running, Stop
+from nightherd.engine.settling import last_line, settling_change
 from nightherd.engine.spawning import is_unwanted
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.watch import Watch, make_watch
@@ -39,12 +40,9 @@ from nightherd.model.change import (
     LoseExecution,
     RecordRuntimeSession,
     Refused,
-    SettleExecution,
     StartExecution,
-    SuspendExecution,
     Why,
 )
-from nightherd.model.event import SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
 from nightherd.model.mcp import InjectedMcpServerDef
@@ -54,8 +52,7 @@ from nightherd.model.replace import replace
 from nightherd.model.scheduled import for_schedule
 from nightherd.model.session import Session
 from nightherd.model.suspension import Suspension
-from nightherd.model.system import End, Suspended
-from nightherd.ports import RuntimeRequest
+from nightherd.ports import Journal, RuntimeRequest
 
 
 async def execute(
@@ -169,12 +166,10 @@ class _Execution:
 
     async def carry_on(self) -> Job:
         """The job as it stands afterwards."""
-        job, workshop = self.job, self.workshop
+        workshop = self.workshop
         failure: StateError | None = None
         try:
-            execution = generate_execution_id(job.id, job.epoch)
-            journal = workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
-            with self.recorder.into(journal):
+            with self.recorder.into(self._open_journal()):
                 stop = await self._run()
                 if stop is None:
                     return await self._hand_over("its worker gave it back")
@@ -190,7 +185,7 @@ class _Execution:
             stop = Outcome(
                 exit_reason=ExitReason.ERROR, error=error.message, error_code="journal_failed"
             )
-        settled = await self._settle(stop)
+        settled = await self._settle(stop, failure)
         log_end(settled, workshop)
         if failure is not None:
             raise failure
@@ -235,9 +230,12 @@ class _Execution:
         stop = self._or_cancelled(stop)
         stop = await _after(self.job, self.agent, stop, self.recorder, self.workshop)
         stop = self._or_cancelled(stop)
-        self.closing = await self.watch.closing(stop)
-        self.recorder.record(_last_word(stop))
+        await self._record_end(stop)
         return stop
+
+    async def _record_end(self, stop: Stop) -> None:
+        self.closing = await self.watch.closing(stop)
+        self.recorder.record(last_line(stop))
 
     def _or_cancelled(self, stop: Stop) -> Stop:
         """Return how the run ended, unless somebody has cancelled the job meanwhile."""
@@ -250,35 +248,35 @@ class _Execution:
             await self.watch.state_file.write_end()
         return job
 
-    async def _settle(self, stop: Stop) -> Job:
-        job, before, recorder, workshop = self.job, self.before, self.recorder, self.workshop
-        tally = recorder.tally
-        change: Change
-        if isinstance(stop, Suspension):
-            change = SuspendExecution(
-                job_id=job.id,
-                epoch=job.epoch,
-                at=workshop.clock.now(),
-                suspension=stop,
-                last_seq=recorder.last_seq,
-                total=tally.totals,
-                own=tally.totals - before.totals,
-                answer=tally.answer,
-                login_limit=limit_hit(job, self.agent, stop, workshop),
-            )
-        else:
-            change = SettleExecution(
-                job_id=job.id,
-                epoch=job.epoch,
-                at=workshop.clock.now(),
-                outcome=stop,
-                last_seq=recorder.last_seq,
-                total=tally.totals,
-                own=tally.totals - before.totals,
-                answer=tally.answer,
-            )
-        *_, answer = await workshop.state.apply([*self.closing, change])
+    async def _settle(self, stop: Stop, failure: StateError | None) -> Job:
+        """The job as its rows say it from now on."""
+        answer = await self._apply(stop, has_checkpoint=failure is None)
+        if isinstance(answer, Refused) and answer.why is Why.CANCELLED:
+            # Somebody cancelled it after its last line: the record says so before the row does.
+            if failure is None:
+                with self.recorder.into(self._open_journal()):
+                    await self._record_end(CANCELLED)
+                    await self.recorder.sync(self.workshop.sync)
+            answer = await self._apply(CANCELLED, has_checkpoint=failure is None)
         return job_of(answer)
+
+    async def _apply(self, stop: Stop, *, has_checkpoint: bool) -> Answer:
+        change = settling_change(
+            self.job,
+            self.agent,
+            stop,
+            self.before,
+            self.recorder,
+            self.workshop,
+            has_checkpoint=has_checkpoint,
+        )
+        *_, answer = await self.workshop.state.apply([*self.closing, change])
+        return answer
+
+    def _open_journal(self) -> Journal:
+        job = self.job
+        execution = generate_execution_id(job.id, job.epoch)
+        return self.workshop.journals.open(job.id, epoch=job.epoch, execution=execution)
 
 
 async def _after(
@@ -307,23 +305,6 @@ async def _after(
         standing, agent, workshop, record=recorder.record, answer=tally.answer
     )
     return other if other is not None else stop
-
-
-def _last_word(stop: Stop) -> SystemEvent:
-    """The line this execution ends with."""
-    if isinstance(stop, Suspension):
-        return describe(
-            Suspended(
-                reason=stop.reason.value,
-                code=stop.code,
-                current_value=stop.current_value,
-                current_max=stop.current_max,
-                until=stop.until,
-                is_named=stop.is_named,
-            ),
-            stop.message,
-        )
-    return describe(End(status=stop.status.value, exit_reason=stop.exit_reason.value))
 
 
 async def _note_runtime_session(

@@ -20,6 +20,7 @@ from nightherd.engine.late_answers import (
     write_late_answers,
 )
 from nightherd.engine.record import Record, is_there, list_jobs, recollected
+from nightherd.engine.settling import record_cancel
 from nightherd.engine.state_files import write_stopped
 from nightherd.engine.stuck import caught_up, ending
 from nightherd.engine.workshop import ThreadFiles
@@ -142,14 +143,19 @@ async def _rescue(
     known = await to_thread.run_sync(_read, ended, record)
     changes: list[Change] = []
     late: dict[JobId, LateAnswers | None] = {}
-    for job, found in zip(ended, known, strict=True):
-        if isinstance(found, NightherdError):
-            on_trouble(f"{job.id}: {found.message}")
+    for job, journal in zip(ended, known, strict=True):
+        if isinstance(journal, NightherdError):
+            on_trouble(f"{job.id}: {journal.message}")
             continue
         try:
-            current = await caught_up(record, job, found)
+            current = await caught_up(record, job, journal)
         except RefusedError:
             continue  # something came first: another rescuer, or the worker's own end of it
+        try:
+            found = await to_thread.run_sync(record_cancel, current, journal, record)
+        except NightherdError as error:
+            on_trouble(f"{job.id}: {error.message}")
+            continue
         last = _last_sign(current, found, record)
         change = ending(
             current,

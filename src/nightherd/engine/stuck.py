@@ -18,6 +18,7 @@ from nightherd.engine.record import (
     recollected,
     workers_at_work,
 )
+from nightherd.engine.settling import record_cancel
 from nightherd.model.change import (
     CorrectJob,
     EndWorker,
@@ -67,6 +68,7 @@ async def release(record: Record, kill_marked: KillMarked, finding: Finding) -> 
     await kill_marked(generate_execution_id(job.id, job.epoch))
     known = recollected(record, job.id)
     job = await caught_up(record, job, known)
+    known = record_cancel(job, known, record)
     await apply_changes(record, [ending(job, known, record, max_restarts=0)])
 
 
@@ -117,6 +119,7 @@ def ending(
             at=known.last_at or record.clock.now(),
             outcome=outcome,
             last_seq=known.last_seq,
+            last_checkpoint=known.last_checkpoint,
             total=known.tally.totals,
             own=known.own,
             answer=known.tally.answer,
@@ -128,6 +131,7 @@ def ending(
         reason=GONE,
         max_restarts=max_restarts,
         last_seq=known.last_seq,
+        last_checkpoint=known.last_checkpoint,
         # A journal that is lost says nothing of what was used before: the row does.
         total=known.tally.totals if known.last_seq > 0 else _counted(job),
         own=Totals() if is_unsaid else known.own,

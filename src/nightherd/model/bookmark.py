@@ -101,15 +101,16 @@ def _of_line(event: Event, said: CheckpointSaved, row: Checkpoint) -> Checkpoint
         cache_read_input_tokens=said.cache_read_input_tokens,
         cost_microusd=MicroUsd(said.cost_microusd),
         duration_ms=said.duration_ms,
-        header=_without_removed(row.header),
+        header=without_removed(row.header),
     )
 
 
 def _shown(row: Checkpoint) -> Checkpoint:
-    return replace(row, header=_without_removed(row.header)) if REMOVED in row.header else row
+    return replace(row, header=without_removed(row.header)) if REMOVED in row.header else row
 
 
-def _without_removed(header: Mapping[str, Any]) -> Mapping[str, Any]:
+def without_removed(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The header as people see it: without what it says of checkpoints that were taken away."""
     if REMOVED not in header:
         return header
     return {name: value for name, value in header.items() if name != REMOVED}

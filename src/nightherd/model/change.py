@@ -121,6 +121,8 @@ class SettleExecution:
     total: Totals
     own: Totals
     answer: str | None = None
+    last_checkpoint: int | None = None
+    """The highest number of a checkpoint in its journal, 0 if unknown; None if the execution saved its last itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +179,8 @@ class LoseExecution:
     """Whether it goes on by itself; if not, the job ends as interrupted, and its session can be resumed."""
     last_seen: datetime | None = None
     """The owner's last sign of life, where the execution ended; None when it lived until `at`."""
+    last_checkpoint: int = 0
+    """The highest number of a checkpoint in its journal; 0 when the writer of the change does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,6 +347,8 @@ class Why(StrEnum):
     """It is there already: a job with this dedupe key (`job` is it), a slot that was decided."""
     STATUS = "status"
     """The lifecycle has no such step from where it stands."""
+    CANCELLED = "cancelled"
+    """Somebody has cancelled the job: its journal has to say so before its row does."""
     FENCED = "fenced"
     """A later epoch owns the job."""
     SESSION_BUSY = "session_busy"

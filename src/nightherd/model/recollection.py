@@ -20,6 +20,7 @@ from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.shared_session import as_told
 from nightherd.model.suspension import Suspension
 from nightherd.model.system import (
+    CheckpointSaved,
     End,
     ExecutionStarted,
     Header,
@@ -69,6 +70,8 @@ class Recollection:
     end: End | None = None
     suspended: Suspension | None = None
     """Why the last execution stopped without ending the job, if that is how it ended."""
+    last_checkpoint: int = 0
+    """The highest number of a checkpoint that is a line."""
 
     def add(self, event: Event) -> Recollection:
         """What is known after one more event."""
@@ -109,6 +112,8 @@ class Recollection:
                     runtime=runtime,
                     working_directory=directory or self.working_directory,
                 )
+            case CheckpointSaved(number=number):
+                return replace(after, last_checkpoint=max(self.last_checkpoint, number))
             case End() as end:
                 return replace(after, end=end)
             case Suspended() as waits:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from nightherd.model.agent_state import AgentState, after_job_moved
 from nightherd.model.change import Refused, Row, Why
+from nightherd.model.decisions.end_checkpoint import end_checkpoint
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.duration import elapsed_ms
 from nightherd.model.execution import Execution, ExecutionStatus
@@ -166,6 +167,7 @@ def _cancelled_below(job: Job, at: datetime, rows: Rows) -> Iterator[Row]:
             continue
         ended = end_without_run(child, ExitReason.CANCELLED, at, None, None)
         yield ended
+        yield from end_checkpoint(ended, at, rows)
         yield from session_over(ended, rows)
         yield agent_after(ended, rows)
         yield from _cancelled_below(ended, at, rows)

@@ -29,6 +29,7 @@ from nightherd.model.decisions.around import (
     session_over,
     status_after_job,
 )
+from nightherd.model.decisions.end_checkpoint import end_checkpoint
 from nightherd.model.decisions.login_limits import after_start, limit_in_the_way, login_in
 from nightherd.model.decisions.order import job_ahead, refused_if_held, waits_in_a_circle
 from nightherd.model.decisions.rows import Rows
@@ -45,7 +46,6 @@ from nightherd.model.job import (
     row_text,
 )
 from nightherd.model.login_limit import text_of
-from nightherd.model.outcome import CANCELLED
 from nightherd.model.replace import replace
 from nightherd.model.session import (
     SESSION_LIFECYCLE,
@@ -249,13 +249,16 @@ def record_runtime_session(change: RecordRuntimeSession, rows: Rows) -> Answer:
 def settle(change: SettleExecution, rows: Rows) -> Answer:
     """The end of a running job: its totals, its texts, its execution, session, agent and schedule.
 
-    A cancel on record decides how it ends: whoever asked for it was told that the job would be cancelled.
+    A cancel on record decides how it ends: whoever asked for it was told that the job would be cancelled. Any other
+    end is refused, so that the journal says it too, first.
     """
     job = owned(change.job_id, change.epoch, rows)
     if isinstance(job, Refused):
         return job
-    is_cancelled = job.cancel_requested_at is not None
-    outcome = CANCELLED if is_cancelled else change.outcome
+    outcome = change.outcome
+    if job.cancel_requested_at is not None and outcome.status is not JobStatus.CANCELLED:
+        message = f"job {job.id} was cancelled, and cannot end as {outcome.status}"
+        return Refused(why=Why.CANCELLED, message=message, job=job)
     settled = replace(
         counted(job, change.total, change.last_seq),
         status=JOB_LIFECYCLE.check(job.status, outcome.status),
@@ -280,12 +283,15 @@ def settle(change: SettleExecution, rows: Rows) -> Answer:
             success=outcome.status is JobStatus.COMPLETED,
             error=outcome.error,
         )
-        written.append(
-            replace(
-                done,
-                stop_reason=change.outcome.stop_reason,
-                api_duration_ms=change.outcome.api_duration_ms,
-            )
+        execution = replace(
+            done,
+            stop_reason=outcome.stop_reason,
+            api_duration_ms=outcome.api_duration_ms,
+        )
+        written.append(execution)
+    if change.last_checkpoint is not None:
+        written += end_checkpoint(
+            settled, change.at, rows, execution=execution, last_number=change.last_checkpoint
         )
     session = session_of(job, rows)
     if session is not None:
@@ -307,23 +313,25 @@ def lose(change: LoseExecution, rows: Rows) -> Answer:
         # Nobody worked after the last sign of life: that time is the outage's, not the job's.
         seen = max(execution.started_at, change.last_seen or change.at)
         ended_at = min(seen, change.at)
-        written.append(
-            ended_execution(
-                execution, lost, ended_at, change.own, success=False, error=change.reason
-            )
+        execution = ended_execution(
+            execution, lost, ended_at, change.own, success=False, error=change.reason
         )
-    is_cancelled = job.cancel_requested_at is not None
+        written.append(execution)
     is_over = is_last_loss(job, change)
     session = session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
         status = status_after_job(session, rows) if is_over else SessionStatus.PAUSED
         written.append(rested(session, status, job, change.at, change.total, change.own))
-    if is_cancelled:
-        ended = end_without_run(after, ExitReason.CANCELLED, change.at, None, None)
-        return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
     if is_over:
-        ended = end_without_run(
-            after, ExitReason.ERROR, change.at, _why_given_up(job, change), INTERRUPTED
+        ended = (
+            end_without_run(after, ExitReason.CANCELLED, change.at, None, None)
+            if job.cancel_requested_at is not None
+            else end_without_run(
+                after, ExitReason.ERROR, change.at, _why_given_up(job, change), INTERRUPTED
+            )
+        )
+        written += end_checkpoint(
+            ended, change.at, rows, execution=execution, last_number=change.last_checkpoint
         )
         return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
     waiting = replace(
@@ -365,7 +373,7 @@ def cancel(change: CancelJob, rows: Rows) -> Answer:
         wished = replace(job, cancel_requested_at=job.cancel_requested_at or change.at)
         return Applied(rows=(wished,), job=wished)
     ended = end_without_run(job, ExitReason.CANCELLED, change.at, None, None)
-    over = session_over(job, rows)
+    over = (*end_checkpoint(ended, change.at, rows), *session_over(job, rows))
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
 
 

@@ -29,6 +29,7 @@ from nightherd.model.decisions.around import (
     session_of,
     session_over,
 )
+from nightherd.model.decisions.end_checkpoint import end_checkpoint
 from nightherd.model.decisions.login_limits import lifted, recorded
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.decisions.spending import used_up
@@ -65,11 +66,10 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     execution = execution_of(job, rows)
     if execution is not None:
         finished = EXECUTION_LIFECYCLE.check(execution.status, ExecutionStatus.FINISHED)
-        written.append(
-            ended_execution(
-                execution, finished, change.at, change.own, success=False, error=why.message
-            )
+        execution = ended_execution(
+            execution, finished, change.at, change.own, success=False, error=why.message
         )
+        written.append(execution)
     session = session_of(job, rows)
     if session is not None and session.status is SessionStatus.ACTIVE:
         written.append(
@@ -80,6 +80,7 @@ def suspend(change: SuspendExecution, rows: Rows) -> Answer:
     after = counted(job, change.total, change.last_seq)
     if is_cancelled:
         ended = end_without_run(after, ExitReason.CANCELLED, change.at, None, None)
+        written += end_checkpoint(ended, change.at, rows, execution=execution)
         return Applied(rows=(ended, *written, *around_ended(ended, change.at, rows)), job=ended)
     waiting = replace(
         after,
@@ -145,7 +146,7 @@ def fail(change: FailSuspended, rows: Rows) -> Answer:
     if isinstance(job, Refused):
         return job
     ended = end_without_run(job, ExitReason.LIMIT, change.at, change.message, job.error_code)
-    over = session_over(job, rows)
+    over = (*end_checkpoint(ended, change.at, rows), *session_over(job, rows))
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
 
 
@@ -157,7 +158,7 @@ def fail_waiting(change: FailWaiting, rows: Rows) -> Answer:
     if job.status not in (JobStatus.PENDING, JobStatus.SUSPENDED):
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status}", job=job)
     ended = end_without_run(job, ExitReason.ERROR, change.at, change.message, change.code)
-    over = session_over(job, rows)
+    over = (*end_checkpoint(ended, change.at, rows), *session_over(job, rows))
     return Applied(rows=(ended, *over, *around_ended(ended, change.at, rows)), job=ended)
 
 

@@ -1,0 +1,92 @@
+"""Settling: the last line of an execution, and the change that writes the same into the job's rows."""
+
+from __future__ import annotations
+
+from nightherd.engine.logins import limit_hit
+from nightherd.engine.record import Record
+from nightherd.engine.recorder import Recorder
+from nightherd.engine.running import Stop
+from nightherd.engine.workshop import Workshop
+from nightherd.model.agent import Agent
+from nightherd.model.change import SettleExecution, SuspendExecution
+from nightherd.model.event import SystemEvent, describe
+from nightherd.model.ids import generate_execution_id
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.outcome import CANCELLED, Tally
+from nightherd.model.recollection import Recollection
+from nightherd.model.suspension import Suspension
+from nightherd.model.system import End, Suspended
+
+
+def last_line(stop: Stop) -> SystemEvent:
+    """The line an execution ends with. Where several say how a job ended, the last one counts."""
+    if isinstance(stop, Suspension):
+        return describe(
+            Suspended(
+                reason=stop.reason.value,
+                code=stop.code,
+                current_value=stop.current_value,
+                current_max=stop.current_max,
+                until=stop.until,
+                is_named=stop.is_named,
+            ),
+            stop.message,
+        )
+    return describe(End(status=stop.status.value, exit_reason=stop.exit_reason.value))
+
+
+def settling_change(
+    job: Job,
+    agent: Agent,
+    stop: Stop,
+    before: Tally,
+    recorder: Recorder,
+    workshop: Workshop,
+    *,
+    has_checkpoint: bool,
+) -> SettleExecution | SuspendExecution:
+    """Return the change that settles or suspends the job; `has_checkpoint` if its last checkpoint was seen to."""
+    tally = recorder.tally
+    if isinstance(stop, Suspension):
+        return SuspendExecution(
+            job_id=job.id,
+            epoch=job.epoch,
+            at=workshop.clock.now(),
+            suspension=stop,
+            last_seq=recorder.last_seq,
+            total=tally.totals,
+            own=tally.totals - before.totals,
+            answer=tally.answer,
+            login_limit=limit_hit(job, agent, stop, workshop),
+        )
+    return SettleExecution(
+        job_id=job.id,
+        epoch=job.epoch,
+        at=workshop.clock.now(),
+        outcome=stop,
+        last_seq=recorder.last_seq,
+        total=tally.totals,
+        own=tally.totals - before.totals,
+        answer=tally.answer,
+        last_checkpoint=None if has_checkpoint else 0,
+    )
+
+
+def record_cancel(job: Job, known: Recollection, record: Record) -> Recollection:
+    """Record the cancel of a lost job whose journal has another end already; what the journal says then.
+
+    The cancel came between the journal's last line and the row, and whoever made it was told that it counts.
+    """
+    outcome = known.outcome
+    if job.cancel_requested_at is None or outcome is None:
+        return known
+    if outcome.status is JobStatus.CANCELLED:
+        return known
+    execution = generate_execution_id(job.id, job.epoch)
+    journal = record.journals.open(job.id, epoch=job.epoch, execution=execution)
+    try:
+        written = journal.append(last_line(CANCELLED))
+        journal.sync()
+    finally:
+        journal.close()
+    return known.add(written)
