@@ -16,9 +16,10 @@ import pytest
 
 from nightherd.model.hook import HttpRequest
 from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.secret import knowing
 from nightherd.model.signature import is_standard
 from nightherd.ports import HookCall, HookResult
-from nightherd.runtimes.hooks.request import send
+from nightherd.runtimes.hooks.request import ANSWER_LIMIT, send
 from nightherd.testing.clock import FakeClock
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -32,6 +33,7 @@ class Receiver:
     statuses: list[int]
     came: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     url: str = ""
+    body: bytes | None = None
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("content-length", "0"))
@@ -42,7 +44,7 @@ class Receiver:
         if 300 <= status < 400:
             handler.send_header("location", "http://127.0.0.1:1/elsewhere")
         handler.end_headers()
-        handler.wfile.write(b"said " + str(status).encode())
+        handler.wfile.write(self.body or b"said " + str(status).encode())
 
 
 @contextmanager
@@ -81,6 +83,7 @@ def sent(url: str, *, timeout: float = 60, **more: Any) -> HookResult:
         body=BODY,
         working_directory=".",
         environment={"HOOK_SECRET": SECRET},
+        secrets=knowing({SECRET: "HOOK_SECRET"}),
     )
 
     async def go() -> HookResult:
@@ -172,3 +175,14 @@ def test_a_secret_that_is_not_set_sends_nothing() -> None:
 
     assert result.error == "the variable NO_SUCH_SECRET holds no secret to sign with"
     assert receiver.came == []
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_secret_where_the_answer_is_cut_is_masked(status: int) -> None:
+    with receiving(status) as receiver:
+        receiver.body = b"." * (ANSWER_LIMIT - 20) + SECRET.encode() + b"." * ANSWER_LIMIT
+        result = sent(receiver.url)
+
+    assert len(result.output) == ANSWER_LIMIT
+    assert result.output.startswith("...")
+    assert SECRET[:8] not in result.output

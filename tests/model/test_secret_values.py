@@ -53,7 +53,7 @@ def test_other_variables_are_not(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["/9j/4AAQSkZJRgABAQ", "/slashes+in/base64=="])
 def test_a_secret_may_begin_with_a_slash(value: str) -> None:
-    secrets = known_secrets(None, {"API_TOKEN": value})
+    secrets = known_secrets(None, {"API_TOKEN": value}, None)
 
     assert secrets.mask(f"<{value}>") == "<[secret:API_TOKEN]>"
 
@@ -61,7 +61,7 @@ def test_a_secret_may_begin_with_a_slash(value: str) -> None:
 def test_a_path_that_exists_stays_readable(tmp_path: Path) -> None:
     key, gone = tmp_path / "id_ed25519", tmp_path / "not-there"
     key.write_text("-")
-    secrets = known_secrets(None, {"SSH_KEY_PATH": str(key), "OTHER_KEY": str(gone)})
+    secrets = known_secrets(None, {"SSH_KEY_PATH": str(key), "OTHER_KEY": str(gone)}, None)
 
     assert secrets.mask(f"{key} {gone}") == f"{key} [secret:OTHER_KEY]"
 
@@ -117,7 +117,7 @@ def test_variables_that_the_fleet_file_names_are_secret(tmp_path: Path) -> None:
     names = ("DOOR", "SHARED", "OWN", "SIGNING", "BOT", "SLACKER")
     environment = {name: f"value {name.lower()}" for name in names}
 
-    secrets = known_secrets(fleet, environment)
+    secrets = known_secrets(fleet, environment, None)
 
     for name in names:
         assert secrets.mask(f"value {name.lower()}") == f"[secret:{name}]"
@@ -157,3 +157,14 @@ def test_what_servers_and_hooks_are_told_is_secret() -> None:
     assert secrets.mask("letmein99") == "[secret:db]"
     assert secrets.mask("in-the-arguments") == "[secret:--api-key]"
     assert secrets.mask("in-the-environment") == "[secret:DB_PASS]"
+
+
+def test_every_line_of_a_private_key_is_secret() -> None:
+    lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    secrets = find_secrets({"SSH_KEY": key})
+
+    assert secrets.mask(f"-----BEGIN PRIVATE KEY-----\n{lines[0]}\n") == (
+        "-----BEGIN PRIVATE KEY-----\n[secret:SSH_KEY]\n"
+    )
+    assert secrets.mask(key) == "[secret:SSH_KEY]"

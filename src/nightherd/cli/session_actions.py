@@ -59,7 +59,7 @@ def _secrets(invocation: Invocation) -> Secrets:
         fleet = load_fleet_told(invocation, is_quiet=True)
     except ConfigError:
         fleet = None
-    return known_secrets(fleet, invocation.environ)
+    return known_secrets(fleet, invocation.environ, invocation.state_directory())
 
 
 def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:

@@ -27,10 +27,9 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import written_limits
 from nightherd.model.schedule_rule import Schedule
-from nightherd.model.secret import secrets_of
 from nightherd.web.if_held import IF_HELD, REFUSE
 from nightherd.web.until import UNTIL, until_text
-from nightherd.wiring import random_text, system_clock
+from nightherd.wiring import known_secrets, random_text, system_clock
 
 PATIENCE_S = 5.0
 """How long the running fleet may take; it is busy, or frozen, when it takes longer."""
@@ -179,7 +178,8 @@ class SocketGateway:
         return {"inputs": inputs, "priority": wish.priority, "limits": limits, **kept}
 
     def _masked(self, value: Any) -> Any:
-        return secrets_of(self._direct.fleet, self._direct.environ).mask(value)
+        direct = self._direct
+        return known_secrets(direct.fleet, direct.environ, direct.state_dir).mask(value)
 
     def _ask(
         self, path: str, body: Mapping[str, Any] | None = None, key: str | None = None

@@ -15,9 +15,19 @@ from nightherd.daemon.describe import daemon_row
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Fleet
-from nightherd.wiring import load
+from nightherd.model.web import is_loopback
+from nightherd.state.web_token import ensure_web_token
+from nightherd.wiring import load, random_text
 
 NEEDED = ("fastapi", "uvicorn")
+
+
+def make_token(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> None:
+    """Make the token that the API will need before anything is masked: no agent prints one that is not known."""
+    environment = {**fleet.environment, **environ}
+    web = fleet.web
+    if web.enabled and is_loopback(web.host) and not environment.get(web.token_env, "").strip():
+        ensure_web_token(state_dir, random_text())
 
 
 async def serve_api(

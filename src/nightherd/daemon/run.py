@@ -49,7 +49,9 @@ async def run_daemon(post: Post) -> None:
     init_state_directory(post.state_dir)
     with (
         owning(post.state_dir),
-        telling(post.state_dir, known_secrets(loading.fleet, post.environ), post.tell) as log,
+        telling(
+            post.state_dir, known_secrets(loading.fleet, post.environ, post.state_dir), post.tell
+        ) as log,
     ):
         post = replace(post, tell=log.tell)
         _check_mirror(post)
@@ -212,7 +214,7 @@ class Daemon:
             self._refuse(loading.problems)
             return
         self._fleet = loading.fleet
-        self._log.know(known_secrets(loading.fleet, self._post.environ))
+        self._log.know(known_secrets(loading.fleet, self._post.environ, self._post.state_dir))
         try:
             if self._stints:
                 await self._bring_up_to_date(self._stints[-1])

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
-from nightherd.daemon.api import serve_api
+from nightherd.daemon.api import make_token, serve_api
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.retention import FIRST_S
 from nightherd.engine.beats import Beats
@@ -105,6 +105,7 @@ class Stint:
         has_begun = False
         post = self._post
         try:
+            make_token(post.state_dir, self._fleet, post.environ)
             async with open_workshop(
                 post.state_dir, self._fleet, post.environ, started_at=self._started_at
             ) as workshop:

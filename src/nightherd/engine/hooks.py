@@ -272,6 +272,7 @@ class _Occasion:
             body=msgspec.json.encode(context),
             working_directory=self.agent.working_directory,
             environment=self.workshop.environment,
+            secrets=self.workshop.secrets,
         )
 
 

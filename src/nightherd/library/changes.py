@@ -33,4 +33,5 @@ def _secrets(state_dir: Path) -> Secrets:
         fleet = None if file is None else load_fleet(file, environ=environ, cwd=here).fleet
     except ConfigError:
         fleet = None
-    return known_secrets(fleet, {**(fleet.environment if fleet is not None else {}), **environ})
+    environment = {**(fleet.environment if fleet is not None else {}), **environ}
+    return known_secrets(fleet, environment, state_dir)

@@ -78,6 +78,9 @@ class Secrets:
         return msgspec.structs.replace(event, **changed) if changed else event
 
 
+NO_SECRETS = Secrets({}, None)
+
+
 def _never(path: str) -> bool:
     """Nothing is known of any path."""
     return False
@@ -93,7 +96,7 @@ def find_secrets(
 def knowing(names: Mapping[str, str]) -> Secrets:
     """The secrets of which these are the names by their values."""
     if not names:
-        return Secrets({}, None)
+        return NO_SECRETS
     longest_first = sorted(names, key=len, reverse=True)
     return Secrets(names, re.compile("|".join(re.escape(value) for value in longest_first)))
 

@@ -33,6 +33,9 @@ PASSWORD_IN_QUERY = re.compile(
 SCHEME = re.compile(r"(?:bearer|basic|token)\s+(?P<credential>\S+)$", re.IGNORECASE)
 """The value of an `Authorization` header."""
 
+LINE = re.compile(r"(?!-----)\S{24,}")
+"""A line that is secret by itself in a secret of several lines, such as a private key."""
+
 SHORTEST = 8
 """Values shorter than this are not masked: they would blot out ordinary words."""
 SHORTEST_NAMED = 4
@@ -78,6 +81,9 @@ def _secrets_in(value: str, *, is_whole: bool) -> Iterator[str]:
         yield from (login["login"], login["password"], unquote(login["password"]))
     for written in (*PASSWORD_IN_TEXT.finditer(value), *PASSWORD_IN_QUERY.finditer(value)):
         yield written["password"]
+    if is_whole and "\n" in value:
+        # Tools read, find and cut texts by lines.
+        yield from filter(LINE.fullmatch, value.splitlines())
     scheme = SCHEME.match(value)
     if is_whole and scheme is not None:
         yield scheme["credential"]

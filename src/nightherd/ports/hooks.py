@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from nightherd.model.secret import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Mapping
@@ -26,6 +28,8 @@ class HookCall:
     """The job's context as JSON."""
     working_directory: str
     environment: Mapping[str, str]
+    secrets: Secrets = field(default=NO_SECRETS, repr=False)
+    """Masked in what the hook answers, before that is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from nightherd.model.secret import secrets_of_agents
 from nightherd.model.spawn import SpawnResult
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
@@ -107,6 +108,12 @@ class RuntimeRequest:
     """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
+
+    def known_secrets(self) -> Secrets:
+        """Return what must not be written; without `secrets`, what the agent and the environment hold."""
+        if self.secrets is not None:
+            return self.secrets
+        return secrets_of_agents([self.agent], self.environment)
 
 
 class Runtime(Protocol):

@@ -267,6 +267,7 @@ class _Run:
             # Where its files are was part of the question whether the call may be made.
             more_directories=(Path("/"),),
             keep_output=self._request.keep_output,
+            secrets=self._request.known_secrets(),
             spawn=self._request.spawn,
         )
         return await tool.run(use.input, context)

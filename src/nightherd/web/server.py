@@ -6,10 +6,9 @@ somebody chose. The port of webhooks takes nothing but webhooks.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,17 +17,16 @@ import uvicorn
 from anyio.abc import TaskStatus
 from starlette.types import ASGIApp
 
-from nightherd.errors import ConfigError, RefusedError, StateFileError
+from nightherd.errors import ConfigError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.web import LOOPBACK, is_loopback
+from nightherd.state.web_token import ensure_web_token
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.site import Site
 from nightherd.web.socket_file import inode_of, listen, remove
 
-TOKEN_FILE = "web-token"  # noqa: S105 - the name of a file
-TOKEN_LENGTH = 40
 SHORTEST_TOKEN = 16
 """Characters of a token that other machines can try to guess."""
 CLOSING_S = 2
@@ -200,21 +198,4 @@ def _token(
             f"the API on {fleet.web.host} can be reached from elsewhere, and {name} holds no token",
             hint=f"set {name} to a long random text, or listen on localhost",
         )
-    return _made_token(state_dir / TOKEN_FILE, random_text)
-
-
-def _made_token(path: Path, random_text: RandomText) -> str:
-    with suppress(FileNotFoundError):
-        known = path.read_text("utf-8").strip()
-        if known:
-            return known
-    token = random_text(TOKEN_LENGTH)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(token + "\n")
-    except OSError as error:
-        raise StateFileError(
-            f"cannot write {path}: {error.strerror or error}", path=str(path), operation="write"
-        ) from error
-    return token
+    return ensure_web_token(state_dir, random_text)

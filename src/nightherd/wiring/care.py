@@ -62,7 +62,7 @@ async def open_desk(
             reader=reader,
             journals=open_journals(state_dir),
             shelf=shelf,
-            secrets=known_secrets(fleet, environ),
+            secrets=known_secrets(fleet, environ, state_dir),
             version=__version__,
             pens=pens,
         )
@@ -81,7 +81,7 @@ async def open_retelling(
             journals=record.journals,
             finished=finished_journals(state_dir),
             transcripts=transcripts_of(state_dir, environment),
-            secrets=known_secrets(fleet, environ),
+            secrets=known_secrets(fleet, environ, state_dir),
             version=__version__,
         )
 

@@ -105,10 +105,17 @@ async def open_storeroom(state_dir: Path) -> AsyncIterator[Storeroom]:
         )
 
 
-def known_secrets(fleet: Fleet | None, environment: Mapping[str, str]) -> Secrets:
-    """Everything that must not be written; paths that exist stay readable."""
+def known_secrets(
+    fleet: Fleet | None, environment: Mapping[str, str], state_dir: Path | None
+) -> Secrets:
+    """Everything that must not be written, the API's token in `state_dir` included; paths that exist stay readable."""
     secrets_of = load("nightherd.model.secret:secrets_of")
-    return cast("Secrets", secrets_of(fleet, environment, exists=load("os.path:exists")))
+    secrets = cast("Secrets", secrets_of(fleet, environment, exists=load("os.path:exists")))
+    read_web_token = load("nightherd.state.web_token:read_web_token")
+    token = read_web_token(state_dir) if state_dir is not None else None
+    if token is None:
+        return secrets
+    return secrets.joined(load("nightherd.model.secret:knowing")({token: "web-token"}))
 
 
 def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:

@@ -81,7 +81,7 @@ async def open_workshop(
         keepers = _keepers(terms, identity)
         sign_on = _signing_on(opened, terms, state, clock, keepers)
         worker, lease = await sign_on()
-        secrets = known_secrets(fleet, environment)
+        secrets = known_secrets(fleet, environment, state_dir)
         log = open_log(state_dir, secrets)
         opened.callback(log.close)
         syncs = load("nightherd.journal.syncing:SyncThreads")()
@@ -101,7 +101,7 @@ async def open_workshop(
             sign_on=sign_on,
             environment=environment,
             secrets=secrets,
-            find_secrets=known_secrets,
+            find_secrets=partial(known_secrets, state_dir=state_dir),
             version=__version__,
             **_watched_by(fleet, persistence, state_dir),
             **_told_by(state_dir, environment),

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightherd.model.secret import NO_SECRETS, Secrets
+
 
 @dataclass(frozen=True, slots=True)
 class InFile:
@@ -48,6 +50,8 @@ class Launch:
     options: tuple[Option, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """All of it."""
+    secrets: Secrets = field(default=NO_SECRETS, repr=False)
+    """Masked in what it says about a failure, before that is cut."""
 
     def arguments(self, files: Path) -> list[str]:
         """The words after the program, once `write_files` has been called for `files`."""

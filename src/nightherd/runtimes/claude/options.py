@@ -53,6 +53,7 @@ def launch_of(
         program=program,
         directory=agent.working_directory,
         execution=request.execution,
+        secrets=request.known_secrets(),
         options=(
             *options_of(
                 agent,

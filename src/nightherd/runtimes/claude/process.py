@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from nightherd.errors import FencedError
 from nightherd.model.event import ErrorEvent
 from nightherd.model.readiness import version_fault
+from nightherd.model.secret import Secrets
 from nightherd.runtimes.claude.installation import version_text
 from nightherd.runtimes.claude.launch import Launch
 from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, vanished
@@ -43,7 +44,7 @@ class ClaudeProcess:
         self._grace = grace
         self._opened = AsyncExitStack()
         self._process: KeptProcess | None = None
-        self._stderr = _Ear()
+        self._stderr = _Ear(launch.secrets)
         self._writing = anyio.Lock()
         self.failure: ErrorEvent = MISSING_CLI
 
@@ -160,8 +161,8 @@ def _remove_left_behind(launch: Launch) -> None:
 class _Ear:
     """Listens to standard error in a thread, and keeps the beginning and the end of what is said."""
 
-    def __init__(self) -> None:
-        self._heard = BoundedOutput()
+    def __init__(self, secrets: Secrets) -> None:
+        self._heard = BoundedOutput(secrets=secrets)
         self._source = self.descriptor = -1
         self._is_given = False
         self._thread = threading.Thread(target=self._listen, name="claude-stderr", daemon=True)

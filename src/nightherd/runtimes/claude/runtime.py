@@ -139,6 +139,7 @@ class ClaudeRuntime(ABC):
             gives_partial=self._gives_partial,
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
+            secrets=request.known_secrets(),
         )
         gate = self.make_gate()
         gate.refuse = refuse_protected(request)

@@ -22,6 +22,7 @@ from nightherd.model.event import (
     describe,
 )
 from nightherd.model.money import MicroUsd
+from nightherd.model.secret import NO_SECRETS, Secrets
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.runtimes.claude.answer import Answers, Price, body_of, no_price
@@ -51,7 +52,9 @@ class Translator:
         gives_partial: bool = False,
         price: Price = no_price,
         usage_limits: UsageLimits | None = None,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
+        self._secrets = secrets
         self._usage_limits = usage_limits if usage_limits is not None else UsageLimits()
         self._runtime = runtime
         self._answers = Answers(first_turn, price)
@@ -92,12 +95,12 @@ class Translator:
         try:
             message = json.loads(line)
         except ValueError:
-            yield _warning(
+            yield self._warning(
                 "malformed_line", "a line from claude is not JSON", line.decode(errors="replace")
             )
             return
         if not isinstance(message, Mapping):
-            yield _warning("malformed_line", "a line from claude is no message", message)
+            yield self._warning("malformed_line", "a line from claude is no message", message)
             return
         yield from self.message(message)
 
@@ -110,7 +113,9 @@ class Translator:
                 yield event
                 yield from self._servers.see(event)
         elif kind not in SILENT:
-            yield _warning("unknown_message", f"claude sent a message of type {kind!r}", message)
+            yield self._warning(
+                "unknown_message", f"claude sent a message of type {kind!r}", message
+            )
 
     def finish(self) -> Iterator[Event]:
         """The last events, when nothing more will come; none about the outcome when Claude has not said it."""
@@ -118,7 +123,7 @@ class Translator:
             yield from self._answers.abandon()
             return
         if not self._spending.is_cost_known:
-            yield _warning(
+            yield self._warning(
                 "cost_unknown", "this version of claude says only what the whole session cost"
             )
         yield self._outcome(self._result)
@@ -190,7 +195,7 @@ class Translator:
             self._api_error = ApiError(message)  # the result repeats it
             return
         if body_of(message) is None:
-            yield _warning("unknown_message", "claude sent an answer without content", message)
+            yield self._warning("unknown_message", "claude sent an answer without content", message)
         yield from self._answers.add(message)
 
     def _user(self, message: Message) -> Iterator[Event]:
@@ -199,7 +204,7 @@ class Translator:
         yield from self._answers.close()
         body = body_of(message)
         if body is None:
-            yield _warning("unknown_message", "claude sent a result without content", message)
+            yield self._warning("unknown_message", "claude sent a result without content", message)
             return
         content = body.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -251,13 +256,13 @@ class Translator:
         elif news is not None:
             if subtype == "api_retry":
                 self._last_delay_ms = _whole(message.get("retry_delay_ms"))
-            told = news(message)
+            told = news(self._secrets.mask(message))
             if told is not None:
                 event = describe(*told)
                 self._denials.notice(event)
                 yield msgspec.structs.replace(event, uuid=_text(message.get("uuid")))
         elif subtype not in SILENT:
-            yield _warning("unknown_message", f"claude sent system/{subtype}", message)
+            yield self._warning("unknown_message", f"claude sent system/{subtype}", message)
 
     def _begin(self, message: Message) -> Iterator[Event]:
         """Claude introduces itself with every turn; only what is new is worth a line."""
@@ -302,6 +307,14 @@ class Translator:
         text = error.get("message") if isinstance(error, Mapping) else error
         yield ErrorEvent(message=str(text or message.get("message")), code="claude_failed")
 
+    def _warning(self, code: str, text: str, raw: Any = None) -> SystemEvent:
+        """What is not understood, masked and in bounded length."""
+        if raw is not None:
+            raw = self._secrets.mask(raw)
+            raw = raw if isinstance(raw, str) else json.dumps(raw, default=str)
+            raw = self._secrets.mask(raw)[:RAW_CHARACTERS]
+        return describe(Warned(code=code, raw=raw), text)
+
     _KINDS: Mapping[str, Callable[[Translator, Message], Iterator[Event]]] = {
         "system": _system,
         "assistant": _assistant,
@@ -322,14 +335,6 @@ def _user_input(block: Any) -> SystemEvent | None:
             return SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text)
         case _:
             return None
-
-
-def _warning(code: str, text: str, raw: Any = None) -> SystemEvent:
-    """What is not understood, in bounded length."""
-    if raw is not None:
-        raw = raw if isinstance(raw, str) else json.dumps(raw, default=str)
-        raw = raw[:RAW_CHARACTERS]
-    return describe(Warned(code=code, raw=raw), text)
 
 
 def _first_line(result: Any) -> str:

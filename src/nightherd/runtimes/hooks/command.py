@@ -27,7 +27,7 @@ SHELL = "/bin/sh"
 
 async def run_command(command: ShellCommand, call: HookCall, keepers: Keepers) -> HookResult:
     """Run the command to its end or its timeout. Success is exit code 0."""
-    output = BoundedOutput(OUTPUT_LIMIT)
+    output = BoundedOutput(OUTPUT_LIMIT, call.secrets)
     marks = {"NIGHTHERD_JOB": call.job_id, "NIGHTHERD_HOOK_EVENT": call.event}
     try:
         async with kept_process(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urlsplit
 
 import anyio
@@ -21,7 +21,8 @@ from nightherd.model.signature import sign_standard
 from nightherd.ports import Clock, HookCall, HookResult
 
 ANSWER_LIMIT = 2_048
-"""Bytes of an answer that are kept."""
+READ_LIMIT = 4 * ANSWER_LIMIT
+"""Bytes of an answer that are read, and of these kept: a secret at the cut is there to its end, and masked."""
 FIRST_PAUSE_S = 1.0
 PASSING = frozenset({408, 425, 429})
 """Refusals that are worth another try."""
@@ -59,6 +60,7 @@ async def send(
     while True:
         headers = _headers(request, call, secret, int(clock.now().timestamp()))
         answer = await _try(request, address, headers, call.body)
+        answer = replace(answer, text=str(call.secrets.mask(answer.text))[:ANSWER_LIMIT])
         if answer.status is not None and 200 <= answer.status < 300:
             return HookResult(success=True, output=answer.text)
         if not answer.may_pass or attempt >= request.attempts:
@@ -120,8 +122,6 @@ def _exchange(
         query = f"?{address.query}" if address.query else ""
         connection.request(method, target + query, body=body, headers=dict(headers))
         answer = connection.getresponse()
-        return _Answer(
-            status=answer.status, text=answer.read(ANSWER_LIMIT).decode(errors="replace")
-        )
+        return _Answer(status=answer.status, text=answer.read(READ_LIMIT).decode(errors="replace"))
     finally:
         connection.close()

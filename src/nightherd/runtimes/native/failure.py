@@ -16,6 +16,7 @@ from pydantic_ai import exceptions as pa
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.event import ErrorEvent
 from nightherd.model.retry import KEEPS_A_CLOCK
+from nightherd.model.secret import NO_SECRETS, Secrets
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.reset import seconds_until_reset
 from nightherd.runtimes.native.script_model import ScriptedFailure
@@ -107,11 +108,16 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def error_event(
-    error: BaseException, *, turn: int, at: datetime, used: Usage | None = None
+    error: BaseException,
+    *,
+    turn: int,
+    at: datetime,
+    used: Usage | None = None,
+    secrets: Secrets = NO_SECRETS,
 ) -> ErrorEvent:
     """The event that ends a run with `error`; `used` is what the whole run had used by then."""
     if isinstance(error, BaseExceptionGroup):  # every model of a fallback failed; the last says why
-        return error_event(error.exceptions[-1], turn=turn, at=at, used=used)
+        return error_event(error.exceptions[-1], turn=turn, at=at, used=used, secrets=secrets)
     match error:
         case ScriptedFailure(code=code):
             facts: dict[str, Any] = {}
@@ -126,7 +132,7 @@ def error_event(
         "usage": msgspec.to_builtins(used) if used is not None else None,
     }
     return ErrorEvent(
-        message=_text_of(error),
+        message=_text_of(error, secrets),
         code=code,
         turn=turn,
         extra={name: fact for name, fact in facts.items() if fact} or None,
@@ -141,7 +147,7 @@ def _wait_after(error: BaseException, code: str, at: datetime) -> float | None:
     return seconds_until_reset(getattr(error, "headers", None), at)
 
 
-def _text_of(error: BaseException) -> str:
+def _text_of(error: BaseException, secrets: Secrets) -> str:
     text = str(error) or type(error).__name__
     key = KEY.search(text) if isinstance(error, pa.UserError) else None
     if key is not None:  # what else it says is for those who program with pydantic-ai
@@ -149,4 +155,5 @@ def _text_of(error: BaseException) -> str:
     hint = getattr(error, "hint", None)
     if isinstance(error, UsageError) and hint:
         text = f"{text}; {hint}"
+    text = str(secrets.mask(text))
     return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]} ..."

@@ -23,7 +23,7 @@ from nightherd.model.event import (
     describe,
 )
 from nightherd.model.repeat import IDEMPOTENT
-from nightherd.model.secret import Secrets, secrets_of_agents
+from nightherd.model.secret import Secrets
 from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import NOTHING_USED, Usage
@@ -81,15 +81,15 @@ class Run:
             yield _init(self.request, self.model, self.toolset.names)
             for warning in self.take_warnings():
                 yield warning
-            secrets = self.request.secrets or _secrets_of(self.request)
-            self._conversation = await self._recall(secrets)
+            self._conversation = await self._recall(self.request.known_secrets())
             for event in self._opening():
                 yield event
             async with aclosing(self._turns_to_the_end()) as turns:
                 async for event in turns:
                     yield event
         except MODEL_ERRORS as error:
-            yield error_event(error, turn=self._turn, at=self.clock.now(), used=self.used)
+            secrets, at = self.request.known_secrets(), self.clock.now()
+            yield error_event(error, turn=self._turn, at=at, used=self.used, secrets=secrets)
 
     async def _recall(self, secrets: Secrets) -> Conversation:
         """What the record comes to. In a thread: a long one takes a while to read."""
@@ -367,10 +367,6 @@ def _init(request: RuntimeRequest, model: Model, tools: list[str]) -> SystemEven
             tools=tools,
         )
     )
-
-
-def _secrets_of(request: RuntimeRequest) -> Secrets:
-    return secrets_of_agents([request.agent], request.environment)
 
 
 def _retold(count: int) -> str:

@@ -99,7 +99,9 @@ class NativeRuntime:
         try:
             model = await self._model_for(request)
         except MODEL_ERRORS as error:
-            yield error_event(error, turn=turn, at=self._clock.now())
+            yield error_event(
+                error, turn=turn, at=self._clock.now(), secrets=request.known_secrets()
+            )
             return
         servers = self._servers(request, processes)
         try:

@@ -191,6 +191,7 @@ def context_of(
         # Where its files are was part of the question whether the call may be made.
         more_directories=(Path("/"),),
         keep_output=request.keep_output,
+        secrets=request.known_secrets(),
         spawn=request.spawn,
         **more,
     )

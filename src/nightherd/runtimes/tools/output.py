@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from nightherd.model.secret import NO_SECRETS, Secrets
+from nightherd.model.secret_filter import SecretFilter
+
 OUTPUT_LIMIT_BYTES = 48 * 1024
 """Kept of one call's output: enough to read, and below what the journal moves to a file of its own."""
 
 
 class BoundedOutput:
-    """Takes any number of bytes and keeps at most `limit` of them, half from each end."""
+    """Takes any number of bytes, masks `secrets`, and keeps at most `limit` of them, half from each end."""
 
-    def __init__(self, limit: int = OUTPUT_LIMIT_BYTES) -> None:
+    def __init__(self, limit: int = OUTPUT_LIMIT_BYTES, secrets: Secrets = NO_SECRETS) -> None:
+        self._filter = SecretFilter(secrets)
         self._head_limit = limit // 2
         self._tail_limit = limit - self._head_limit
         self._head = bytearray()
@@ -18,6 +22,9 @@ class BoundedOutput:
 
     def add(self, chunk: bytes) -> None:
         """Take `chunk`, which follows all that was added before."""
+        self._take(self._filter.feed(chunk))
+
+    def _take(self, chunk: bytes) -> None:
         room = self._head_limit - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
@@ -29,15 +36,18 @@ class BoundedOutput:
     @property
     def is_cut(self) -> bool:
         """Whether anything is left out."""
+        self._take(self._filter.finish())
         return self._dropped > 0
 
     @property
     def tail(self) -> bytes:
         """What is kept of the end."""
+        self._take(self._filter.finish())
         return bytes(self._tail)
 
     def text(self) -> str:
         """What was kept as text; bytes that are not UTF-8 become U+FFFD, what is left out is counted."""
+        self._take(self._filter.finish())
         if not self._dropped:
             return (self._head + self._tail).decode(errors="replace")
         head, tail = _whole_end(self._head), _whole_start(self._tail)

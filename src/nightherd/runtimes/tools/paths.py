@@ -15,14 +15,11 @@ from nightherd.errors import InvalidValueError
 from nightherd.files.path_safety import follow
 from nightherd.model.permission import LONGEST_PATH
 
-SHOWN = 200
-"""Characters of a text that is no path that are told."""
-
 
 def locate(root: Path, text: str, more: Sequence[Path] = ()) -> Path:
     """The real path of `text`, links followed; `InvalidValueError` unless inside `root` or one of `more`."""
     if not text or "\0" in text:
-        raise InvalidValueError(f"{text[:SHOWN]!r} is not a path")
+        raise InvalidValueError("the path is empty, or has a zero byte in it")
     if len(text) > LONGEST_PATH:
         raise InvalidValueError(f"no path has {len(text):,} characters")
     try:

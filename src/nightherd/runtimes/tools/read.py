@@ -9,12 +9,16 @@ from typing import Any
 from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.secret import Secrets
+from nightherd.model.secret_filter import SecretFilter
 from nightherd.runtimes.tools.arguments import Arguments
 from nightherd.runtimes.tools.paths import explain, get_file, locate
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
 
 READ_LIMIT_BYTES = 256 * 1024
 BINARY_PROBE_BYTES = 8 * 1024
+LONGEST_SECRET_BYTES = 8 * 1024
+"""Read beyond the limit, so that a secret that begins before it is masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ def _read(context: ToolContext, name: str, offset: int, limit: int | None) -> st
         while limit is None or line < offset + limit:
             piece = file.readline(room + 1)
             if len(piece) > room:
+                if not kept:
+                    piece = _masked(piece + file.readline(LONGEST_SECRET_BYTES), context.secrets)
                 return kept.decode(errors="replace") + _note(name, size, line, piece[:room])
             if not piece:
                 break
@@ -71,6 +77,12 @@ def _read(context: ToolContext, name: str, offset: int, limit: int | None) -> st
     if not kept and offset > 1:
         raise InvalidValueError(f"{name} has fewer than {offset} lines")
     return kept.decode(errors="replace")
+
+
+def _masked(piece: bytes, secrets: Secrets) -> bytes:
+    """A piece that is about to be cut, without secrets."""
+    masking = SecretFilter(secrets)
+    return masking.feed(piece) + masking.finish()
 
 
 def _note(name: str, size: int, line: int, piece: bytes) -> str:

@@ -21,6 +21,7 @@ from nightherd.runtimes.keeper.process import kept_process
 from nightherd.runtimes.tools import search_program
 from nightherd.runtimes.tools.arguments import Arguments
 from nightherd.runtimes.tools.bash import outcome_of
+from nightherd.runtimes.tools.found_lines import FoundLines
 from nightherd.runtimes.tools.paths import locate
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.whole_output import WholeOutput
@@ -99,6 +100,7 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
         return failed(str(error))
     told = {**asked, "name": name, "root": str(root.resolve()), "base": str(base)}
     with WholeOutput(context) as output, tempfile.TemporaryFile() as request:
+        found = FoundLines(context.secrets, output.add)
         request.write(json.dumps(told).encode())
         request.seek(0)
         try:
@@ -113,7 +115,8 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
                 grace=context.grace,
                 keepers=context.keepers,
             ) as process:
-                ending = await finish(process, output.add, SEARCH_LIMIT)
+                ending = await finish(process, found.add, SEARCH_LIMIT)
+                found.finish()
         except (OSError, ValueError) as error:
             return failed(f"the search could not be started: {error}")
         if ending is None:

@@ -16,6 +16,11 @@ MAX_RESULTS = 1_000
 MAX_FILES = 200_000
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LINE = 500
+"""Characters of a line that are shown; who started the program cuts it, after masking."""
+PRINTED_LINE = MAX_LINE + 8_192
+"""Characters of a line that are printed: a secret that begins where the line is cut is there to its end."""
+TEXT_MARK = b"\0"
+"""Stands between a place and the text that was found there."""
 PROBE_BYTES = 8 * 1024
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 """Directories that nobody means when they search."""
@@ -104,8 +109,7 @@ def _in_file(path: str, name: str, wanted: re.Pattern[str], mode: str) -> Iterat
             yield name
             return
         if mode == "content":
-            shown = line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} [...]"
-            yield f"{name}:{number}:{shown}"
+            yield f"{name}:{number}:{TEXT_MARK.decode()}{line[:PRINTED_LINE]}"
     if mode == "count" and found:
         yield f"{name}:{found}"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nightherd.model.event import FullOutput
+from nightherd.model.secret import NO_SECRETS, Secrets
 from nightherd.model.spawn import SpawnCall, SpawnResult
 from nightherd.ports.runtime import no_children
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -35,6 +36,8 @@ class ToolContext:
     """The run's: what a call leaves in the background goes on until they are stopped."""
     keep_output: KeepOutput | None = None
     """Stores an output of which the result has only the ends; None where nothing can be stored."""
+    secrets: Secrets = NO_SECRETS
+    """Masked in an output before it is cut."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work."""
 

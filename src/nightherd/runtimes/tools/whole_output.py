@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypeGuard
 
 from nightherd.errors import JournalError
+from nightherd.model.secret_filter import SecretFilter
 from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
 
@@ -20,7 +21,7 @@ PIECE_BYTES = 256 * 1024
 
 
 class WholeOutput:
-    """Takes any number of bytes: both ends in memory, all of them in a file without a name.
+    """Takes any number of bytes, masks secrets, and keeps both ends in memory, all of them in a file without a name.
 
     Such a file is gone with the process, however that ends. A file that cannot be written costs only the middle.
     """
@@ -28,6 +29,7 @@ class WholeOutput:
     def __init__(self, context: ToolContext, kept_limit: int = KEPT_LIMIT_BYTES) -> None:
         self._keep = context.keep_output
         self._kept_limit = kept_limit
+        self._filter = SecretFilter(context.secrets)
         self._ends = BoundedOutput()
         self._size = 0
         self._failure: Exception | None = None
@@ -46,6 +48,9 @@ class WholeOutput:
 
     def add(self, chunk: bytes) -> None:
         """Take `chunk`, which follows all that was added before."""
+        self._take(self._filter.feed(chunk))
+
+    def _take(self, chunk: bytes) -> None:
         self._ends.add(chunk)
         room = self._kept_limit - self._size
         self._size += len(chunk)
@@ -56,11 +61,13 @@ class WholeOutput:
                 self._failure = error
 
     def text(self) -> str:
-        """Both ends, as the model gets them."""
+        """Both ends, as the model gets them; nothing is added after it."""
+        self._take(self._filter.finish())
         return self._ends.text()
 
     async def stored(self, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome with the whole output stored, where its result has only the ends."""
+        self._take(self._filter.finish())
         if not self._ends.is_cut or self._keep is None:
             return outcome
         failure = self._failure
