@@ -51,3 +51,25 @@ def session_of(events: Iterable[Event]) -> str:
     found = tally_of(events).runtime_session_id
     assert found is not None
     return found
+
+
+class HeardText:
+    """A `TextStream` that keeps what was streamed."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.pieces: list[tuple[int, str]] = []
+
+    @property
+    def texts(self) -> list[str]:
+        """Each block as far as it has come."""
+        blocks: dict[int, str] = {}
+        for block, text in self.pieces:
+            blocks[block] = blocks.get(block, "") + text
+        return list(blocks.values())
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def add(self, block: int, text: str) -> None:
+        self.pieces.append((block, text))

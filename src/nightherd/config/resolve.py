@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, assert_never
 
 from nightherd.config.resolve_claude import (
@@ -220,7 +221,7 @@ def resolve_step(step: AnyStep) -> Step:
     """One step as the runtime plays it."""
     match step:
         case SayStep():
-            return Say(step.say)
+            return Say(step.say, step.over or timedelta())
         case ThinkStep():
             return Think(step.think)
         case BashStep() | ReadStep() | WriteStep() | EditStep() | GlobStep() | GrepStep():

@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 from anyio import to_thread
 
+from nightherd.engine.answer_stream import record_leftover
 from nightherd.engine.fork_notice import with_notice
 from nightherd.engine.hand_turns import CLAUDE, NOTHING_UNRECORDED, Unrecorded, find_unrecorded
 from nightherd.engine.late_answers import placed
@@ -98,6 +99,7 @@ def begin(
     if not is_first:
         for answer in placed(unrecorded.answers, past.last_turn, is_paid=past.has_late_cost):
             recorder.record(answer)
+        record_leftover(job.id, recorder, workshop.journals)
         found = children_of_calls(job, recorder.tally.open_calls, workshop)
         left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
         _tell_return(recorder, job, was_suspended=past.was_suspended)

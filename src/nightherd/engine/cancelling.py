@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from anyio import to_thread
+
+from nightherd.engine.answer_stream import write_leftover
 from nightherd.engine.execution import job_of
 from nightherd.engine.record import Record
 from nightherd.engine.spawning import cancel_below
@@ -33,6 +36,8 @@ async def cancel_job(
         await rescue()
         job = get_job(room.reader, job_id)
     if job.is_terminal:
+        # A job that was waiting for its next execution may have left the text of an answer.
+        await to_thread.run_sync(write_leftover, job, room)
         await cancel_below(job_id, room)
         await write_stopped(job_id, room, threads)
     return job

@@ -7,9 +7,11 @@ before it is shown, and settle: the journal's end first, then the row that names
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
+from nightherd.engine.answer_stream import OnText, no_text, open_stream
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
@@ -61,6 +63,7 @@ async def execute(
     workshop: Workshop,
     *,
     on_event: OnEvent,
+    on_text: OnText = no_text,
     stopper: Stopper | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
 ) -> Job:
@@ -86,6 +89,7 @@ async def execute(
         agent,
         workshop,
         on_event=on_event,
+        on_text=on_text,
         stopper=stopper,
         injected=injected,
         taken=answer,
@@ -98,6 +102,7 @@ async def carry_on(
     workshop: Workshop,
     *,
     on_event: OnEvent,
+    on_text: OnText = no_text,
     stopper: Stopper | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
     taken: Answer | None = None,
@@ -134,6 +139,7 @@ async def carry_on(
         watch=watch,
         stopper=stopper,
         injected=injected,
+        on_text=on_text,
     )
     return await execution.carry_on()
 
@@ -157,6 +163,7 @@ class _Execution:
     watch: Watch
     stopper: Stopper
     injected: Sequence[InjectedMcpServerDef]
+    on_text: OnText
     before: Tally = field(default_factory=Tally)
     """What earlier executions left on record."""
     was_asked: bool = False
@@ -198,6 +205,7 @@ class _Execution:
         repeats = self.agent.runtime in ASKING
         begun = begin(recorder, job, self.texts, self.session, workshop, repeats=repeats)
         self.before = begun.before
+        stream = open_stream(job, recorder, workshop, self.on_text)
         running = Running(
             job=job,
             recorder=recorder,
@@ -206,11 +214,13 @@ class _Execution:
             watch=self.watch,
             make_request=partial(self._request, begun),
             note_session=partial(_note_runtime_session, job, workshop),
+            stream=stream,
         )
         told = await go_on_ending(job, self.agent, recorder, workshop)
         if told is None and is_unwanted(job, workshop.reader):
             told = CANCELLED
-        stop = told if told is not None else await running.to_the_end()
+        with closing(stream):
+            stop = told if told is not None else await running.to_the_end()
         if self.stopper.is_abandoned:
             raise FencedError(f"{job.id} is no longer this worker's")
         return None if self.stopper.is_handed_over and stop is SILENT_END else stop

@@ -36,7 +36,8 @@ class Recorder:
         """The last failure recorded, until somebody has dealt with it."""
         self._secrets = secrets
         self._on_event = on_event
-        self._is_ours = is_ours
+        self.is_ours = is_ours
+        """Whether the job is still this worker's, as far as its lease says."""
         self._journal: Journal | None = None
 
     @contextmanager
@@ -56,7 +57,7 @@ class Recorder:
         """
         if self._journal is None:
             raise JournalError("the journal is closed")
-        if not self._is_ours():
+        if not self.is_ours():
             raise FencedError("the worker's lease is lost; the job is for others to go on with")
         masked = self._secrets.mask_event(event)
         written = self._journal.append(self._numbered(masked))

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from anyio import to_thread
 
+from nightherd.engine.answer_stream import write_leftover
 from nightherd.engine.late_answers import (
     LateAnswers,
     count_late_answers,
@@ -172,6 +173,8 @@ async def _rescue(
     rescued = await _apply(changes, record, on_trouble)
     for job in rescued:
         await to_thread.run_sync(_write_late, job, late.get(job.id), record, on_trouble)
+        if job.is_terminal:
+            await to_thread.run_sync(_write_cut_off, job, record, on_trouble)
     return rescued
 
 
@@ -183,6 +186,14 @@ def _write_late(
         return
     try:
         write_late_answers(job, answers, record)
+    except NightherdError as error:
+        on_trouble(f"{job.id}: {error.message}")
+
+
+def _write_cut_off(job: Job, record: Record, on_trouble: OnTrouble) -> None:
+    """Record what an ended job was answering when its worker was killed."""
+    try:
+        write_leftover(job, record)
     except NightherdError as error:
         on_trouble(f"{job.id}: {error.message}")
 

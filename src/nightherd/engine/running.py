@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
 
+from nightherd.engine.answer_stream import AnswerStream
 from nightherd.engine.beginning import close_open_calls
 from nightherd.engine.context_limit import keep_within_context
 from nightherd.engine.limits import earlier_ms
@@ -62,6 +63,8 @@ class Running:
     """What to do, as the record stands when it is asked for."""
     note_session: NoteSession
     """Told of the runtime's own session as soon as it is known; awaited."""
+    stream: AnswerStream
+    """Takes the text of answers while they come in."""
 
     async def to_the_end(self) -> Stop:
         """How it ended, or why it waits."""
@@ -162,6 +165,7 @@ class Running:
             late=self._take_late,
             spend_left=self.watch.spend_left(),
             turns_left=self.watch.turns_left(),
+            stream=self.stream,
         )
         try:
             # Here too: a package that cannot be imported is the job's misfortune, not the worker's.
@@ -178,6 +182,7 @@ class Running:
             if self.watch.stopped is not None:
                 return self.watch.stopped
             if not self.stopper.is_abandoned:
+                self._keep_cut_off()
                 self._fail(
                     ErrorEvent(
                         message=f"{type(error).__name__}: {error}",
@@ -186,13 +191,25 @@ class Running:
                         extra={"recoverable": True} if can_pass(error) else None,
                     )
                 )
+        finally:
+            self._keep_cut_off()
         return None
+
+    def _keep_cut_off(self) -> None:
+        """Record what had come of an answer that was cut off with the run."""
+        event = self.stream.take_cut_off()
+        if event is not None and not self.stopper.is_abandoned:
+            with suppress(FencedError, StateError):  # what ends the run is not replaced by this
+                self.stream.recorded(self.recorder.record(event))
 
     async def _take(self, event: Event) -> Stop | None:
         """Record the event; whether the run has to stop after it."""
         recorder = self.recorder
         known = recorder.tally.runtime_session_id
+        if is_terminal(event):
+            self._keep_cut_off()
         written = recorder.record(event)
+        self.stream.recorded(written)
         found = recorder.tally.runtime_session_id
         if found is not None and found != known:
             await self.note_session(found, recorder.tally.session_note)
@@ -206,7 +223,7 @@ class Running:
     def _take_late(self, event: Event) -> None:
         """Record what a run that was stopped says at its end."""
         if not self.stopper.is_abandoned:
-            self.recorder.record(event)
+            self.stream.recorded(self.recorder.record(event))
 
     def _told(self, stop: Stop) -> Stop:
         """A job that a limit ends says so on record."""

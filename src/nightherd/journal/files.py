@@ -11,12 +11,14 @@ from nightherd.files.corrupt import keep_aside
 from nightherd.journal.blobs import Blobs
 from nightherd.journal.bodies import load_output
 from nightherd.journal.follow import Follower, follow
+from nightherd.journal.live_text import LiveTextFile, TextFollower, read_text
 from nightherd.journal.reader import examine, find_message, last, read
 from nightherd.journal.writer import JournalFile
 from nightherd.model.agent import Durability
 from nightherd.model.event import Event, FullOutput
 from nightherd.model.ids import JOB_ID, ExecutionId, JobId, parse_job_id
-from nightherd.ports import Clock, Findings, Probe, Wait
+from nightherd.model.live_text import TextDelta
+from nightherd.ports import CallLater, Clock, Findings, Probe, Wait
 
 
 class JournalFiles:
@@ -85,6 +87,26 @@ class JournalFiles:
     def read_output(self, output: FullOutput) -> str:
         """Return the whole text."""
         return load_output(output, self._blobs)
+
+    def text_path(self, job_id: JobId) -> Path:
+        """Where the job's live text is while there is any."""
+        return self._jobs_dir / f"{parse_job_id(job_id)}.text"
+
+    def live_text(self, job_id: JobId, call_later: CallLater) -> LiveTextFile:
+        """Return the writer of the job's live text; there is no file before its first piece is due."""
+        return LiveTextFile(self.text_path(job_id), call_later)
+
+    def text_follower(self, job_id: JobId) -> TextFollower:
+        """Return a place at the beginning of the job's live text."""
+        return TextFollower(self.text_path(job_id))
+
+    def leftover_text(self, job_id: JobId) -> list[TextDelta]:
+        """Return what is in the file."""
+        return read_text(self.text_path(job_id))
+
+    def remove_text(self, job_id: JobId) -> None:
+        """Remove the file."""
+        self.text_path(job_id).unlink(missing_ok=True)
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal, in no particular order; files of other names are not looked at."""

@@ -22,6 +22,8 @@ class Say:
     """Answer with a text."""
 
     text: str
+    over: timedelta = timedelta()
+    """How long the text takes to come, word by word."""
 
 
 @dataclass(frozen=True, slots=True)

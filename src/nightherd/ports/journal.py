@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from nightherd.model.event import Event, FullOutput
     from nightherd.model.ids import ExecutionId, JobId
+    from nightherd.model.live_text import TextDelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,44 @@ class Tail(Protocol):
     def close(self) -> None: ...
 
 
+class Timer(Protocol):
+    """A call that is due later."""
+
+    def cancel(self) -> None: ...
+
+
+class CallLater(Protocol):
+    """How a writer has itself called: `call_later` of an event loop fits."""
+
+    def __call__(self, delay: float, callback: Callable[[], None], /) -> Timer:
+        """Call `callback` after `delay` seconds."""
+
+
+class LiveText(Protocol):
+    """Where one execution shows the answer that is coming in, beside the job's journal."""
+
+    def append(self, delta: TextDelta) -> None:
+        """Show a piece to followers, soon: pieces are written at a bounded rate, the last one too.
+
+        Never raises for a disk that is full or broken: followers see the answer when it is recorded.
+        """
+
+    def clear(self) -> None:
+        """Show nothing: the answer is on record, or will not come."""
+
+    def close(self) -> None:
+        """Clear, and leave nothing behind."""
+
+
+class TextTail(Protocol):
+    """A place in the text that a job is streaming, which moves on with each `poll`."""
+
+    def poll(self) -> Sequence[TextDelta]:
+        """Return the pieces written since the last look; pieces that were cleared meanwhile are not given."""
+
+    def close(self) -> None: ...
+
+
 class Journals(Protocol):
     """All journals of a state directory.
 
@@ -123,6 +162,18 @@ class Journals(Protocol):
 
     def read_output(self, output: FullOutput) -> str:
         """Return the whole text; `JournalError` when it is missing or damaged."""
+
+    def live_text(self, job_id: JobId, call_later: CallLater) -> LiveText:
+        """Return where an execution shows the answer that is coming in; `call_later` says when to write."""
+
+    def text_follower(self, job_id: JobId) -> TextTail:
+        """Return a place at the beginning of what the job is streaming, for callers with a loop of their own."""
+
+    def leftover_text(self, job_id: JobId) -> Sequence[TextDelta]:
+        """Return what an execution was streaming when it was killed; empty when it ended in order."""
+
+    def remove_text(self, job_id: JobId) -> None:
+        """Remove what is left of it."""
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal, in no particular order."""

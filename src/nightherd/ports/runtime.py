@@ -48,6 +48,26 @@ async def no_limit(microusd: int | None, tokens: int) -> Shortfall | None:
     return None
 
 
+class TextStream(Protocol):
+    """Takes an answer of the agent itself as it comes in; the events record it when it is whole."""
+
+    def begin(self) -> None:
+        """An answer begins. What was taken before and is in no event will not come."""
+
+    def add(self, block: int, text: str) -> None:
+        """More of text block `block` has come."""
+
+
+class NoTextStream:
+    """Nobody follows."""
+
+    def begin(self) -> None:
+        """Ignored."""
+
+    def add(self, block: int, text: str) -> None:
+        """Ignored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeFork:
     """The conversation that a run begins with a branch of; the original is not touched."""
@@ -108,6 +128,8 @@ class RuntimeRequest:
     """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
+    stream: TextStream = field(default_factory=NoTextStream)
+    """Takes the text of answers while they come in."""
 
     def known_secrets(self) -> Secrets:
         """Return what must not be written; without `secrets`, what the agent and the environment hold."""

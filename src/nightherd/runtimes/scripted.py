@@ -36,6 +36,7 @@ from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark, sto
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
+from nightherd.runtimes.pacing import stream_answer
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.tools.spawn import Spawn
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
@@ -85,6 +86,7 @@ class ScriptedRuntime:
                     await request.at(TriggerPoint.PRE_TURN)
                     if await request.may_spend(turn.cost_microusd, turn.tokens) is not None:
                         return  # whoever said no knows why
+                    await stream_answer(turn, request.stream)
                     for line in turn.lines:
                         yield line
                     await request.at(TriggerPoint.POST_LLM)

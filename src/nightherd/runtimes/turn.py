@@ -25,6 +25,8 @@ class PlannedTurn:
     """
 
     pause: timedelta = timedelta()
+    over: timedelta = timedelta()
+    """How long the answer takes to come."""
     answer: AssistantEvent | None = None
     call: ToolUseEvent | None = None
     failure: ErrorEvent | None = None
@@ -54,7 +56,7 @@ def plan_turn(
     steps: Turn, *, number: int, tool_use_id: str, values: Mapping[str, str]
 ) -> PlannedTurn:
     """The plan of `steps` as turn `number` of its job; `InvalidValueError` when a value is missing."""
-    pause, usage = timedelta(), NOTHING_USED
+    pause, over, usage = timedelta(), timedelta(), NOTHING_USED
     texts: list[str] = []
     thoughts: list[str] = []
     tool: UseTool | None = None
@@ -65,8 +67,9 @@ def plan_turn(
                 pause += duration
             case Think(text):
                 thoughts.append(render(text, values))
-            case Say(text):
+            case Say(text, taken):
                 texts.append(render(text, values))
+                over += taken
             case Spend(share):
                 usage += share
             case UseTool():
@@ -77,6 +80,7 @@ def plan_turn(
     has_answer = bool(texts or thoughts or spent) or not (tool or failure)
     return PlannedTurn(
         pause=pause,
+        over=over,
         answer=_answer(texts, thoughts, spent, number, is_whole=not (tool or failure))
         if has_answer
         else None,

@@ -19,7 +19,8 @@ from nightherd.journal.follow import INTERVAL
 from nightherd.journal.messages import ended_message
 from nightherd.model.event import VERSION, Event, FullOutput
 from nightherd.model.ids import ExecutionId, JobId, parse_job_id
-from nightherd.ports import Clock, Findings, Wait
+from nightherd.model.live_text import TextDelta
+from nightherd.ports import CallLater, Clock, Findings, Wait
 
 
 class MemoryBlobs:
@@ -116,6 +117,44 @@ class MemoryJournal:
             )
 
 
+class MemoryText:
+    """Live text in memory, of one execution or left over from it; pieces are there at once."""
+
+    def __init__(self, deltas: list[TextDelta]) -> None:
+        self._deltas = deltas
+
+    def append(self, delta: TextDelta) -> None:
+        """Keep the piece."""
+        self._deltas.append(delta)
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        self._deltas.clear()
+
+    def close(self) -> None:
+        """Keep nothing."""
+        self._deltas.clear()
+
+
+class MemoryTextTail:
+    """A place in live text in memory."""
+
+    def __init__(self, deltas: list[TextDelta]) -> None:
+        self._deltas = deltas
+        self._place = (0, 0, 0)
+
+    def poll(self) -> list[TextDelta]:
+        """Return what is new."""
+        found = [one for one in self._deltas if (one.epoch, one.part, one.at + 1) > self._place]
+        if found:
+            last = found[-1]
+            self._place = (last.epoch, last.part, last.at + len(last.text))
+        return found
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
 class MemoryJournals:
     """All journals of a process, gone with it."""
 
@@ -123,6 +162,7 @@ class MemoryJournals:
         self._clock = clock
         self._blobs = MemoryBlobs()
         self._logs: dict[JobId, MemoryLog] = {}
+        self._texts: dict[JobId, list[TextDelta]] = {}
 
     def open(self, job_id: JobId, *, epoch: int, execution: ExecutionId) -> MemoryJournal:
         """The job's journal, made if need be."""
@@ -172,6 +212,22 @@ class MemoryJournals:
     def read_output(self, output: FullOutput) -> str:
         """Return the whole text."""
         return load_output(output, self._blobs)
+
+    def live_text(self, job_id: JobId, call_later: CallLater) -> MemoryText:
+        """Return the writer of the job's live text."""
+        return MemoryText(self._texts.setdefault(parse_job_id(job_id), []))
+
+    def text_follower(self, job_id: JobId) -> MemoryTextTail:
+        """Return a place at the beginning of the job's live text."""
+        return MemoryTextTail(self._texts.setdefault(parse_job_id(job_id), []))
+
+    def leftover_text(self, job_id: JobId) -> list[TextDelta]:
+        """Return what is kept."""
+        return list(self._texts.get(parse_job_id(job_id), ()))
+
+    def remove_text(self, job_id: JobId) -> None:
+        """Keep nothing."""
+        self._texts.get(parse_job_id(job_id), []).clear()
 
     def job_ids(self) -> Iterator[JobId]:
         """Every job that has a journal."""

@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
             if answer.drop is Cut.START and number == 1:
                 self._hang_up()
                 return
-            if number == START_EVENTS:
+            if number == START_EVENTS + bool(answer.said_first):
                 if answer.drop is Cut.MIDDLE:
                     self._send_chunk(event[: len(event) // 2])
                     self._hang_up()

@@ -62,6 +62,8 @@ class Say:
     drop: Cut | None = None
     hold: threading.Event | None = None
     """The answer stops in the middle of its first block until this is set, or the server closes."""
+    said_first: int = 0
+    """Characters of the text that are sent before it stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,7 @@ def streamed(answer: Say, name: str) -> Iterator[bytes]:
     begun["usage"] = {**begun["usage"], "output_tokens": 1}
     yield _event("message_start", message=begun)
     for index, block in enumerate(_blocks(answer, name)):
-        yield from _block_events(index, block)
+        yield from _block_events(index, block, answer.said_first)
     yield _event(
         "message_delta",
         delta={"stop_reason": _stop_reason(answer), "stop_sequence": None},
@@ -154,11 +156,11 @@ def _event(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
-def _block_events(index: int, block: Mapping[str, Any]) -> Iterator[bytes]:
+def _block_events(index: int, block: Mapping[str, Any], first: int) -> Iterator[bytes]:
     match block:
         case {"type": "text", "text": text}:
             empty: dict[str, Any] = {"type": "text", "text": ""}
-            deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(text)]
+            deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(text, first)]
         case {"type": "thinking", "thinking": thought, "signature": signature}:
             empty = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(thought)]
@@ -173,8 +175,10 @@ def _block_events(index: int, block: Mapping[str, Any]) -> Iterator[bytes]:
     yield _event("content_block_stop", index=index)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), PIECE_CHARACTERS):
+def _pieces(text: str, first: int = 0) -> Iterator[str]:
+    if first:
+        yield text[:first]
+    for start in range(first, len(text), PIECE_CHARACTERS):
         yield text[start : start + PIECE_CHARACTERS]
 
 

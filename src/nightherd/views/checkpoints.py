@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeVar
+
+import msgspec
 
 from nightherd.errors import NotFoundError
 from nightherd.model.bookmark import bookmarks, ever, removed, saved_in
@@ -13,6 +16,7 @@ from nightherd.model.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.live_text import cut_off_event, unrecorded_texts
 from nightherd.model.money import to_usd
 from nightherd.model.outcome import Tally
 from nightherd.model.thread_state import state_document
@@ -167,9 +171,22 @@ def standing(
 
 def documented(standing: Standing, journals: Journals, *, now: datetime) -> dict[str, Any]:
     """The same with what was said, as one document. Reads the whole journal."""
-    job = standing.job
-    events = journals.read(job.id)
-    return state_document(standing.place, job, standing.texts, events, saved_at=now)
+    job, place = standing.job, standing.place
+    events: Iterable[Event] = journals.read(job.id)
+    if place.number == 0 and job.status in UNSETTLED:
+        events = chain(events, _streamed(journals, place))
+    return state_document(place, job, standing.texts, events, saved_at=now)
+
+
+def _streamed(journals: Journals, place: Checkpoint) -> Iterator[Event]:
+    """Give the answer that is coming in, or was when its worker was killed."""
+    deltas = journals.leftover_text(place.job_id)
+    if not deltas:
+        return
+    after = min(delta.after for delta in deltas)
+    event = cut_off_event(unrecorded_texts(deltas, journals.read(place.job_id, after=after)))
+    if event is not None:
+        yield msgspec.structs.replace(event, seq=place.seq)
 
 
 def present(reader: StateReader, job: Job, now: datetime) -> Checkpoint:

@@ -295,16 +295,6 @@ def test_answer_of_three_megabytes_is_one_event(stage: ClaudeStage) -> None:
     assert answer.content == text
 
 
-def test_pieces_come_while_the_model_speaks_when_wanted(stage: ClaudeStage) -> None:
-    runtime = stage.make_runtime(gives_partial=True)
-    with MessagesApi(Say(text="hello")) as api:
-        events = stage.run(api, runtime=runtime)
-
-    pieces = [event for event in of_kind(events, AssistantEvent) if event.partial]
-    assert "".join(piece.content for piece in pieces) == "hello"
-    assert tally_of(events).messages == 1
-
-
 def test_work_in_the_background_is_waited_for_and_attributed(stage: ClaudeStage) -> None:
     given = {"description": "d", "prompt": "look", "subagent_type": "general-purpose"}
     tokens = Tokens(input=1000)

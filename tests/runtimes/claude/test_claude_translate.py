@@ -31,7 +31,7 @@ from nightherd.model.system import (
 )
 from nightherd.model.usage import Usage
 from nightherd.runtimes.claude.translate import Translator
-from runtimes.heard import tally_of
+from runtimes.heard import HeardText, tally_of
 
 
 def assistant(*blocks: dict[str, Any], name: str = "m1", **more: Any) -> dict[str, Any]:
@@ -395,11 +395,31 @@ def test_words_put_in_for_the_user_are_on_record() -> None:
     ]
 
 
-def test_pieces_are_given_out_only_to_who_wants_them() -> None:
-    piece = streamed("content_block_delta", delta={"type": "text_delta", "text": "he"})
+def test_text_is_streamed_and_gives_no_event() -> None:
+    heard = HeardText()
+    text = {"type": "text_delta", "text": "he"}
+    thought = {"type": "thinking_delta", "thinking": "hm"}
 
-    assert translate(piece) == []
-    assert translate(piece, gives_partial=True) == [AssistantEvent(content="he", partial=True)]
+    events = translate(
+        streamed("message_start"),
+        streamed("content_block_delta", index=0, delta=thought),
+        streamed("content_block_delta", index=1, delta=text),
+        stream=heard,
+    )
+
+    assert events == []
+    assert heard.pieces == [(1, "he")]
+    assert heard.begun == 1
+
+
+def test_text_of_a_subagent_is_not_streamed() -> None:
+    heard = HeardText()
+    text = {"type": "text_delta", "text": "he"}
+    piece = streamed("content_block_delta", index=0, delta=text)
+
+    translate({**piece, "parent_tool_use_id": "toolu_1"}, stream=heard)
+
+    assert heard.pieces == []
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_that_a_model_is_asked_is_said_before_with_what_it_will_probably_cost(
 def test_what_has_arrived_counts_with_each_piece(
     stage: NativeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    monkeypatch.setattr(answer, "USAGE_S", 0.0)
 
     events = stage.run(streaming("a" * 400, "b" * 400))
 

@@ -1,4 +1,4 @@
-"""Long answers: what has arrived is put on record now and then, and is told to the model when the rest is lost."""
+"""Long answers: their text is streamed as it arrives, and is told to the model when the rest is lost."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nightherd.model.secret import find_secrets
 from nightherd.runtimes.native import answer
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.runtime import NativeRuntime
+from runtimes.heard import HeardText
 from runtimes.native.native_stage import NativeStage, Record, Replies, of_type, says
 
 Delta = str | dict[int, DeltaToolCall] | dict[int, DeltaThinkingPart]
@@ -47,21 +48,24 @@ def test_a_short_answer_is_on_record_once(stage: NativeStage) -> None:
     assert [line.content for line in of_type(events, AssistantEvent)] == ["All done."]
 
 
-def test_a_long_answer_is_on_record_as_it_arrives_and_then_whole(
+def test_a_long_answer_is_streamed_as_it_arrives_and_on_record_once(
     stage: NativeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    monkeypatch.setattr(answer, "USAGE_S", 0.0)
+    heard = HeardText()
 
-    events = stage.run(streaming("One. ", "Two. ", "Three."))
+    events = stage.run(streaming("One. ", "Two. ", "Three."), stage.request(stream=heard))
 
-    assert "".join(piece or "" for piece in pieces(events)) == "One. Two. Three."
+    assert heard.texts == ["One. Two. Three."]
+    assert len(heard.pieces) == 3
+    assert pieces(events) == []
     assert [line.content for line in of_type(events, AssistantEvent)] == ["One. Two. Three."]
 
 
 def test_thoughts_and_calls_are_no_pieces(
     stage: NativeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    monkeypatch.setattr(answer, "USAGE_S", 0.0)
     thought: Delta = {0: DeltaThinkingPart(content="hm")}
     call: Delta = {1: DeltaToolCall("Teleport", '{"to": "home"}', tool_call_id="c1")}
 
@@ -75,7 +79,7 @@ def test_thoughts_and_calls_are_no_pieces(
 def test_what_had_arrived_when_the_model_fell_silent_is_told_to_the_next_turn(
     stage: NativeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    monkeypatch.setattr(answer, "USAGE_S", 0.0)
     record, said, seconds = Record(), "The answer is forty", 1
     silent = streaming("The answer ", "is forty", hangs=True)
 
@@ -141,7 +145,7 @@ def test_what_had_arrived_when_the_run_was_stopped_is_told_late(stage: NativeSta
 def test_a_whole_answer_leaves_nothing_to_tell(
     stage: NativeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "PIECE_S", 0.0)
+    monkeypatch.setattr(answer, "USAGE_S", 0.0)
     record = Record()
 
     record.add(*stage.run(streaming("One. ", "Two."), stage.request(record)))

@@ -92,6 +92,9 @@ class SayStep(Model):
     """Answer with a text."""
 
     say: Text = Field(description="Answer with this text.")
+    over: Duration | None = Field(
+        None, description="Let the text come word by word over this time."
+    )
 
 
 class ThinkStep(Model):
@@ -212,6 +215,7 @@ class OtherStep(Model):
     """A step that is none of the above: only says what is wrong with it."""
 
     say: Anything = Field(None, description="Answer with this text.")
+    over: Anything = Field(None, description="Let the text come word by word over this time.")
     think: Anything = Field(None, description="Think this aloud before the answer.")
     tool: ToolName | None = Field(None, description="Tool to call.")
     input: Anything = Field(None, description="What the tool takes.")

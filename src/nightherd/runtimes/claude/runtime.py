@@ -70,7 +70,6 @@ class ClaudeRuntime(ABC):
         grace: timedelta = GRACE,
         idle_limit: timedelta = IDLE_LIMIT,
         linger: timedelta = LINGER,
-        gives_partial: bool = False,
         transcripts: Path | None = None,
         price: Price = no_price,
         clock: Clock | None = None,
@@ -85,7 +84,6 @@ class ClaudeRuntime(ABC):
         self._grace = grace
         self._idle_limit = idle_limit
         self._linger = linger
-        self._gives_partial = gives_partial
         self._transcripts = transcripts
         self.make_gate: Callable[[], Gate] = Gate
         """Makes the gate of each run."""
@@ -136,7 +134,7 @@ class ClaudeRuntime(ABC):
             runtime=self.name,
             first_turn=request.job_turns + 1,
             is_resumed=opening.resume is not None,
-            gives_partial=self._gives_partial,
+            stream=request.stream,
             price=self._price,
             usage_limits=UsageLimits(self._clock.now, zone_of(request.environment)),
             secrets=request.known_secrets(),

@@ -25,6 +25,7 @@ from nightherd.model.money import MicroUsd
 from nightherd.model.secret import NO_SECRETS, Secrets
 from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
 from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.ports import NoTextStream, TextStream
 from nightherd.runtimes.claude.answer import Answers, Price, body_of, no_price
 from nightherd.runtimes.claude.api_error import ApiError, is_api_error
 from nightherd.runtimes.claude.denials import Denials
@@ -49,7 +50,7 @@ class Translator:
         runtime: str,
         first_turn: int,
         is_resumed: bool,
-        gives_partial: bool = False,
+        stream: TextStream | None = None,
         price: Price = no_price,
         usage_limits: UsageLimits | None = None,
         secrets: Secrets = NO_SECRETS,
@@ -59,7 +60,7 @@ class Translator:
         self._runtime = runtime
         self._answers = Answers(first_turn, price)
         self._spending = Spending(is_resumed=is_resumed)
-        self._gives_partial = gives_partial
+        self._stream = stream if stream is not None else NoTextStream()
         self._init: Init | None = None
         self._servers = ServerNews()
         self._result: Message | None = None
@@ -238,10 +239,14 @@ class Translator:
                 yield from self._answers.update_usage(parent, usage)
             case {"type": "message_stop"}:
                 yield from self._answers.close(parent, only=True)
-            case {"type": "content_block_delta", "delta": {"text": str(text)}} if (
-                self._gives_partial
-            ):
-                yield AssistantEvent(content=text, partial=True, parent_tool_use_id=parent)
+            case {"type": "message_start"} if parent is None:
+                self._stream.begin()
+            case {
+                "type": "content_block_delta",
+                "index": int(block),
+                "delta": {"type": "text_delta", "text": str(text)},
+            } if parent is None:  # what a subagent says is not the agent's answer
+                self._stream.add(block, text)
             case _:
                 pass
 

@@ -27,13 +27,14 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
+from nightherd.ports import NoTextStream, TextStream
 from nightherd.runtimes.native.failure import RunFailure
 from nightherd.runtimes.native.price import believable
 
 _T = TypeVar("_T")
 
-PIECE_S = 2.0
-"""How often what has arrived of a long answer is put on record: a kill costs no more than that."""
+USAGE_S = 2.0
+"""How often what a long answer has used so far is put on record: a kill costs no more than that."""
 
 NOT_UNDERSTOOD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 """What a provider's client raises when that which came is no JSON, or not of the shape that it takes for granted."""
@@ -52,9 +53,11 @@ class Asking:
 
 @dataclass(slots=True)
 class Question:
-    """One request. Iterating over `pieces` asks it; after that `answer` is there, or it has raised."""
+    """One request. Iterating over `progress` asks it; after that `answer` is there, or it has raised."""
 
     asking: Asking
+    stream: TextStream = field(default_factory=NoTextStream)
+    """Takes the text as it arrives."""
     answer: ModelResponse | None = None
     usage: RequestUsage = field(default_factory=RequestUsage)
     """What the provider has said to have been used, also when the answer was cut off."""
@@ -63,11 +66,16 @@ class Question:
     """Whether the provider has taken the request: nothing is paid for one that it refused."""
     heard: int = 0
     """Bytes of what has arrived: text, thoughts, arguments of calls."""
-    unsaid: str = ""
-    """Text that has arrived and that no piece has told; what is left of an answer that broke off."""
+    said: list[str] = field(default_factory=list)
+    """Pieces of text that have arrived."""
 
-    async def pieces(self) -> AsyncGenerator[str, None]:
-        """Texts of a long answer as they arrive, every now and then; a short one has none."""
+    @property
+    def text(self) -> str:
+        """Text that has arrived; what is left of an answer that broke off."""
+        return "".join(self.said)
+
+    async def progress(self) -> AsyncGenerator[None, None]:
+        """Ask. Yields now and then while a long answer arrives; never for a short one."""
         asking = self.asking
         messages = asking.model.prepare_messages(list(asking.messages), asking.parameters)
         self.is_sent = True
@@ -79,20 +87,18 @@ class Question:
             )
             self.has_begun = True
             events = aiter(stream)
-            due = anyio.current_time() + PIECE_S
+            due = anyio.current_time() + USAGE_S
+            self.stream.begin()
             while (event := await self._next(events, stream)) is not None:
                 said = _text_in(event)
                 self.heard += len((said or _unseen_in(event)).encode(errors="replace"))
-                self.unsaid += said
-                if self.unsaid and anyio.current_time() >= due:
-                    yield self.take_unsaid()
-                    due = anyio.current_time() + PIECE_S
+                if said and isinstance(event, PartStartEvent | PartDeltaEvent):
+                    self.said.append(said)
+                    self.stream.add(event.index, said)
+                if anyio.current_time() >= due:
+                    yield
+                    due = anyio.current_time() + USAGE_S
             self.answer = stream.get()
-
-    def take_unsaid(self) -> str:
-        """That text, which counts as told from here on."""
-        taken, self.unsaid = self.unsaid, ""
-        return taken
 
     async def _next(
         self, events: AsyncIterator[ModelResponseStreamEvent], stream: StreamedResponse

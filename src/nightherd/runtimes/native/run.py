@@ -22,12 +22,13 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
+from nightherd.model.live_text import CUT_OFF
 from nightherd.model.repeat import IDEMPOTENT
 from nightherd.model.secret import Secrets
 from nightherd.model.system import Complete, Denied, Init, Warned
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.model.usage import NOTHING_USED, Usage
-from nightherd.ports import Clock, RuntimeRequest
+from nightherd.ports import Clock, NoTextStream, RuntimeRequest, TextStream
 from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
 from nightherd.runtimes.native.decode import read_back
@@ -212,23 +213,23 @@ class Run:
             ),
             patience=self.patience,
         )
-        question, begun = Question(asking), self.clock.monotonic()
+        question, begun = Question(asking, _stream(self)), self.clock.monotonic()
         try:
             if not isinstance(self.model, ScriptModel):  # nobody is paid for those
-                yield self._piece(question, turn)
-            async with aclosing(question.pieces()) as pieces:
-                async for piece in pieces:
-                    yield self._piece(question, turn, piece)
+                yield self._so_far(question, turn)
+            async with aclosing(question.progress()) as progress:
+                async for _ in progress:
+                    yield self._so_far(question, turn)
         except MODEL_ERRORS:
-            if question.unsaid:
-                yield self._piece(question, turn, question.take_unsaid())
+            if question.text:
+                yield self._so_far(question, turn, question.text)
             if question.has_begun:
                 self.used += self._reserve.so_far(question)
             raise
         except BaseException:  # it was stopped: nobody will see the answer, and it is paid for
             if not isinstance(self.model, ScriptModel):
-                if question.unsaid:
-                    self.request.late(self._piece(question, turn, question.take_unsaid()))
+                if question.text:
+                    self.request.late(self._so_far(question, turn, question.text))
                 used = self._reserve.so_far(question) if question.is_sent else NOTHING_USED
                 self.request.late(AssistantEvent(usage=used, turn=turn, extra=ESTIMATED))
             raise
@@ -247,8 +248,8 @@ class Run:
         """An answer that ended where what was left did is paid for; none of its calls is made."""
         cost, usage = self._reserve.paid(answer)
         self.used += usage
-        if question.unsaid:
-            yield self._piece(question, turn, question.take_unsaid())
+        if question.text:
+            yield self._so_far(question, turn, question.text)
         yield AssistantEvent(usage=usage, turn=turn, extra={"cost_source": cost.source.value})
         yield describe(Warned(code="answer_cut_off"), self._reserve.cut_off_text, turn=turn)
         self._reserve.was_cut = True
@@ -289,13 +290,11 @@ class Run:
         extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
         return [msgspec.structs.replace(first, extra=extra), *rest]
 
-    def _piece(self, question: Question, turn: int, text: str | None = None) -> AssistantEvent:
-        """What has arrived since the last, none before the request, and what it is taken to have used in all.
-
-        On record before it is sent: who finds it without its answer knows what that has cost.
-        """
+    def _so_far(self, question: Question, turn: int, text: str | None = None) -> AssistantEvent:
+        """Return what an answer used so far (recorded before it is asked for), and its text once it is cut off."""
         used = self._reserve.so_far(question)
-        return AssistantEvent(content=text, partial=True, usage=used, turn=turn, extra=ESTIMATED)
+        extra = ESTIMATED if text is None else {**ESTIMATED, CUT_OFF: True}
+        return AssistantEvent(content=text, partial=True, usage=used, turn=turn, extra=extra)
 
     def _calls(self) -> list[ToolCallPart]:
         answer = self._conversation.last_answer
@@ -354,6 +353,11 @@ class Run:
                 api_duration_ms=self._asked_ms or None,
             )
         )
+
+
+def _stream(run: Run) -> TextStream:
+    """Return what takes the text of answers. A script streams by itself: its model gives whole answers."""
+    return NoTextStream() if isinstance(run.model, ScriptModel) else run.request.stream
 
 
 def _init(request: RuntimeRequest, model: Model, tools: list[str]) -> SystemEvent:

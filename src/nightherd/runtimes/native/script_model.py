@@ -17,6 +17,7 @@ from nightherd.model.script import Script, Spend
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.whole_answers import WholeAnswers
+from nightherd.runtimes.pacing import stream_answer
 from nightherd.runtimes.turn import PlannedTurn, plan_turn
 
 NAME = "scripted"
@@ -71,6 +72,7 @@ class ScriptModel(WholeAnswers):
         await anyio.sleep(turn.pause.total_seconds())
         if turn.failure is not None:
             raise ScriptedFailure(turn.failure.code or "", turn.failure.message)
+        await stream_answer(turn, self._request.stream)
         self._played += 1
         return ModelResponse(
             list(_parts(turn)), usage=_usage(turn), model_name=NAME, provider_name=NAME
