@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def delta(text: str, *, at: int = 0, part: int = 1, after: int = 5) -> TextDelta
     return TextDelta(epoch=1, after=after, part=part, at=at, text=text)
 
 
-def said(seq: int, text: str, **more: object) -> Event:
+def said(seq: int, text: str, **more: Any) -> Event:
     return AssistantEvent(seq=seq, content=text, **more)
 
 
