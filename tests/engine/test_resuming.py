@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import anyio
 import msgspec
@@ -17,6 +18,7 @@ from nightherd.engine.execution import carry_on
 from nightherd.engine.forking import AtMessage
 from nightherd.engine.rescue import RescueTerms, rescue, resumes_of
 from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
+from nightherd.engine.session_resume import resume_session
 from nightherd.engine.stopper import Stopper
 from nightherd.engine.wakeups import wake_jobs
 from nightherd.errors import RefusedError, SessionNotFoundError
@@ -408,3 +410,39 @@ def test_job_taken_over_after_a_suspension_is_not_called_lost() -> None:
     ]
     assert "recovered" not in subtypes
     assert subtypes.count("resumed") == 1
+
+
+def resumed_session(bench: Bench, job: Job, **more: Any) -> Job:
+    async def go() -> Job:
+        return await resume_session(
+            SessionId(job.session_id or ""),
+            bench.agent,
+            Wish(prompt=more.pop("prompt", None)),
+            bench.workshop,
+            rescue=nobody_to_rescue,
+            **more,
+        )
+
+    return anyio.run(go)
+
+
+def test_session_with_an_open_job_is_not_given_another_without_a_prompt() -> None:
+    yard = Yard(bench=Bench(agent=persistent()))
+    bench, job = yard.bench, yard.taken(yard.register("worker-busyaaaa"))
+
+    with pytest.raises(RefusedError, match="is running"):
+        resumed_session(bench, job)
+
+    assert resumed_session(bench, job, prompt="more").id != job.id
+
+
+def test_session_whose_last_job_failed_goes_on_with_a_new_one_once_for_each_key() -> None:
+    bench = Bench(PlayedRuntime([ErrorEvent(message="no", code="broken")]), agent=persistent())
+    failed = bench.run()
+    assert failed.status is JobStatus.FAILED
+
+    made = resumed_session(bench, failed, dedupe_key="k")
+    again = resumed_session(bench, failed, dedupe_key="k")
+
+    assert (made.resumed_from, made.id) == (failed.id, again.id)
+    assert made.id != failed.id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sessions.ranch import Ranch
 
 
@@ -18,3 +20,22 @@ def test_agent_resume_goes_on_in_the_session_used_last(ranch: Ranch) -> None:
     assert ranch.cli("agent", "resume", "talker", "-p", "again", "-q").code == 0
 
     assert ranch.data("jobs", "show", "@last")["session_id"] == one
+
+
+@pytest.mark.parametrize("command", ["session", "agent"])
+def test_resume_after_a_completed_job_needs_a_prompt(ranch: Ranch, command: str) -> None:
+    first = ranch.run("memory")
+    named = first["session_id"] if command == "session" else "memory"
+
+    refused = ranch.cli(command, "resume", named, "-q")
+
+    assert refused.code == 5
+    assert f"its last job {first['id']} is completed" in refused.err
+    assert f"nightherd session resume {first['session_id']} -p TEXT" in refused.err
+    assert [one["id"] for one in ranch.data("jobs")] == [first["id"]]
+
+    on = ranch.cli(command, "resume", named, "-p", "more", "-q")
+
+    assert on.code == 0
+    assert f"job {first['id']} is completed: this is a new job in its session" in on.err
+    assert ranch.data("jobs", "show", "@last")["resumed_from"] == first["id"]

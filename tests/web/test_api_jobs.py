@@ -215,6 +215,21 @@ def test_a_session_is_gone_on_in_and_branched_once_for_each_key(tmp_path: Path) 
     anyio.run(main)
 
 
+def test_a_session_whose_last_job_is_completed_needs_a_prompt(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            first = await world.run()
+            (session,) = (await world.get("/v1/sessions")).data
+
+            refused = await world.post(f"/v1/sessions/{session['id']}/resume")
+
+            assert (refused.status, refused.document["code"]) == (409, "refused")
+            assert f"its last job {first} is completed" in refused.document["detail"]
+            assert len((await world.get("/v1/jobs")).data) == 1
+
+    anyio.run(main)
+
+
 def test_sessions_are_listed_and_shown(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:

@@ -20,8 +20,8 @@ from nightherd.cli.session_options import (
 from nightherd.engine.resuming import Wish
 from nightherd.engine.session_resume import resume_session
 from nightherd.engine.workshop import Workshop
-from nightherd.model.job import Job
-from nightherd.model.session import Session
+from nightherd.model.job import Job, JobStatus
+from nightherd.model.session import SESSION_LIFECYCLE, Session
 from nightherd.views.sessions import latest_of_agent
 from nightherd.wiring import rescuer
 
@@ -37,7 +37,10 @@ def resume(
     agent: str | None,
     asked: Asked,
 ) -> None:
-    """Go on in SESSION: with the job that was cut off in it, else with a new one. What is over is gone on with in a fork."""
+    """Resume the job that was suspended or interrupted in SESSION, else start a new one in it.
+
+    After a completed job that needs -p. A session that is over is continued in a fork.
+    """
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
     found = named_session(invocation, session)
@@ -53,7 +56,7 @@ def agent_resume(
     agent: str,
     asked: Asked,
 ) -> None:
-    """Go on in the session that AGENT used last."""
+    """Resume the session that AGENT used last, as `session resume` does."""
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
     find_agent(load_fleet_told(invocation, agent=agent, is_quiet=True), agent)
@@ -78,4 +81,23 @@ def _resume(
         rescue = rescuer(workshop, fleet)
         return await resume_session(session.id, agent, wish, workshop, rescue=rescue)
 
+    with reading(invocation) as reader:
+        jobs = reader.jobs_of_session(session.id)
+    notice = _new_job_notice(session, jobs[-1] if jobs else None, prompt)
+    if notice is not None:
+        invocation.screen.say(notice)
     see_to_it(ctx, fleet, agent, Ways(hand_in, go_on), asked)
+
+
+def _new_job_notice(session: Session, last: Job | None, prompt: str | None) -> str | None:
+    """Return what to say before a new job starts; None when the last job is resumed, or refused."""
+    if last is None:
+        return f"session {session.id} has no job yet: this is a new job in it"
+    stands = f"job {last.id} is {last.status.value}"
+    if not last.is_terminal:
+        is_new = prompt is not None and last.status is not JobStatus.SUSPENDED
+        return f"{stands}: this is a new job, which waits for it" if is_new else None
+    if prompt is None and last.status is JobStatus.COMPLETED:
+        return None
+    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
+    return f"{stands}: this is a new job in {'a branch of its' if is_over else 'its'} session"

@@ -66,7 +66,8 @@ async def resume(
 ) -> Response:
     """Go on in a session: with the job that was cut off in it, else with a new one; in a branch when it is over.
 
-    The same `Idempotency-Key` makes one new job.
+    Without a prompt there is no new one beside an open job, or after a completed one (409). The same
+    `Idempotency-Key` makes one new job.
     """
     said = body or SessionResumption(agent=None, prompt=None)
     found = await site.ask(lambda reader: find_session(reader, session))
