@@ -27,6 +27,7 @@ from nightherd.model.event import (
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.passing_error import PASSING_ERRNOS
 from nightherd.model.retry import Failure, RetryPolicy, TryAgain, next_step
+from nightherd.model.suspension import Suspension
 from nightherd.model.system import Complete, Init, Resumed, SystemSubtype, Warned
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
@@ -347,6 +348,18 @@ def test_wait_never_exceeds_its_cap_and_never_cuts_the_provider_short() -> None:
     assert isinstance(capped, TryAgain)
     assert isinstance(told, TryAgain)
     assert (capped.delay, told.delay) == (timedelta(minutes=1), timedelta(seconds=90))
+
+
+def test_pause_is_never_shorter_than_the_provider_asked_for() -> None:
+    policy = RetryPolicy(attempts=1, first_pause=timedelta(seconds=60))
+    named = Failure(
+        code="rate_limited", message="x", is_recoverable=True, retry_after=timedelta(seconds=100)
+    )
+
+    step = next_step(policy, named, failures=1, at=BEGINNING, spread=0.0)
+
+    assert isinstance(step, Suspension)
+    assert step.until == BEGINNING + timedelta(seconds=100)
 
 
 def test_expired_session_is_tried_once_more_and_then_it_fails() -> None:

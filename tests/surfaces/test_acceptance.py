@@ -93,6 +93,57 @@ def test_a_new_agent_does_not_run_before_it_is_accepted(cli: Cli, accepted: Path
     assert cli("run", "new").code == 0
 
 
+RENAMED = WIDER.replace("name: eve", "name: mallory")
+HARMLESS = FLEET.replace("default_prompt: go", "default_prompt: go\n    working_directory: work")
+
+
+def test_a_renamed_agent_waits_for_a_person_however_often_the_file_is_read(
+    cli: Cli, accepted: Path
+) -> None:
+    (accepted / "nightherd.yaml").write_text(RENAMED)
+
+    refused = [cli("run", "mallory") for _ in range(3)]
+
+    assert [one.code for one in refused] == [5, 5, 5]
+    assert cli("status", "--json").data["pending"] == ["agent mallory: is new"]
+    assert not has_run(accepted)
+
+
+def test_an_agent_that_first_narrows_itself_cannot_widen_the_fleet_afterwards(
+    cli: Cli, accepted: Path
+) -> None:
+    (accepted / "work").mkdir()
+    (accepted / "nightherd.yaml").write_text(HARMLESS)
+    cli("run", "eve")
+    (accepted / "nightherd.yaml").write_text(
+        HARMLESS.replace("default_prompt: go", "default_prompt: go\n    allowed_tools: [Bash]")
+    )
+
+    held = cli("run", "eve")
+
+    assert "agent eve: allowed_tools Bash" in held.err
+    assert not (accepted / "work" / "ran").exists()
+    cli("reload", "--accept")
+    assert cli("run", "eve").code == 0
+    assert (accepted / "work" / "ran").exists()
+
+
+def test_a_file_that_its_owner_made_read_only_still_needs_a_person(
+    cli: Cli, accepted: Path
+) -> None:
+    (accepted / "nightherd.yaml").write_text(WIDER)
+    (accepted / "nightherd.yaml").chmod(0o400)
+    accepted.chmod(0o500)
+
+    try:
+        held = cli("run", "eve")
+    finally:
+        accepted.chmod(0o700)
+
+    assert "agent eve: allowed_tools Bash" in held.err
+    assert not has_run(accepted)
+
+
 def test_reload_auto_takes_everything_once_it_was_accepted_itself(cli: Cli, accepted: Path) -> None:
     (accepted / "nightherd.yaml").write_text("reload: auto\n" + WIDER)
     first = cli("run", "eve")

@@ -28,6 +28,11 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
     at: datetime
     grants: FleetGrants
+    is_exposed: bool = False
+    """Whether an agent could write the fleet's files at some time since a person accepted them.
+
+    An agent that narrows itself could have written more before: only a person ends this.
+    """
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,46 +77,45 @@ def admit(
     """
     wanted, file = grants_of(fleet), Path(fleet.file)
     try:
-        accepted = read_accepted(state_dir, file)
+        known = _read_accepted(state_dir, file)
     except StateFileError:
         if not is_accepted:
             raise
-        accepted = None
-    if accepted is None:
-        _record(state_dir, file, wanted, at, known=None, must=is_accepted)
+        known = None
+    now = Accepted(at=at, grants=wanted)
+    if known is None:
+        _record(state_dir, file, now, known=None, must=is_accepted)
         return Admission(fleet=fleet)
     home = str(file.parent)
-    found = widenings(accepted, wanted, home)
-    base = wanted if is_accepted else admissible(fleet, accepted, wanted)
+    found = widenings(known.grants, wanted, home)
+    base = wanted if is_accepted else admissible(fleet, known, wanted)
     pending = widenings(base, wanted, home)
+    if not is_accepted:
+        now = msgspec.structs.replace(now, is_exposed=_is_exposed(fleet, known))
     if not pending:
-        _record(state_dir, file, wanted, at, known=accepted, must=is_accepted)
+        _record(state_dir, file, now, known=known, must=is_accepted)
         return Admission(fleet=fleet, accepted=found)
-    _record(state_dir, file, narrowed(base, wanted, home), at, known=accepted, must=False)
+    now = msgspec.structs.replace(now, grants=narrowed(base, wanted, home))
+    _record(state_dir, file, now, known=known, must=False)
     taken = tuple(one for one in found if one not in pending)
     return Admission(fleet=restrained(fleet, base, before), pending=pending, accepted=taken)
 
 
 def ensure_recorded(fleet: Fleet, state_dir: Path, at: datetime) -> None:
     """Record what `fleet` grants as accepted, where nothing is on record yet."""
-    if read_accepted(state_dir, Path(fleet.file)) is None:
-        _record(state_dir, Path(fleet.file), grants_of(fleet), at, known=None, must=False)
+    file = Path(fleet.file)
+    if _read_accepted(state_dir, file) is None:
+        _record(state_dir, file, Accepted(at=at, grants=grants_of(fleet)), known=None, must=False)
 
 
 def _record(
-    state_dir: Path,
-    file: Path,
-    grants: FleetGrants,
-    at: datetime,
-    *,
-    known: FleetGrants | None,
-    must: bool,
+    state_dir: Path, file: Path, accepted: Accepted, *, known: Accepted | None, must: bool
 ) -> None:
-    """Record the grants unless they are on record. A disk that is full holds up no narrowing."""
-    if grants == known:
+    """Record what is accepted unless it is on record. A disk that is full holds up no narrowing."""
+    if known is not None and msgspec.structs.replace(accepted, at=known.at) == known:
         return
     try:
-        write_accepted(state_dir, file, grants, at)
+        _write_accepted(state_dir, file, accepted)
     except StateError:
         if must:
             raise
@@ -119,45 +123,61 @@ def _record(
 
 def pending_of(fleet: Fleet, state_dir: Path) -> tuple[Widening, ...]:
     """What waits for a person; looks only, and records nothing."""
-    accepted, wanted = read_accepted(state_dir, Path(fleet.file)), grants_of(fleet)
-    if accepted is None:
+    known, wanted = _read_accepted(state_dir, Path(fleet.file)), grants_of(fleet)
+    if known is None:
         return ()
-    return widenings(admissible(fleet, accepted, wanted), wanted, str(Path(fleet.file).parent))
+    return widenings(admissible(fleet, known, wanted), wanted, str(Path(fleet.file).parent))
 
 
-def admissible(fleet: Fleet, accepted: FleetGrants, wanted: FleetGrants) -> FleetGrants:
+def admissible(fleet: Fleet, known: Accepted, wanted: FleetGrants) -> FleetGrants:
     """What may take effect without a person.
 
     That is everything where nobody said `ask` and agents cannot have written the fleet's files; but for Claude's
     settings in working directories, which agents can write.
     """
-    if accepted.reload == AUTO:
+    if known.grants.reload == AUTO:
         return wanted
+    if _is_exposed(fleet, known) and any(_is_writable(one) for one in _files(fleet)):
+        return known.grants
+    return with_settings_of(known.grants, wanted)
+
+
+def _is_exposed(fleet: Fleet, known: Accepted) -> bool:
+    """Whether an agent can write the fleet's files, or could since a person accepted them."""
     home = str(Path(fleet.file).parent)
-    places = dict.fromkeys((fleet.file, *fleet.files))
-    if any(_is_writable(one) and may_write(accepted, home, one) for one in places):
-        return accepted
-    return with_settings_of(accepted, wanted)
+    return known.is_exposed or any(
+        _is_writable(one) and may_write(known.grants, home, one) for one in _files(fleet)
+    )
+
+
+def _files(fleet: Fleet) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((fleet.file, *fleet.files)))
 
 
 def _is_writable(file: str) -> bool:
-    """Whether this user, who is the agents' user too, can change or replace the file."""
-    return os.access(file, os.W_OK) or os.access(os.path.dirname(file), os.W_OK)  # noqa: PTH120
+    """Whether this user, who is the agents' user too, can change or replace the file; an owner can always."""
+    return any(os.access(one, os.W_OK) or _is_own(one) for one in (file, str(Path(file).parent)))
 
 
-def read_accepted(state_dir: Path, file: Path) -> FleetGrants | None:
+def _is_own(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid == os.geteuid()  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def _read_accepted(state_dir: Path, file: Path) -> Accepted | None:
     """What was accepted of the fleet file; None when nothing ever was."""
-    found = _read(state_dir).fleets.get(_name(state_dir, file))
-    return None if found is None else found.grants
+    return _read(state_dir).fleets.get(_name(state_dir, file))
 
 
-def write_accepted(state_dir: Path, file: Path, grants: FleetGrants, at: datetime) -> None:
+def _write_accepted(state_dir: Path, file: Path, accepted: Accepted) -> None:
     """Record what is accepted of the fleet file from now on."""
     try:
         record = _read(state_dir)
     except StateFileError:
         record = Record()  # a person replaces what cannot be read; the others are asked again
-    fleets = {**record.fleets, _name(state_dir, file): Accepted(at=at, grants=grants)}
+    fleets = {**record.fleets, _name(state_dir, file): accepted}
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -131,8 +131,9 @@ def next_step(
         return Suspension(reason=SuspendReason.ERROR, message=message, code=failure.code)
     doublings = min(failures - policy.attempts, MOST_DOUBLINGS)
     pause = min(policy.first_pause * 2**doublings, policy.longest_pause)
-    # Most of it is sure, the rest is spread. The last try is at the very end.
-    pause = min(pause * (0.8 + 0.2 * spread), left)
+    # Most of it is sure, the rest is spread. The last try is at the very end, but never before the time that
+    # the provider named.
+    pause = max(min(pause * (0.8 + 0.2 * spread), left), failure.retry_after or timedelta(0))
     return _waiting(failure, message, at + pause)
 
 
