@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from base64 import b64encode
 
 import apsw
 import pytest
@@ -82,6 +83,9 @@ def test_worker_repairs_a_damaged_row_that_it_has_to_change(ward: Ward) -> None:
     assert "was damaged" in done.err
     (job,) = ward.jobs()
     assert job["status"] == "completed"
+    (kept,) = lines(ward.root / "damaged-rows.jsonl")
+    assert (kept["table"], kept["row"]["id"]) == ("jobs", job["id"])
+    assert kept["row"]["trigger_type"] == {"base64": b64encode(INVALID).decode()}
     ward.clean("--verify")
 
 
@@ -96,6 +100,26 @@ def test_text_that_changed_and_is_still_text_is_found_by_verify_and_repaired(use
     used.doctor("--verify", "--fix")
     assert used.rows() == rows
     used.clean("--verify")
+
+
+def test_damaged_row_needs_no_older_month_of_the_ledger_than_the_one_that_has_it(
+    used: Ward,
+) -> None:
+    jobs = used.jobs()
+    damage(used, "jobs", "summary")
+    (used.ledger.with_name("2020-01.jsonl")).mkdir()
+
+    assert used.jobs() == jobs
+
+
+def test_damaged_row_in_a_month_of_the_ledger_that_cannot_be_read_is_left_out(used: Ward) -> None:
+    damage(used, "jobs", "summary")
+    used.alter("DELETE FROM outbox WHERE change < (SELECT max(change) FROM outbox)")
+    (used.ledger.with_name("2999-01.jsonl")).mkdir()
+
+    listed = used.cli("jobs", "list", "--json")
+
+    assert (listed.code, listed.data) == (0, [])
 
 
 def test_row_that_the_ledger_does_not_have_either_is_named_and_takes_nothing_else_with_it(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from doctor.ward import Ward
 
 
@@ -42,13 +44,17 @@ def test_damage_that_came_later_is_a_problem_again(used: Ward) -> None:
     assert levels == ["problem", "problem", "warning"], "a new line, and more events than before"
 
 
-def test_notes_that_cannot_be_read_note_nothing(used: Ward) -> None:
+@pytest.mark.parametrize("content", [b"{\n", b'{"message":"\xff"}\n'])
+def test_notes_that_cannot_be_read_note_nothing(used: Ward, content: bytes) -> None:
     job_id = used.jobs()[0]["id"]
     damage(used, job_id, 3)
     used.doctor("--acknowledge")
-    (used.root / "noted-damage.jsonl").write_text("{\n")
+    (used.root / "noted-damage.jsonl").write_bytes(content)
 
-    assert used.doctor("--verify").result.code == 1
+    found = used.doctor("--verify")
+
+    assert found.result.code == 1
+    assert any("is no event" in one["message"] for one in found.of("journals"))
 
 
 def test_history_says_what_it_cannot_show(used: Ward) -> None:

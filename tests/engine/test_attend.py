@@ -14,6 +14,7 @@ from nightherd.engine.attend import attend
 from nightherd.engine.execution import execute
 from nightherd.engine.lease import Lease
 from nightherd.engine.stopper import Stopper
+from nightherd.errors import JournalError
 from nightherd.model.change import LoseExecution, StartExecution
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event
 from nightherd.model.ids import WorkerId
@@ -256,3 +257,36 @@ def test_job_that_was_taken_over_is_followed_and_not_run_again() -> None:
         "worker-otheraaa",
     )
     assert [event.seq for event in shown] == list(range(1, ended.last_seq + 1))
+
+
+def test_a_job_that_goes_first_and_cannot_run_does_not_end_those_who_wait_for_it() -> None:
+    bench = Bench(agent=persistent())
+    first, second = bench.submit("one").job, bench.submit("two").job
+    journals, told = bench.workshop.journals, list[str]()
+
+    class Broken:
+        """Journals of which that of the first job cannot be opened."""
+
+        def open(self, job_id, **given):  # type: ignore[no-untyped-def]
+            if job_id == first.id:
+                raise JournalError("cannot open the journal: Is a directory")
+            return journals.open(job_id, **given)
+
+        def __getattr__(self, name):  # type: ignore[no-untyped-def]
+            return getattr(journals, name)
+
+    async def run() -> Job:
+        return await attend(
+            second.id,
+            bench.agent,
+            replace(bench.workshop, journals=Broken(), agents={bench.agent.name: bench.agent}),  # type: ignore[arg-type]
+            on_event=no_one,
+            on_wait=told.append,
+            stopper=Stopper(),
+        )
+
+    ended = anyio.run(run)
+
+    assert ended.status is JobStatus.COMPLETED
+    assert bench.job(first.id).status is JobStatus.FAILED
+    assert f"{first.id}: cannot open the journal: Is a directory" in told

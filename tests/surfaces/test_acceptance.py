@@ -171,8 +171,11 @@ def test_a_file_that_no_agent_can_write_needs_nobody(
     assert (fleet / "work" / "ran").exists()
 
 
-def test_a_record_that_cannot_be_read_accepts_nothing(cli: Cli, accepted: Path) -> None:
-    (accepted / ".nightherd" / RECORD).write_text("{")
+@pytest.mark.parametrize("damage", [b"{", b'{"version":1,"fleets":{"\xff":{}}}'])
+def test_a_record_that_cannot_be_read_accepts_nothing(
+    cli: Cli, accepted: Path, damage: bytes
+) -> None:
+    (accepted / ".nightherd" / RECORD).write_bytes(damage)
 
     refused = cli("run", "eve")
 

@@ -70,3 +70,21 @@ def test_status_forgets_it_once_the_hooks_of_a_later_job_succeed(
 
 def test_the_end_of_a_run_says_that_a_hook_failed(job: str, cli: Cli) -> None:
     assert "1 hook failed: nightherd jobs show job-" in cli("run", "writer").err
+
+
+def test_a_journal_that_cannot_be_read_leaves_status_and_jobs_show_working(
+    job: str, cli: Cli, tmp_path: Path
+) -> None:
+    journal = tmp_path / ".nightherd/jobs" / f"{job}.jsonl"
+    journal.unlink()
+    journal.mkdir()
+
+    status, shown = cli("status"), cli("jobs", "show", job)
+    document = cli("jobs", "show", job, "--json")
+
+    assert (status.code, shown.code, document.code) == (0, 0, 0)
+    assert "writer" in status.out
+    (line,) = [one for one in shown.out.splitlines() if one.startswith("journal")]
+    assert "cannot read the journal" in line
+    assert "cannot read the journal" in document.data["journal_error"]
+    assert document.data["status"] == "completed"

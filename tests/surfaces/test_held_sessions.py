@@ -102,6 +102,21 @@ def test_a_branch_of_a_running_session_begins_after_its_last_complete_turn(
     assert (branch["parent_session_id"], branch["base_messages"]) == (session, 3)
 
 
+def test_a_branch_of_a_session_without_a_complete_turn_names_the_job_it_comes_from(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = FLEET.replace("    script:\n", "    script:\n      - fail: {message: no luck}\n", 1)
+    (tmp_path / "nightherd.yaml").write_text(failing)
+    monkeypatch.chdir(tmp_path)
+    failed = cli("run", "planner", "--json")
+
+    made = cli("run", "planner", "-p", "more", "--branch", "-d", "--json")
+
+    branch = cli("session", "show", made.data["session_id"], "--json").data
+    assert (made.data["trigger_type"], branch["base_messages"]) == ("fork", 0)
+    assert made.data["forked_from"] == failed.data["job_id"]
+
+
 def test_an_agent_that_shares_no_session_has_nothing_to_branch_from(held: str, cli: Cli) -> None:
     refused = cli("run", "loner", "--branch")
 

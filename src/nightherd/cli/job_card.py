@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from nightherd.cli.job_text import why_text
@@ -54,8 +54,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
         pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
     pairs += [("limit", one) for one in limits]
-    pairs += _denials(view)
-    pairs += _failed_hooks(view)
+    pairs += _troubles(view)
     advice = advice_on(job) if job.error else None
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
@@ -78,39 +77,31 @@ def _tree(view: JobView) -> list[tuple[str, str]]:
         return []
     costs, children = tree_costs(view.below), children_of(view.job.id, view.below)
     whole = view.job.cost_microusd + sum(one.cost_microusd for one in view.below)
-    lines = [("tree", f"{format_usd(MicroUsd(whole))} in {counted(1 + len(view.below), 'job')}")]
-    for child in children[:MOST_CHILDREN]:
-        status = child.status.value if child.lost is None else "lost"
-        turns = counted(child.turns, "turn")
-        cost = format_usd(costs[child.id])
-        lines.append(("child", f"{child.id} {child.agent}, {status}, {turns}, {cost}"))
-    if len(children) > MOST_CHILDREN:
-        lines.append(("child", f"{len(children) - MOST_CHILDREN} more: --json has all of them"))
-    return lines
-
-
-def _denials(view: JobView) -> list[tuple[str, str]]:
-    """The calls that were not allowed: a job with some may look like a success and have done nothing."""
-    denials = view.troubles.denials
-    lines = [
-        ("denied", neutralise(one_line(f"{one.tool_name}: {one.reason}")))
-        for one in denials[:MOST_DENIALS]
+    texts = [
+        f"{child.id} {child.agent}, {child.status.value if child.lost is None else 'lost'},"
+        f" {counted(child.turns, 'turn')}, {format_usd(costs[child.id])}"
+        for child in children
     ]
-    if len(denials) > MOST_DENIALS:
-        lines.append(("denied", f"{len(denials) - MOST_DENIALS} more: --json has all of them"))
-    return lines
+    tree = f"{format_usd(MicroUsd(whole))} in {counted(1 + len(view.below), 'job')}"
+    return [("tree", tree), *_first_of("child", texts, MOST_CHILDREN)]
 
 
-def _failed_hooks(view: JobView) -> list[tuple[str, str]]:
-    """The hooks that failed: nobody may have been notified."""
-    hooks = view.troubles.failed_hooks
-    lines = [
-        ("hook", neutralise(one_line(f"{one.name} failed: {one.error}{_said(one.output)}")))
-        for one in hooks[:MOST_HOOKS]
-    ]
-    if len(hooks) > MOST_HOOKS:
-        lines.append(("hook", f"{len(hooks) - MOST_HOOKS} more: --json has all of them"))
-    return lines
+def _troubles(view: JobView) -> Iterator[tuple[str, str]]:
+    """The denied calls and the failed hooks: a job with some may look like a success and have done nothing."""
+    troubles = view.troubles
+    denials = [f"{one.tool_name}: {one.reason}" for one in troubles.denials]
+    hooks = [f"{one.name} failed: {one.error}{_said(one.output)}" for one in troubles.failed_hooks]
+    yield from _first_of("denied", denials, MOST_DENIALS)
+    yield from _first_of("hook", hooks, MOST_HOOKS)
+    if troubles.journal_error is not None:
+        yield "journal", neutralise(one_line(troubles.journal_error))
+
+
+def _first_of(label: str, texts: Sequence[str], most: int) -> Iterator[tuple[str, str]]:
+    """The first of them, and how many more there are."""
+    yield from ((label, neutralise(one_line(text))) for text in texts[:most])
+    if len(texts) > most:
+        yield label, f"{len(texts) - most} more: --json has all of them"
 
 
 def _said(output: str | None) -> str:

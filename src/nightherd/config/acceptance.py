@@ -191,7 +191,7 @@ def _read(state_dir: Path) -> Record:
         return msgspec.json.decode(path.read_bytes(), type=Record)
     except FileNotFoundError:
         return Record()
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StateFileError(
             f"cannot read what was accepted, {path}: {error}",
             path=str(path),

@@ -104,7 +104,7 @@ def find_daemon(state_dir: Path) -> DaemonRecord | None:
         data = (state_dir / RECORD).read_bytes()
         record = msgspec.json.decode(data, type=DaemonRecord)
         is_copied = record.directory not in (None, directory_identity(state_dir))
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return record if not is_copied and is_alive(record.process) else None
 

@@ -267,8 +267,8 @@ class Daemon:
         self._record = msgspec.structs.replace(self._record, **changes)
         try:
             write_record(self._post.state_dir, self._record)
-        except NightherdError as error:
-            self._log.tell(error.message)
+        except (NightherdError, OSError) as error:
+            self._log.tell(message_of(error))
 
 
 def _check_mirror(post: Post) -> None:

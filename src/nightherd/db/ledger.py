@@ -19,6 +19,7 @@ from nightherd.db.failure import unusable
 from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.calls import write_all
 from nightherd.files.checksum import is_intact, with_checksum
+from nightherd.files.last_line import last_line
 from nightherd.files.regular import open_regular
 from nightherd.model.known import known
 from nightherd.ports import Probe
@@ -349,22 +350,11 @@ def unreadable(where: str, what: str) -> StateFileError:
 def last_whole_line(path: Path) -> tuple[int, int]:
     """Where the file's last whole line ends, and the change it holds; 0 and 0 when there is none."""
     with open_regular(path) as file:
-        size = file.seek(0, os.SEEK_END)
-        reach = TAIL_BYTES
-        while True:
-            start = max(0, size - reach)
-            file.seek(start)
-            tail = file.read(size - start)
-            end = tail.rfind(b"\n")
-            begin = tail.rfind(b"\n", 0, max(end, 0))
-            if begin >= 0 or start == 0:
-                break
-            reach *= 4
-    if end < 0:
+        end, line = last_line(file, TAIL_BYTES)
+    if not end:
         return 0, 0
-    line = tail[begin + 1 : end + 1]
     decoder = msgspec.json.Decoder(_Number)
-    return start + end + 1, decode_line(decoder, line, f"{path}: last line").change
+    return end, decode_line(decoder, line, f"{path}: last line").change
 
 
 def _size(path: Path) -> int:

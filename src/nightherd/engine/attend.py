@@ -97,7 +97,7 @@ async def attend(
             if told != error.message:
                 on_wait(error.message)
                 told = error.message
-            await _run_first(job, workshop, stopper)
+            await _run_first(job, workshop, stopper, on_wait)
         else:
             show.catch_up(job_id, workshop.journals)
             if job.is_terminal or job.status is JobStatus.SUSPENDED:
@@ -134,10 +134,11 @@ async def _look_after_others(rescue: Rescue | None) -> None:
             await rescue()
 
 
-async def _run_first(job: Job, workshop: Workshop, stopper: Stopper) -> None:
+async def _run_first(job: Job, workshop: Workshop, stopper: Stopper, on_wait: OnWait) -> None:
     """Run the job that goes first in the session of `job`, if it waits for a worker; wake it if its time has come.
 
-    There may be no other worker. Once `stopper` is told anything, the job is handed back.
+    There may be no other worker. Once `stopper` is told anything, the job is handed back. Why it could not be run
+    is told to `on_wait`: it is no failure of `job`.
     """
     ahead = workshop.reader.jobs_ahead(job, 1)
     first = ahead[0] if ahead else None
@@ -152,8 +153,12 @@ async def _run_first(job: Job, workshop: Workshop, stopper: Stopper) -> None:
     own = Stopper()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_hand_over_with, stopper, own)
-        with suppress(RefusedError, FencedError):  # somebody else was quicker
+        try:
             await _execute(first.id, agent, workshop, on_event=_unseen, stopper=own, injected=())
+        except RefusedError:  # fenced, or somebody else was quicker
+            pass
+        except NightherdError as error:
+            on_wait(f"{first.id}: {error.message}")
         tasks.cancel_scope.cancel()
 
 

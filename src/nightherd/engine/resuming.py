@@ -175,11 +175,8 @@ async def run_branch(request: SubmitRequest, workshop: Workshop) -> Submitted:
         return await submit(request, workshop)
     session = await told(current, workshop)
     made, point = await branch(session, AtLastTurn(), workshop)
-    forked_from = point.place.job_id if point.place is not None else None
-    return await submit(
-        replace(request, into=made.id, trigger_type=TriggerType.FORK, forked_from=forked_from),
-        workshop,
-    )
+    fork = replace(request, into=made.id, trigger_type=TriggerType.FORK, forked_from=point.job_id)
+    return await submit(fork, workshop)
 
 
 def _request(agent: Agent, wish: Wish, into: Session, dedupe_key: str | None) -> SubmitRequest:

@@ -7,7 +7,6 @@ from typing import Any
 from nightherd.db.connection import Database
 from nightherd.db.group import Done
 from nightherd.db.ledger import LedgerLine
-from nightherd.db.lock import Notice
 from nightherd.db.queries import Queries
 from nightherd.errors import StateFileError
 from nightherd.model.agent import Durability
@@ -23,7 +22,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.decide import decide
 from nightherd.model.spending import CountUsage
-from nightherd.state.deciding_rows import DecidingRows
+from nightherd.state.deciding_rows import DecidingRows, OnDamage, unnoticed
 from nightherd.state.images import encode_images
 from nightherd.state.kinds import TABLES
 from nightherd.state.tables import Table, in_table_order
@@ -49,10 +48,10 @@ class StateTables:
         database: Database,
         queries: Queries,
         durability: Durability = Durability.CHECKPOINT,
-        notice: Notice = lambda text: None,
+        on_damage: OnDamage = unnoticed,
     ) -> None:
         self._durability = durability
-        self._rows = DecidingRows(database, queries, notice)
+        self._rows = DecidingRows(database, queries, on_damage)
 
     def is_durable(self, change: Change) -> bool:
         match self._durability:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from nightherd.db.connection import Database
-from nightherd.db.lock import Notice
+from nightherd.db.connection import Database, Value
 from nightherd.db.queries import Queries
 from nightherd.model.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
@@ -25,24 +24,30 @@ from nightherd.state.tables import Table, time_text
 RowT = TypeVar("RowT")
 
 
+OnDamage = Callable[[str, str, Mapping[str, Value]], None]
+"""Told of a damaged row before it is replaced: its table, its key, and its values as they were found."""
+
+
+def unnoticed(table: str, key: str, found: Mapping[str, Value]) -> None:
+    """Tell nobody."""
+
+
 class DecidingRows(SqliteRows):
     """Every row as of the open transaction, and what decisions need to know about them."""
 
     def __init__(
-        self, database: Database, queries: Queries, notice: Notice = lambda text: None
+        self, database: Database, queries: Queries, on_damage: OnDamage = unnoticed
     ) -> None:
         super().__init__(database, queries)
         self.kept = KeptRows(database)
-        self._notice = notice
+        self._on_damage = on_damage
 
-    def restored(self, table: Table[RowT], key: str) -> RowT | None:
+    def restored(self, table: Table[RowT], key: str, found: Mapping[str, Value]) -> RowT | None:
         """The damaged row as the ledger has it; the database has it back from here on."""
-        row = super().restored(table, key)
+        row = super().restored(table, key, found)
         if row is not None:
+            self._on_damage(table.name, key, found)
             write_row(self._database, table, row)
-            self._notice(
-                f"{table.name} {key} was damaged in the database; it is back from the ledger"
-            )
         return row
 
     def get(self, kind: type[RowT], key: str) -> RowT | None:

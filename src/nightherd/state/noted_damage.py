@@ -39,7 +39,7 @@ class NotedDamage:
         for line in read_regular(self._path).splitlines():
             try:
                 noted = msgspec.json.decode(line, type=Noted)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             found[noted.message] = noted.at.date().isoformat()
         return found

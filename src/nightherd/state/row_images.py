@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from nightherd.db.connection import Database
 from nightherd.errors import StateError
 from nightherd.files.checksum import is_intact
+from nightherd.files.regular import open_regular
 from nightherd.state.layout import LEDGER
 from nightherd.state.ledger_end import LEDGER_FILE
 
@@ -30,9 +33,10 @@ def last_image(database: Database, table: str, key_column: str, key: str) -> Ima
         waiting = database.execute("SELECT rows FROM outbox ORDER BY change DESC")
     except StateError:
         waiting = []  # damaged too: the ledger has the same lines
-    images = (
-        *(json_texts(str(rows) for (rows,) in waiting if key in str(rows))),
-        *ledger_images(database.path.with_name(LEDGER), key),
+    # Newest first, and no further than needed: a ledger holds years.
+    images = chain(
+        json_texts(str(rows) for (rows,) in waiting if key in str(rows)),
+        ledger_images(database.path.with_name(LEDGER), key),
     )
     for rows in images:
         if rows is None:
@@ -53,15 +57,25 @@ def ledger_images(ledger: Path, key: str) -> Iterator[list[Image] | None]:
     """Yield the images of every line that mentions `key`, newest first; None for a damaged line."""
     wanted = json.dumps(key, ensure_ascii=False)[1:-1].encode()
     for path in sorted(ledger.glob("*.jsonl"), reverse=True):
-        if LEDGER_FILE.fullmatch(path.name) and path.stat().st_size:
-            for line in _lines_with(path, wanted):
-                document = _decoded(line) if is_intact(line) else None
-                yield document.get("rows") if isinstance(document, dict) else None
+        if LEDGER_FILE.fullmatch(path.name):
+            try:
+                for line in _lines_with(path, wanted):
+                    document = _decoded(line) if is_intact(line) else None
+                    yield document.get("rows") if isinstance(document, dict) else None
+            except OSError:
+                yield None  # what it would say of the row is not known
 
 
 def _lines_with(path: Path, wanted: bytes) -> Iterator[bytes]:
     """Yield the whole lines that contain `wanted`, last to first."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with open_regular(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return
+        yield from _mapped_lines(file.fileno(), wanted)
+
+
+def _mapped_lines(descriptor: int, wanted: bytes) -> Iterator[bytes]:
+    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as data:
         # A fragment after the last line end is not a change.
         end = data.rfind(b"\n") + 1
         while (place := data.rfind(wanted, 0, end)) >= 0:

@@ -86,8 +86,8 @@ class SqliteRows:
         """The one number that the named query gives."""
         return int(str(self.values(query, *values)[0][0]))
 
-    def restored(self, table: Table[RowT], key: str) -> RowT | None:
-        """The row as the ledger has it, for one that is damaged in the database."""
+    def restored(self, table: Table[RowT], key: str, found: Mapping[str, Value]) -> RowT | None:
+        """The row as the ledger has it, for one that is damaged in the database, where it was `found` so."""
         image = last_image(self._database, table.name, table.key, key)
         return table.row(tuple(image), tuple(image.values())) if image is not None else None
 
@@ -119,7 +119,9 @@ class SqliteRows:
         if not table.damaged_columns(columns, values):
             return table.row(columns, values)
         key = values[columns.index(table.key)]
-        return self.restored(table, key) if isinstance(key, str) else None
+        if not isinstance(key, str):
+            return None
+        return self.restored(table, key, dict(zip(columns, values, strict=True)))
 
     def _columns_of(self, table: str) -> tuple[str, ...]:
         columns = self._columns.get(table)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nightherd.db.connection import Database, open_for_writing
+from nightherd.db.connection import Database, Value, open_for_writing
 from nightherd.db.group import OUTBOX_LIMIT, GroupCommit
 from nightherd.db.ledger import Ledger
 from nightherd.db.lock import PATIENCE_S, WriteLock
@@ -19,7 +19,8 @@ from nightherd.model.agent import Durability
 from nightherd.model.change import Answer, Change
 from nightherd.ports import Clock, Probe, no_probe
 from nightherd.state.carry_out import StateTables
-from nightherd.state.layout import DATABASE, LEDGER, WRITE_LOCK
+from nightherd.state.layout import DAMAGED_ROWS, DATABASE, LEDGER, WRITE_LOCK
+from nightherd.state.row_repair import keep_row
 from nightherd.state.tables import time_text
 
 NOTICES = 100
@@ -88,7 +89,7 @@ class SqliteStore:
             migrate(database, queries, load_migrations(), self._now())
             commit = GroupCommit(
                 database,
-                StateTables(database, queries, self._durability, self._notices.append),
+                StateTables(database, queries, self._durability, self._keep_damaged),
                 Ledger(self._state_dir / LEDGER, self._probe),
                 queries=queries,
                 now=self._now,
@@ -101,6 +102,14 @@ class SqliteStore:
             raise
         self._database = database
         return commit.run
+
+    def _keep_damaged(self, table: str, key: str, found: Mapping[str, Value]) -> None:
+        """Keep a damaged row aside that is replaced by what the ledger has, and tell of it."""
+        keep_row(self._state_dir, table, tuple(found), tuple(found.values()), self._clock.now())
+        self._notices.append(
+            f"{table} {key} was damaged in the database; it is back from the ledger,"
+            f" and as it was in {DAMAGED_ROWS}"
+        )
 
     def _close_database(self) -> None:
         try:

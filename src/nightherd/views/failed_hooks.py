@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nightherd.errors import JournalError
 from nightherd.model.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.system import HookRan
@@ -36,8 +37,16 @@ def failed_hooks(
         FailedHook(agent=state.name, job_id=state.last_job, hook=hook)
         for state in reader.list_agents()
         if state.last_job is not None and state.name in declared and declared[state.name].hooks
-        for hook in troubles_in(journals.last(state.last_job, TAIL)).failed_hooks
+        for hook in _failed_in(journals, state.last_job)
     ]
+
+
+def _failed_in(journals: Journals, job_id: JobId) -> Sequence[HookRan]:
+    """The failed hooks of one job. A journal that cannot be read hides its own only: `doctor` reports it."""
+    try:
+        return troubles_in(journals.last(job_id, TAIL)).failed_hooks
+    except JournalError:
+        return ()
 
 
 def failed_hook_row(failed: FailedHook) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.errors import JournalError
 from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.failure import details_of
 from nightherd.model.job import Job, JobStatus, JobTexts
@@ -28,6 +29,8 @@ class Troubles:
     denials: tuple[Denied, ...] = ()
     """The calls that were not allowed."""
     failed_hooks: tuple[HookRan, ...] = ()
+    journal_error: str | None = None
+    """Why the journal cannot be read; then neither is known."""
 
 
 NO_TROUBLES = Troubles()
@@ -35,7 +38,10 @@ NO_TROUBLES = Troubles()
 
 def troubles_of(job: Job, journals: Journals) -> Troubles:
     """Return the denied calls and failed hooks of the job. Reads its whole journal, once."""
-    return troubles_in(journals.read(job.id, load_blobs=False))
+    try:
+        return troubles_in(journals.read(job.id, load_blobs=False))
+    except JournalError as error:
+        return Troubles(journal_error=error.message)
 
 
 def troubles_in(events: Iterable[Event]) -> Troubles:
@@ -81,10 +87,11 @@ def result_document(
 
 
 def troubles_document(troubles: Troubles) -> dict[str, Any]:
-    """Return what went wrong beside the outcome, each as the event says it."""
+    """Return what went wrong beside the outcome, each as the event says it; or why that is not known."""
     return {
         "denials": [msgspec.to_builtins(one) for one in troubles.denials],
         "failed_hooks": [msgspec.to_builtins(one) for one in troubles.failed_hooks],
+        "journal_error": troubles.journal_error,
     }
 
 

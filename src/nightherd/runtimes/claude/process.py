@@ -65,10 +65,12 @@ class ClaudeProcess:
             await self._opened.aclose()
 
     async def _started(self, program: str) -> KeptProcess:
-        _remove_left_behind(self._launch)
+        # Named by the state directory too: a copy of it has jobs of the same ids.
+        scratch = f"nightherd-{self._keepers.directory}-{self._launch.execution}"
+        _remove_left_behind(scratch, self._launch.environment.get("TMPDIR"))
         files = self._opened.enter_context(
             tempfile.TemporaryDirectory(
-                prefix=f"nightherd-{self._launch.execution}-",
+                prefix=f"{scratch}-",
                 dir=self._launch.environment.get("TMPDIR"),
                 ignore_cleanup_errors=True,  # its keeper may be faster
             )
@@ -150,11 +152,10 @@ class ClaudeProcess:
             await self._opened.aclose()
 
 
-def _remove_left_behind(launch: Launch) -> None:
+def _remove_left_behind(scratch: str, place: str | None) -> None:
     """Remove the files of this job's earlier executions whose keeper was killed too. None of them runs any more."""
-    job = launch.execution.rpartition(".")[0] or launch.execution
-    place = launch.environment.get("TMPDIR") or tempfile.gettempdir()
-    for left in Path(place).glob(f"nightherd-{glob.escape(job)}.*"):
+    job = scratch.rpartition(".")[0] or scratch
+    for left in Path(place or tempfile.gettempdir()).glob(f"{glob.escape(job)}.*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
