@@ -279,7 +279,7 @@ def test_a_job_that_goes_first_and_cannot_run_does_not_end_those_who_wait_for_it
         return await attend(
             second.id,
             bench.agent,
-            replace(bench.workshop, journals=Broken(), agents={bench.agent.name: bench.agent}),  # type: ignore[arg-type]
+            replace(bench.workshop, journals=Broken(), agents={bench.agent.name: bench.agent}),
             on_event=no_one,
             on_wait=told.append,
             stopper=Stopper(),
