@@ -30,12 +30,12 @@ def test_resume_after_a_completed_job_needs_a_prompt(ranch: Ranch, command: str)
     refused = ranch.cli(command, "resume", named, "-q")
 
     assert refused.code == 5
-    assert f"its last job {first['id']} is completed" in refused.err
+    assert f"its last job {first['job_id']} is completed" in refused.err
     assert f"nightherd session resume {first['session_id']} -p TEXT" in refused.err
-    assert [one["id"] for one in ranch.data("jobs")] == [first["id"]]
+    assert [one["id"] for one in ranch.data("jobs")] == [first["job_id"]]
 
     on = ranch.cli(command, "resume", named, "-p", "more", "-q")
 
     assert on.code == 0
-    assert f"job {first['id']} is completed: this is a new job in its session" in on.err
-    assert ranch.data("jobs", "show", "@last")["resumed_from"] == first["id"]
+    assert f"job {first['job_id']} is completed: this is a new job in its session" in on.err
+    assert ranch.data("jobs", "show", "@last")["resumed_from"] == first["job_id"]
