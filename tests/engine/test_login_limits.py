@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,15 +13,18 @@ from engine.bench import AGENT, Bench
 from engine.test_retries import RunsInTurn
 from engine.yard import Yard
 from nightherd.engine.execution import execute
+from nightherd.engine.rescue import rescue
 from nightherd.engine.resuming import Wish, resume_job
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.wakeups import wake_jobs
 from nightherd.errors import NotYetError
 from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.change import Answer, Change, SuspendExecution
 from nightherd.model.event import ErrorEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import JobStatus, SuspendReason
 from nightherd.testing.clock import START, FakeClock
+from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER
 from nightherd.views.fleet import fleet_document, show_fleet
 from nightherd.views.schedules import list_views, schedule_row, why_next
@@ -153,3 +157,42 @@ def test_slots_of_a_limited_login_are_skipped_and_every_view_says_so() -> None:
     stall.look(after=timedelta(hours=2))
 
     assert stall.slots()[-1].job_id is not None
+
+
+class Killed(BaseException):
+    """Ends a worker where it stands."""
+
+
+class DiesBeforeTheRow(MemoryStore):
+    """The state as a worker sees it that is killed between the journal's `suspended` line and the job's row."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__()
+        self._store = store
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        if any(isinstance(change, SuspendExecution) for change in changes):
+            raise Killed
+        return await self._store.apply(changes)
+
+
+@pytest.mark.parametrize("limit", ["five_hour", "seven_day_opus", None])
+def test_rescue_records_the_limit_that_only_the_journal_knows(limit: str | None) -> None:
+    facts = {"recoverable": True, "resets_at": RESET.isoformat(), "limit": limit}
+    hit = ErrorEvent(message="No", code="rate_limited", extra=facts)
+    whole, killed = yard_of([hit]), yard_of([hit])
+    whole.bench.run()
+    workshop = killed.bench.workshop
+    killed.bench.workshop = replace(workshop, state=DiesBeforeTheRow(killed.bench.store))
+    job_id = submit_for(killed, FIRST)
+    with pytest.raises(Killed):
+        killed.bench.execute(job_id)
+    killed.bench.workshop = workshop
+
+    anyio.run(lambda: rescue(killed.record, killed.terms))
+
+    job = killed.bench.job(job_id)
+    assert (job.suspend_reason, job.resumes_at) == (SuspendReason.RATE_LIMIT, RESET)
+    limits = [yard.bench.reader.list_login_limits(START) for yard in (whole, killed)]
+    facts_of = [[(one.id, one.until, one.name) for one in found] for found in limits]
+    assert facts_of[0] == facts_of[1] != []

@@ -15,7 +15,7 @@ from nightherd.engine.answer_stream import OnText, no_text, open_stream
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
-from nightherd.engine.logins import stopped_by
+from nightherd.engine.logins import stopped_by, with_login_limit
 from nightherd.engine.operator_log import log_end, log_start, logged
 from nightherd.engine.oversight import is_cancel_requested
 from nightherd.engine.progress import Progress
@@ -240,6 +240,8 @@ class _Execution:
         stop = self._or_cancelled(stop)
         stop = await _after(self.job, self.agent, stop, self.recorder, self.workshop)
         stop = self._or_cancelled(stop)
+        if isinstance(stop, Suspension):
+            stop = with_login_limit(stop, self.agent, self.workshop)
         await self._record_end(stop)
         return stop
 
@@ -273,7 +275,6 @@ class _Execution:
     async def _apply(self, stop: Stop, *, has_checkpoint: bool) -> Answer:
         change = settling_change(
             self.job,
-            self.agent,
             stop,
             self.before,
             self.recorder,

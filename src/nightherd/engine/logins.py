@@ -7,9 +7,10 @@ from datetime import datetime
 
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent
-from nightherd.model.job import Job, SuspendReason
+from nightherd.model.job import SuspendReason
 from nightherd.model.login import limit_id, limits_that_stop, login_of
 from nightherd.model.login_limit import LoginLimit, stopping
+from nightherd.model.replace import replace
 from nightherd.model.suspension import Suspension
 
 RATE_LIMITED = "rate_limited"
@@ -20,20 +21,13 @@ def stopped_by(agent: Agent, environment: Mapping[str, str]) -> tuple[str, ...]:
     return limits_that_stop(agent, login_of(agent, environment))
 
 
-def limit_hit(job: Job, agent: Agent, stop: Suspension, workshop: Workshop) -> LoginLimit | None:
-    """Return the limit of the job's login that it is suspended for, if the provider named when it resets."""
+def with_login_limit(stop: Suspension, agent: Agent, workshop: Workshop) -> Suspension:
+    """Return the suspension with the limit of the agent's login, if the provider named when it resets."""
     login = login_of(agent, workshop.environment)
     is_limit = stop.reason is SuspendReason.RATE_LIMIT and stop.code == RATE_LIMITED
     if login is None or not is_limit or not stop.is_named or stop.until is None:
-        return None
-    return LoginLimit(
-        id=limit_id(login, stop.limit),
-        until=stop.until,
-        next_start_at=stop.until,
-        recorded_at=workshop.clock.now(),
-        job_id=job.id,
-        name=stop.limit,
-    )
+        return stop
+    return replace(stop, login_limit=limit_id(login, stop.limit))
 
 
 def limit_now(agent: Agent, workshop: Workshop) -> LoginLimit | None:

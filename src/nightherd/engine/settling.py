@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from nightherd.engine.logins import limit_hit
 from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.running import Stop
 from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Agent
 from nightherd.model.change import SettleExecution, SuspendExecution
 from nightherd.model.event import SystemEvent, describe
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.login_limit import limit_of
 from nightherd.model.outcome import CANCELLED, Tally
 from nightherd.model.recollection import Recollection
 from nightherd.model.suspension import Suspension
@@ -29,6 +28,8 @@ def last_line(stop: Stop) -> SystemEvent:
                 current_max=stop.current_max,
                 until=stop.until,
                 is_named=stop.is_named,
+                limit=stop.limit,
+                login_limit=stop.login_limit,
             ),
             stop.message,
         )
@@ -37,7 +38,6 @@ def last_line(stop: Stop) -> SystemEvent:
 
 def settling_change(
     job: Job,
-    agent: Agent,
     stop: Stop,
     before: Tally,
     recorder: Recorder,
@@ -46,23 +46,23 @@ def settling_change(
     has_checkpoint: bool,
 ) -> SettleExecution | SuspendExecution:
     """Return the change that settles or suspends the job; `has_checkpoint` if its last checkpoint was seen to."""
-    tally = recorder.tally
+    tally, at = recorder.tally, workshop.clock.now()
     if isinstance(stop, Suspension):
         return SuspendExecution(
             job_id=job.id,
             epoch=job.epoch,
-            at=workshop.clock.now(),
+            at=at,
             suspension=stop,
             last_seq=recorder.last_seq,
             total=tally.totals,
             own=tally.totals - before.totals,
             answer=tally.answer,
-            login_limit=limit_hit(job, agent, stop, workshop),
+            login_limit=limit_of(stop, job.id, at),
         )
     return SettleExecution(
         job_id=job.id,
         epoch=job.epoch,
-        at=workshop.clock.now(),
+        at=at,
         outcome=stop,
         last_seq=recorder.last_seq,
         total=tally.totals,

@@ -30,6 +30,7 @@ from nightherd.model.change import (
 from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.login_limit import limit_of
 from nightherd.model.outcome import usage_of
 from nightherd.model.recollection import Recollection
 from nightherd.model.usage import Totals
@@ -102,15 +103,17 @@ def ending(
     # Killed before its first line: what the journal ends with is the execution before.
     is_unsaid = known.epoch < job.epoch
     if outcome is None and known.suspended is not None and not is_unsaid:
+        at = known.last_at or record.clock.now()
         return SuspendExecution(
             job_id=job.id,
             epoch=job.epoch,
-            at=known.last_at or record.clock.now(),
+            at=at,
             suspension=known.suspended,
             last_seq=known.last_seq,
             total=known.tally.totals,
             own=known.own,
             answer=known.tally.answer,
+            login_limit=limit_of(known.suspended, job.id, at),
         )
     if outcome is not None:
         return SettleExecution(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from nightherd.model.ids import JobId
+from nightherd.model.suspension import Suspension
 
 STAGGER = timedelta(seconds=5)
 """How far apart jobs of a login start once its limit has reset."""
@@ -28,6 +29,20 @@ class LoginLimit:
     """The job that hit it."""
     name: str | None = None
     """The provider's name of the limit: `five_hour`, `seven_day` ..."""
+
+
+def limit_of(stop: Suspension, job_id: JobId, at: datetime) -> LoginLimit | None:
+    """Return the row of the limit that the job is suspended for; None when the limit stops no other job."""
+    if stop.login_limit is None or stop.until is None:
+        return None
+    return LoginLimit(
+        id=stop.login_limit,
+        until=stop.until,
+        next_start_at=stop.until,
+        recorded_at=at,
+        job_id=job_id,
+        name=stop.limit,
+    )
 
 
 def text_of(limit: LoginLimit) -> str:

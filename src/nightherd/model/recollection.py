@@ -154,6 +154,9 @@ def _suspension(waits: Suspended, message: str) -> Suspension:
         current_value=waits.current_value,
         current_max=waits.current_max,
         until=waits.until,
+        is_named=waits.is_named,
+        limit=waits.limit,
+        login_limit=waits.login_limit,
     )
 
 

@@ -29,6 +29,8 @@ class Suspension:
     """Whether `until` is the provider's own time and not the end of one of our pauses."""
     limit: str | None = None
     """The provider's name of the usage limit that was hit."""
+    login_limit: str | None = None
+    """The id of the login's limit that was hit (model/login.py), where it stops other jobs too."""
     is_below: bool = False
     """Whether a job below met the limit: once that one is over, this one goes on by itself."""
 

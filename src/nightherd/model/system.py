@@ -206,6 +206,10 @@ class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):
     until: datetime | None = None
     is_named: bool = False
     """Whether the provider named that time."""
+    limit: str | None = None
+    """The provider's name of the usage limit that was hit."""
+    login_limit: str | None = None
+    """The id of the login's limit: a rescuer records it when the worker died before it could."""
 
 
 class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):
