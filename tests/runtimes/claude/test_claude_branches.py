@@ -11,7 +11,7 @@ import anyio
 from nightherd.testing.messages_api import Asked, MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
-from runtimes.claude.test_claude_jobs import lines_of, transcript_of
+from runtimes.claude.test_claude_jobs import lines_of
 from runtimes.commanded import Commanded
 from runtimes.stage import until
 
@@ -64,8 +64,10 @@ def interrupt(herd: Commanded, api: MessagesApi, work: Path) -> str:
     """The id of a job whose worker was killed in its second call."""
     with herd.started("run", "keeper", "-p", FIRST) as worker:
         assert api.wait_until_asked(2, PATIENCE_S)
-        anyio.run(until, lambda: (work / "began").exists())
-        anyio.run(until, lambda: transcript_of(herd).count(b'"type":"tool_use"') == 2)
+        anyio.run(until, (work / "began").exists)
+        anyio.run(
+            until, lambda: "".join(transcripts(herd).values()).count('"type":"tool_use"') == 2
+        )
         worker.kill()
     return str(herd.job()["id"])
 
