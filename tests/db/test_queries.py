@@ -23,6 +23,10 @@ PARAMETERS = {
     "execution_by_id": ("job-2026-03-01-000001.1",),
     "executions_of_job": ("job-2026-03-01-000001",),
     "current_session": ("grazer", "persistent", "", ""),
+    "list_sessions": (9, 20),
+    "list_sessions_by_agent": (9, 20, "grazer", None, None),
+    "list_sessions_by_status": (9, 20, "paused", None, None),
+    "list_sessions_by_mode": (9, 20, "persistent", None, None),
     "jobs_ahead": ("sess-00000001", 7, 1),
     "next_waiting_job": ("grazer", "2026-03-01"),
     "workable_job": ("grazer",),
@@ -46,6 +50,10 @@ INDEXES = {
     "list_jobs_by_agent_and_status": (
         "USING INDEX jobs_by_agent_and_status (agent=? AND status=? AND created_at<?)"
     ),
+    "list_sessions": "USING INDEX sessions_kept (created_at<?)",
+    "list_sessions_by_agent": "USING INDEX sessions_by_agent (agent=? AND created_at<?)",
+    "list_sessions_by_status": "USING INDEX sessions_by_status (status=? AND created_at<?)",
+    "list_sessions_by_mode": "USING INDEX sessions_by_mode (mode=? AND created_at<?)",
     "current_session": "USING INDEX sessions_current (agent=? AND mode=? AND <expr>=? AND <expr>=?)",
     "jobs_ahead": "USING INDEX jobs_open_in_session (session_id=? AND number<?)",
     "next_waiting_job": "USING INDEX jobs_waiting (agent=?)",

@@ -17,6 +17,7 @@ from nightherd.testing import (
     order_contract,
     overlap_contract,
     state_contract,
+    time_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
 from nightherd.testing.end_contract import END_CHECKS
@@ -26,6 +27,7 @@ from nightherd.testing.login_contract import LOGIN_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
 from nightherd.testing.overlap_contract import OVERLAP_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
+from nightherd.testing.time_contract import TIME_CHECKS
 from state.stores import STATES, StateFactory
 
 
@@ -40,6 +42,7 @@ from state.stores import STATES, StateFactory
         *LOGIN_CHECKS,
         *ORDER_CHECKS,
         *OVERLAP_CHECKS,
+        *TIME_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -63,6 +66,7 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
         (login_contract, LOGIN_CHECKS),
         (order_contract, ORDER_CHECKS),
         (overlap_contract, OVERLAP_CHECKS),
+        (time_contract, TIME_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

@@ -70,7 +70,7 @@ class SessionReader(Protocol):
         """Sessions newest first; those that were cleaned up are left out."""
 
     def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
-        """Sessions whose id, or whose runtime's id, begins with `prefix`, at most `limit`."""
+        """Sessions whose id, or whose runtime's id, begins with `prefix`, newest first, at most `limit`."""
 
     def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
         """The sessions forked from this one, first to last."""
@@ -141,7 +141,7 @@ class SpendingReader(Protocol):
         """What all jobs below a job have used and set aside; `spawns` counts them."""
 
     def jobs_with_checkpoints(self) -> Sequence[JobId]:
-        """Every job that ever had a checkpoint."""
+        """Every job that has a checkpoint now."""
 
 
 class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, Protocol):

@@ -89,27 +89,27 @@ class MemoryReader:
         return self._rows.used_below(job_id, besides="")
 
     def jobs_with_checkpoints(self) -> Sequence[JobId]:
-        return sorted({row.job_id for row in self._rows.all(Checkpoint)})
+        kept = (row for row in self._rows.all(Checkpoint) if row.removed_at is None)
+        return sorted({row.job_id for row in kept})
 
     def list_sessions(self, query: SessionQuery) -> Sequence[Session]:
+        newest = self._newest_sessions()
+        numbers = [row.number for row in newest]
+        first = numbers.index(query.before) + 1 if query.before in numbers else 0
         found = [
             row
-            for row in self._rows.all(Session)
+            for row in newest[first:]
             if row.removed_at is None
-            and (query.before is None or row.number < query.before)
             and query.agent in (None, row.agent)
             and query.status in (None, row.status)
             and query.mode in (None, row.mode)
         ]
-        return sorted(found, key=lambda session: -session.number)[: query.limit]
+        return found[: query.limit]
 
     def session_ids(self, prefix: str, limit: int) -> Sequence[SessionId]:
-        known = sorted(self._rows.all(Session), key=lambda session: session.id)
+        known = self._newest_sessions()
         own = [row.id for row in known if row.id.startswith(prefix)]
-        foreign = sorted(
-            (row for row in known if (row.runtime_session_id or "").startswith(prefix)),
-            key=lambda session: (session.runtime_session_id, session.number),
-        )
+        foreign = [row for row in known if (row.runtime_session_id or "").startswith(prefix)]
         return list(dict.fromkeys([*own, *(row.id for row in foreign)]))[:limit]
 
     def sessions_of_parent(self, session_id: SessionId) -> Sequence[Session]:
@@ -201,6 +201,11 @@ class MemoryReader:
 
     def close(self) -> None:
         """Nothing to give back."""
+
+    def _newest_sessions(self) -> Sequence[Session]:
+        return sorted(
+            self._rows.all(Session), key=lambda row: (row.created_at, row.number), reverse=True
+        )
 
     def _newest_first(self) -> Sequence[Job]:
         return sorted(

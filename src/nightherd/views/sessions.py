@@ -113,7 +113,8 @@ def _matching(reader: StateReader, query: SessionQuery, now: datetime) -> Iterat
             return merge(
                 _rows(reader, query),
                 *((one for one in rows if is_expired(one, now)) for rows in late),
-                key=lambda session: -session.number,
+                key=lambda session: (session.created_at, session.number),
+                reverse=True,
             )
         case _:
             return (one for one in _rows(reader, query) if not is_expired(one, now))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -128,6 +129,44 @@ def test_no_tool_starts_while_its_worker_is_frozen_nor_when_it_dies(any_stage: C
 
     assert rescuer.returncode == 0, rescuer.stderr
     assert (job["status"], job["summary"]) == ("completed", "Done.")
+    assert not (stage.work / "ran").exists()
+
+
+TIED = ["2.1.100", "2.1.197"] if sys.platform == "linux" else []
+"""Only Linux kills a process together with its parent."""
+
+
+@pytest.fixture(params=TIED)
+def old_stage(
+    tmp_path: Path, components: Components, slot: None, request: pytest.FixtureRequest
+) -> ClaudeStage:
+    """An empty place for versions that run a tool when their input ends."""
+    return make_stage(tmp_path, components.claude_version(request.param), "cli")
+
+
+@pytest.mark.timeout(240)
+def test_no_tool_starts_when_worker_and_keeper_die_together(old_stage: ClaudeStage) -> None:
+    stage = old_stage
+    fleet = (
+        "defaults: {runtime: cli}\nlease: 60s\nheartbeat: 2s\n"
+        "agents: [{name: helper, permission_mode: bypassPermissions, working_directory: work}]\n"
+    )
+    asked = threading.Event()
+    with MessagesApi(Say(text="I do it", calls=(RAN,), hold=asked), Say(text="Done.")) as api:
+        herd = Commanded(stage.root, fleet, stage.environment(api))
+        with herd.started("run", "helper", "-p", "make it") as worker:
+            assert api.wait_until_asked(1, PATIENCE_S)
+            os.kill(worker.pid, signal.SIGSTOP)
+            asked.set()
+            anyio.run(until, lambda: b'"name":"Bash"' in transcripts(stage))
+            time.sleep(TO_RUN_S)
+            children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+            for pid in (worker.pid, *map(int, children)):
+                os.kill(pid, signal.SIGKILL)
+            worker.wait()
+        anyio.run(until, lambda: stage.processes() == {})
+
+    assert children
     assert not (stage.work / "ran").exists()
 
 

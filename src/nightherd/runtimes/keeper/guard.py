@@ -20,6 +20,7 @@ from nightherd.runtimes.keeper.instructions import FOREVER, Instructions, decode
 
 CONTROL, STATUS, HELD = 3, 4, 5
 """Where orders come from and answers go to; and, if it is given, the command's input, held open for the worker."""
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 KILL_WAIT_S = 5.0
 """After this long a process that survives SIGKILL is stuck in the kernel, and waiting does not help."""
@@ -41,7 +42,7 @@ def main() -> None:
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    os._exit(_Guard(_Ears(worker)).run())
+    os._exit(_Guard(_Ears(worker), holds_input=given > HELD).run())
 
 
 def _close_strays(given: int) -> None:
@@ -133,8 +134,9 @@ def _remove(directory: bytes) -> None:
 class _Guard:
     """One command under guard."""
 
-    def __init__(self, ears: _Ears) -> None:
+    def __init__(self, ears: _Ears, *, holds_input: bool) -> None:
         self._ears = ears
+        self._holds_input = holds_input
         self._child = 0
         self._status: int | None = None
         """The command's, once it has ended."""
@@ -186,7 +188,7 @@ class _Guard:
         try:
             os.chdir(told.cwd)
             what = b"argv"
-            self._child = _spawn(told)
+            self._child = _spawn(told, tied=self._holds_input)
         except OSError as error:
             _say(b"refused %d %s" % (error.errno or 0, what))
             return False
@@ -298,8 +300,11 @@ def _kill_group(pid: int) -> None:
         send(-group, signal.SIGKILL)
 
 
-def _spawn(told: Instructions) -> int:
-    """Start the command in a process group of its own, with the signals as a fresh process has them."""
+def _spawn(told: Instructions, *, tied: bool) -> int:
+    """Start the command in a process group of its own, with the signals as a fresh process has them.
+
+    `tied`: where the system can do that, it kills the command when the keeper ends.
+    """
     # All of them: a worker that a shell put into the background ignores SIGINT and SIGQUIT, and so would the command.
     restored = [one for one in range(1, 32) if one not in (signal.SIGKILL, signal.SIGSTOP)]
     name = told.argv[0]
@@ -309,6 +314,8 @@ def _spawn(told: Instructions) -> int:
     for folder in folders:
         program = folder + b"/" + name if folder else name
         try:
+            if tied and sys.platform == "linux":
+                return _spawn_tied(program, told, restored)
             return os.posix_spawn(
                 program, told.argv, told.environment, setpgroup=0, setsigmask=(), setsigdef=restored
             )
@@ -319,6 +326,36 @@ def _spawn(told: Instructions) -> int:
             if os.access(program, os.F_OK):
                 refusal = error
     raise refusal
+
+
+def _spawn_tied(program: bytes, told: Instructions, restored: list[int]) -> int:
+    """Start the command so that the kernel kills it the moment the keeper ends, even by SIGKILL.
+
+    A `claude` whose input ends may start a call that waits; without its keeper nobody holds that input open.
+    """
+    keeper, libc = os.getpid(), ctypes.CDLL(None)
+    failure, failure_in = os.pipe()
+    child = os.fork()  # safe: the keeper has one thread
+    if child == 0:
+        try:
+            os.setpgid(0, 0)
+            for number in restored:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() == keeper:  # else it ended before it could be tied to
+                os.execve(program, told.argv, told.environment)  # noqa: S606
+        except OSError as error:
+            os.write(failure_in, b"%d" % (error.errno or errno.EINVAL))
+        finally:
+            os._exit(127)
+    os.close(failure_in)
+    code = os.read(failure, 16)
+    os.close(failure)
+    if code:
+        os.waitpid(child, 0)
+        raise OSError(int(code), os.strerror(int(code)))
+    return child
 
 
 def _release() -> None:

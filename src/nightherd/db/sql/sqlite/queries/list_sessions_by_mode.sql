@@ -1,5 +1,5 @@
 -- One page of sessions of one mode (?3), newest first; ?4 and ?5 narrow it by agent and status when they are given.
 SELECT * FROM sessions INDEXED BY sessions_by_mode
-WHERE removed_at IS NULL AND number < ?1 AND mode = ?3
+WHERE removed_at IS NULL AND (created_at, number) < (coalesce((SELECT created_at FROM sessions WHERE number = ?1), '~'), ?1) AND mode = ?3
   AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5)
-ORDER BY number DESC LIMIT ?2;
+ORDER BY created_at DESC, number DESC LIMIT ?2;

@@ -1,2 +1,2 @@
--- Session ids that begin with a text (?1 to ?2, which is beyond all of them), at most ?3.
-SELECT id FROM sessions WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3;
+-- Session ids that begin with a text (?1 to ?2, which is beyond all of them), newest first, at most ?3.
+SELECT id FROM sessions WHERE id >= ?1 AND id < ?2 ORDER BY +created_at DESC, +number DESC LIMIT ?3;
