@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from nightherd.model.change import LoseExecution, StartExecution
 from nightherd.model.event import AssistantEvent, describe
 from nightherd.model.ids import ExecutionId, JobId, WorkerId
+from nightherd.model.live_text import TextDelta
 from nightherd.model.system import ExecutionStarted
 from nightherd.model.usage import Totals
 from nightherd.web import tails
@@ -238,5 +240,36 @@ def test_a_quiet_stream_says_that_it_is_still_there(
                 heard = await follower.hear(tails.STILL_THERE * 2)
 
             assert tails.STILL_THERE in heard
+
+    anyio.run(main)
+
+
+def test_text_comes_without_an_id_and_not_after_its_event(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as world, anyio.create_task_group() as tasks:
+            job_id = await world.submit("slow")
+            journals = world.site.workshop.journals
+            later = asyncio.get_running_loop().call_later
+            live = journals.live_text(job_id, later)
+            execution = ExecutionId(f"{job_id}.1")
+            journal = journals.open(job_id, epoch=1, execution=execution)
+            journal.append(describe(ExecutionStarted(worker="w")))
+            async with following(world, job_id) as follower:
+                live.append(TextDelta(epoch=1, after=1, part=1, at=0, text="Hel"))
+                heard = await follower.hear(b"text_delta")
+                heard = await follower.hear(b'"Hel"}\n\n')
+                assert b"id:" not in heard.split(b"event: text_delta")[1]
+                live.append(TextDelta(epoch=1, after=1, part=1, at=3, text="lo"))
+                await follower.hear(b'"lo"}\n\n')
+                async with following(world, job_id, last_event_id="1") as late:
+                    heard = await late.hear(b'"lo"}\n\n')
+                    assert b'"Hel"' in heard
+                journal.append(AssistantEvent(content="Hello", end=True))
+                await follower.hear(b"id: 2\n")
+            async with following(world, job_id, last_event_id="1") as late:
+                heard = await late.hear(b"id: 2\n")
+                assert b"text_delta" not in heard
+            live.close()
+            tasks.cancel_scope.cancel()
 
     anyio.run(main)

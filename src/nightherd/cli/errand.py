@@ -16,7 +16,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_text import observed
 from nightherd.cli.render import Screen, Style
 from nightherd.cli.text import absolute, length, neutralise, one_line
-from nightherd.cli.watch import stop_on_signals, watching
+from nightherd.cli.watch import show_text, stop_on_signals, watching
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.attend import attend
@@ -151,6 +151,8 @@ async def _perform(errand: Errand, screen: Screen, is_shown: bool) -> Finished:
                 tasks.start_soon(_give_up_waiting, stopper, errand.wait_timeout)
             if is_shown:
                 watcher.say(f"{screen.err.dim('job')} {job_id}")
+            if is_shown and screen.is_terminal:
+                tasks.start_soon(show_text, watcher, job_id, workshop.journals)
             job = await attend(
                 job_id,
                 errand.agent,

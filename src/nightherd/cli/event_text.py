@@ -15,6 +15,7 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
+from nightherd.model.live_text import is_cut_off
 from nightherd.model.result_text import plain_result
 from nightherd.model.system import SystemSubtype
 from nightherd.model.text import shorten
@@ -49,7 +50,7 @@ def event_text(event: Event, style: Style, *, is_full: bool = False) -> str | No
     With `is_full` the result of a tool is not shortened.
     """
     match event:
-        case AssistantEvent(partial=True):
+        case AssistantEvent(partial=True) if not is_cut_off(event):
             return None
         case AssistantEvent():
             return _answer(event, style)
@@ -72,6 +73,8 @@ def _answer(event: AssistantEvent, style: Style) -> str | None:
     content = event.content or _beside(event, "content")
     if content:
         parts.append(neutralise(content))
+    if event.partial:
+        parts.append(style.dim("- the answer was cut off here"))
     return "\n".join(parts) or None
 
 

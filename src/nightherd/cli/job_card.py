@@ -138,6 +138,7 @@ def _texts(view: JobView, screen: Screen) -> list[str]:
         ("a new session", texts.session_note if texts else None),
         ("prompt", texts.prompt if texts else None),
         ("summary", summary),
+        ("answer that was cut off", view.troubles.cut_off),
     ]
     lines: list[str] = []
     for label, text in parts:

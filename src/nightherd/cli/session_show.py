@@ -17,6 +17,7 @@ from nightherd.cli.session_options import (
     told_session,
 )
 from nightherd.cli.session_text import message_text, session_card
+from nightherd.cli.text import neutralise
 from nightherd.model.message import open_calls
 from nightherd.model.session import SessionStatus
 from nightherd.model.text import counted
@@ -75,6 +76,7 @@ def _show_history(
     if screen.is_json:
         document = session_document(view)
         document["history"] = [message_document(one) for one in page.messages]
+        document["cut_off"] = page.cut_off
         document["unreadable"] = [
             {
                 "job_id": one.job_id,
@@ -99,6 +101,9 @@ def _show_history(
     for one in shown:
         screen.show()
         screen.show(message_text(one, screen.out, unknown=unknown))
+    if page.cut_off is not None:
+        screen.show(f"\n{screen.out.dim('an answer that was cut off, not in the conversation:')}")
+        screen.show(neutralise(page.cut_off))
     screen.flush()
     for lost in damage:
         screen.say(_told(lost))

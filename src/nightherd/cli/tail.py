@@ -6,19 +6,21 @@ import time
 from collections.abc import Iterator
 
 import click
+import msgspec
 
-from nightherd.cli.event_text import event_text
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.render import Screen
+from nightherd.cli.streamed_text import StreamedText
 from nightherd.cli.text import absolute
 from nightherd.host.liveness import is_at_work
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobStatus
+from nightherd.model.live_text import TextDelta
 from nightherd.ports import JobReader, Journals
-from nightherd.views.events import event_document, follow_events, read_events, with_full_output
+from nightherd.views.events import event_document, follow_output, read_events, with_full_output
 from nightherd.views.jobs import find_job_id
 from nightherd.views.observed import observe_job
 from nightherd.wiring import open_journals, open_reader, system_clock
@@ -92,11 +94,14 @@ class Count(click.ParamType[str]):
 @json_option
 @click.pass_obj
 def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool) -> None:
-    """A job's events. With --json one document per event, as the journal has it."""
+    """A job's events. With --json one document per event, as the journal has it.
+
+    With -f, a terminal shows the text of an answer while it comes, and --json gives it as text_delta documents.
+    """
     screen, state = invocation.screen, invocation.state_directory()
     journals = open_journals(state)
     reader = open_reader(state)
-    patience, clock = Patience(), system_clock()
+    patience, clock, streamed = Patience(), system_clock(), StreamedText(screen)
     try:
         job_id = find_job_id(reader, job)
         last = None if count == ALL else int(count)
@@ -106,6 +111,9 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool)
         notice = LostNotice(invocation, reader)
         for event in _events(journals, reader, job_id, follow, last, patience, notice):
             patience.renew()
+            if isinstance(event, TextDelta):
+                _show_piece(event, screen, streamed)
+                continue
             if 0 < due < event.seq:
                 _tell_missing(screen, due, event.seq - 1)
             due = event.seq + 1
@@ -113,12 +121,18 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool)
             if screen.is_json:
                 screen.document("event", event_document(shown), clock.now())
                 continue
-            text = event_text(shown, screen.out, is_full=full)
-            if text is not None:
-                screen.show(text)
-                screen.flush()
+            streamed.event(shown, is_full=full)
     finally:
+        streamed.end_line()
         reader.close()
+
+
+def _show_piece(delta: TextDelta, screen: Screen, streamed: StreamedText) -> None:
+    """Show a piece of an answer to those who can use it: a person at a terminal, or a program."""
+    if screen.is_json:
+        screen.document("text_delta", msgspec.to_builtins(delta), system_clock().now())
+    elif screen.is_terminal:
+        streamed.piece(delta)
 
 
 def _tell_nothing(screen: Screen, reader: JobReader, job_id: JobId, *, follow: bool) -> None:
@@ -151,7 +165,7 @@ def _events(
     last: int | None,
     patience: Patience,
     notice: LostNotice,
-) -> Iterator[Event]:
+) -> Iterator[Event | TextDelta]:
     if follow:
-        return follow_events(journals, reader, job_id, last=last, wait=patience, on_wait=notice)
+        return follow_output(journals, reader, job_id, last=last, wait=patience, on_wait=notice)
     return read_events(journals, job_id, last=last)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from typing import Protocol
 
 import anyio
 from anyio.abc import TaskStatus
 
 from nightherd.cli.edge import abandon_output
-from nightherd.cli.event_text import event_text
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
+from nightherd.cli.streamed_text import StreamedText
 from nightherd.engine.stopper import Stopper
 from nightherd.errors import InterruptedRunError
 from nightherd.model.event import Event, SystemEvent
+from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
+from nightherd.model.live_text import TextDelta, is_about_answer
 from nightherd.model.system import SystemSubtype
+from nightherd.ports import Journals
 from nightherd.runtimes.keeper.ending import stop_processes
 
 WORKER_MARK = "NIGHTHERD_WORKER_PID"
@@ -27,6 +30,10 @@ WORKER_MARK = "NIGHTHERD_WORKER_PID"
 
 KNOWN = frozenset({SystemSubtype.USER_INPUT, SystemSubtype.END})
 """What the person who runs the job knows, or is told in other words."""
+
+
+LOOK_S = 0.05
+"""Between two looks at the text of an answer that is coming in."""
 
 
 class Progress(Protocol):
@@ -44,6 +51,10 @@ class Watcher:
         self._screen = screen
         self._is_shown = is_shown
         self._progress = progress
+        self._streamed = StreamedText(screen)
+        self._answered = 0
+        self._is_aside = False
+        self._aside_until = ExitStack()
 
     def begin(self, job: Job) -> None:
         """Told of the job, before any of its events."""
@@ -54,27 +65,47 @@ class Watcher:
         """Told of each event after it is recorded."""
         if self._progress is not None:
             self._progress.tell(event)
+        if is_about_answer(event):
+            self._answered = event.seq
         if not self._is_shown or (isinstance(event, SystemEvent) and event.subtype in KNOWN):
-            return
-        text = event_text(event, self._screen.out)
-        if text is None:
             return
         # What goes into a pipe is not on the terminal that the progress is redrawn on.
         with self._aside() if self._screen.is_terminal else nullcontext():
-            try:
-                self._screen.show(text)
-                self._screen.flush()
-            except BrokenPipeError:
-                abandon_output()
-                self._is_shown = False
+            self._write(lambda: self._streamed.event(event))
+
+    def text(self, delta: TextDelta) -> None:
+        """Show a piece of an answer, unless its event was shown."""
+        if not self._is_shown or delta.after < self._answered:
+            return
+        with self._aside():
+            self._write(lambda: self._streamed.piece(delta))
 
     def say(self, text: str) -> None:
         """A line of talk."""
         with self._aside():
+            if self._is_shown:
+                self._write(self._streamed.end_line)
             self._screen.say(text)
 
-    def _aside(self) -> AbstractContextManager[None]:
-        return self._progress.aside() if self._progress is not None else nullcontext()
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except BrokenPipeError:
+            abandon_output()
+            self._is_shown = False
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Keep the progress out of the way, also after this while a line of the answer is not ended."""
+        if self._progress is not None and not self._is_aside:
+            self._is_aside = True
+            self._aside_until.enter_context(self._progress.aside())
+        try:
+            yield
+        finally:
+            if not self._streamed.is_in_line:
+                self._is_aside = False
+                self._aside_until.close()
 
 
 @contextmanager
@@ -88,6 +119,15 @@ def watching(screen: Screen, agent: str, *, is_shown: bool) -> Iterator[Watcher]
     )
     with spinner:
         yield Watcher(screen, is_shown=is_shown, progress=spinner)
+
+
+async def show_text(watcher: Watcher, job_id: JobId, journals: Journals) -> None:
+    """Show the text of answers as it comes, whichever worker runs the job. A pipe gets answers when they are whole."""
+    with closing(journals.text_follower(job_id)) as text:
+        while True:
+            for delta in text.poll():
+                watcher.text(delta)
+            await anyio.sleep(LOOK_S)
 
 
 async def stop_on_signals(

@@ -8,7 +8,6 @@ rescuer of a job that has none (rescue.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol
 
 from nightherd.engine.recorder import Recorder
@@ -25,9 +24,6 @@ from nightherd.model.live_text import (
 from nightherd.model.secret import Secrets
 from nightherd.ports import Journals, LiveText
 
-OnText = Callable[[TextDelta], None]
-"""Called with each piece, masked, as it comes in."""
-
 
 class Memories(Protocol):
     """Where leftover text is found and recorded."""
@@ -36,10 +32,6 @@ class Memories(Protocol):
     def journals(self) -> Journals: ...
     @property
     def secrets(self) -> Secrets: ...
-
-
-def no_text(delta: TextDelta) -> None:
-    """Ignore the piece."""
 
 
 class AnswerStream:
@@ -52,13 +44,11 @@ class AnswerStream:
         recorder: Recorder,
         *,
         epoch: int,
-        on_text: OnText = no_text,
     ) -> None:
         self._live = live
         self._secrets = secrets
         self._recorder = recorder
         self._epoch = epoch
-        self._on_text = on_text
         self._parts: list[LivePart] = []
         self._count = 0
 
@@ -105,19 +95,17 @@ class AnswerStream:
 
     def _show(self, part: LivePart, text: str) -> None:
         if text and self._recorder.is_ours():
-            delta = self._delta(part, part.length - len(text), text)
-            self._live.append(delta)
-            self._on_text(delta)
+            self._live.append(self._delta(part, part.length - len(text), text))
 
     def _delta(self, part: LivePart, at: int, text: str) -> TextDelta:
         after = self._recorder.last_seq
         return TextDelta(epoch=self._epoch, after=after, part=part.number, at=at, text=text)
 
 
-def open_stream(job: Job, recorder: Recorder, memories: Memories, on_text: OnText) -> AnswerStream:
+def open_stream(job: Job, recorder: Recorder, memories: Memories) -> AnswerStream:
     """Return the stream of an execution that records with `recorder`."""
     live = memories.journals.live_text(job.id, asyncio.get_running_loop().call_later)
-    return AnswerStream(live, memories.secrets, recorder, epoch=job.epoch, on_text=on_text)
+    return AnswerStream(live, memories.secrets, recorder, epoch=job.epoch)
 
 
 def record_leftover(job_id: JobId, recorder: Recorder, journals: Journals) -> None:

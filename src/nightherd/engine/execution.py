@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from nightherd.engine.answer_stream import OnText, no_text, open_stream
+from nightherd.engine.answer_stream import open_stream
 from nightherd.engine.beginning import Begun, Counted, begin, counted_now, request_for
 from nightherd.engine.ending import go_on_ending
 from nightherd.engine.limits import ASKING
@@ -63,7 +63,6 @@ async def execute(
     workshop: Workshop,
     *,
     on_event: OnEvent,
-    on_text: OnText = no_text,
     stopper: Stopper | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
 ) -> Job:
@@ -89,7 +88,6 @@ async def execute(
         agent,
         workshop,
         on_event=on_event,
-        on_text=on_text,
         stopper=stopper,
         injected=injected,
         taken=answer,
@@ -102,7 +100,6 @@ async def carry_on(
     workshop: Workshop,
     *,
     on_event: OnEvent,
-    on_text: OnText = no_text,
     stopper: Stopper | None = None,
     injected: Sequence[InjectedMcpServerDef] = (),
     taken: Answer | None = None,
@@ -139,7 +136,6 @@ async def carry_on(
         watch=watch,
         stopper=stopper,
         injected=injected,
-        on_text=on_text,
     )
     return await execution.carry_on()
 
@@ -163,7 +159,6 @@ class _Execution:
     watch: Watch
     stopper: Stopper
     injected: Sequence[InjectedMcpServerDef]
-    on_text: OnText
     before: Tally = field(default_factory=Tally)
     """What earlier executions left on record."""
     was_asked: bool = False
@@ -205,7 +200,7 @@ class _Execution:
         repeats = self.agent.runtime in ASKING
         begun = begin(recorder, job, self.texts, self.session, workshop, repeats=repeats)
         self.before = begun.before
-        stream = open_stream(job, recorder, workshop, self.on_text)
+        stream = open_stream(job, recorder, workshop)
         running = Running(
             job=job,
             recorder=recorder,

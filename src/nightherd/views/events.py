@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,8 +12,9 @@ from msgspec.structs import replace
 from nightherd.model.event import Event, SystemEvent, ToolResultEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job
+from nightherd.model.live_text import TextDelta, is_about_answer
 from nightherd.model.system import SystemSubtype
-from nightherd.ports import JobReader, Journals
+from nightherd.ports import JobReader, Journals, Tail, TextTail
 
 Wait = Callable[[], None]
 """Returns after a moment, or when there may be something new."""
@@ -55,31 +57,62 @@ def follow_events(
     Begins with the last so many (all when None). Nothing is missed and nothing is given twice. `on_wait` is
     called with the job's row before each wait for more.
     """
+    followed = follow_output(journals, reader, job_id, last=last, wait=wait, on_wait=on_wait)
+    return (one for one in followed if not isinstance(one, TextDelta))
+
+
+def follow_output(
+    journals: Journals,
+    reader: JobReader,
+    job_id: JobId,
+    *,
+    last: int | None,
+    wait: Wait,
+    on_wait: Callable[[Job], None] = lambda job: None,
+) -> Iterator[Event | TextDelta]:
+    """Return the job's events as `follow_events` does, and between them the text of answers as it comes in.
+
+    A piece whose answer is among the events that were given is left out.
+    """
     seen = 0
     for event in journals.last(job_id, last) if last is not None else ():
         seen = event.seq
         yield event
         if _is_end(event):
             return
-    is_over = False
+    tail, text = journals.follower(job_id, after=seen), journals.text_follower(job_id)
+    try:
+        yield from _follow(tail, text, partial(_look, reader, job_id, wait, on_wait))
+    finally:
+        tail.close()
+        text.close()
 
-    def wait_or_stop(_: float) -> bool:
+
+def _look(reader: JobReader, job_id: JobId, wait: Wait, on_wait: Callable[[Job], None]) -> bool:
+    """Return whether the job is over by its row; else wait a moment first."""
+    job = reader.find_job(job_id)
+    if job is None or job.is_terminal:
+        return True
+    on_wait(job)
+    wait()
+    return False
+
+
+def _follow(tail: Tail, text: TextTail, is_over: Callable[[], bool]) -> Iterator[Event | TextDelta]:
+    answered, is_last_look = 0, False
+    while True:
+        while events := tail.poll():
+            for event in events:
+                answered = event.seq if is_about_answer(event) else answered
+                yield event
+                if _is_end(event):
+                    return
         # The job's end is in the journal before it is in its row: once the row says it is over, one more
         # look at the journal sees everything.
-        nonlocal is_over
-        if is_over:
-            return True
-        job = reader.find_job(job_id)
-        is_over = job is None or job.is_terminal
-        if job is not None and not is_over:
-            on_wait(job)
-            wait()
-        return False
-
-    for event in journals.follow(job_id, after=seen, wait=wait_or_stop):
-        yield event
-        if _is_end(event):
+        if is_last_look:
             return
+        yield from (delta for delta in text.poll() if delta.after >= answered)
+        is_last_look = is_over()
 
 
 def _is_end(event: Event) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from nightherd.model.event import Event
+from nightherd.model.event import AssistantEvent, Event
 from nightherd.model.ids import JobId
+from nightherd.model.live_text import is_cut_off
 from nightherd.model.message import Message, whole_messages
 from nightherd.ports import Journals
 from nightherd.views.conversation import Segment, count_messages
@@ -34,6 +35,8 @@ class HistoryPage:
     first: int = 1
     last: int = 0
     """The numbers that were asked for; some messages between them may be missing from the record."""
+    cut_off: str | None = None
+    """What had come of an answer that was cut off after the last message; only of a page that ends with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +93,24 @@ def history_page(
     if messages is None:
         messages = list(messages_between(journals, parts, first, last, load_blobs=load_blobs))
     return HistoryPage(
-        messages=messages, next_before=first if first > 1 else None, first=first, last=last
+        messages=messages,
+        next_before=first if first > 1 else None,
+        first=first,
+        last=last,
+        cut_off=_cut_off(journals, parts[-1]) if last == total and parts else None,
     )
+
+
+def _cut_off(journals: Journals, part: Segment) -> str | None:
+    """Return what had come of an answer that was cut off after the last message of the part."""
+    if part.upto is not None:
+        return None
+    after = (journals.seq_of_message(part.job.id, part.messages) or 0) if part.messages else 0
+    found: str | None = None
+    for event in journals.read(part.job.id, after=after):
+        if isinstance(event, AssistantEvent) and is_cut_off(event):
+            found = event.content
+    return found
 
 
 def _tail(

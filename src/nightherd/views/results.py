@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from nightherd.errors import JournalError
-from nightherd.model.event import Event, SystemEvent, payload_of
+from nightherd.model.event import AssistantEvent, Event, SystemEvent, payload_of
 from nightherd.model.failure import details_of
 from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.live_text import is_about_answer, is_cut_off
 from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
-from nightherd.model.system import Denied, HookRan, SystemSubtype
+from nightherd.model.system import Denied, HookRan, Payload, SystemSubtype
 from nightherd.ports import Journals
 from nightherd.views.jobs import error_of, lost_row, timestamp, usage_of
 
@@ -29,6 +30,8 @@ class Troubles:
     denials: tuple[Denied, ...] = ()
     """The calls that were not allowed."""
     failed_hooks: tuple[HookRan, ...] = ()
+    cut_off: str | None = None
+    """What had come of the last answer, when it was cut off."""
     journal_error: str | None = None
     """Why the journal cannot be read; then neither is known."""
 
@@ -45,13 +48,17 @@ def troubles_of(job: Job, journals: Journals) -> Troubles:
 
 
 def troubles_in(events: Iterable[Event]) -> Troubles:
-    """Return the denied calls and failed hooks among `events`."""
-    payloads = [
-        payload_of(event)
-        for event in events
-        if isinstance(event, SystemEvent) and event.subtype in TROUBLES
-    ]
+    """Return the denied calls, the failed hooks and the cut-off answer among `events`."""
+    payloads: list[Payload] = []
+    cut_off: str | None = None
+    for event in events:
+        if isinstance(event, SystemEvent):
+            if event.subtype in TROUBLES:
+                payloads.append(payload_of(event))
+        elif isinstance(event, AssistantEvent) and is_about_answer(event):
+            cut_off = event.content if is_cut_off(event) else None
     return Troubles(
+        cut_off=cut_off,
         denials=tuple(one for one in payloads if isinstance(one, Denied)),
         failed_hooks=tuple(
             one for one in payloads if isinstance(one, HookRan) and one.success is False
@@ -89,6 +96,7 @@ def result_document(
 def troubles_document(troubles: Troubles) -> dict[str, Any]:
     """Return what went wrong beside the outcome, each as the event says it; or why that is not known."""
     return {
+        "cut_off": troubles.cut_off,
         "denials": [msgspec.to_builtins(one) for one in troubles.denials],
         "failed_hooks": [msgspec.to_builtins(one) for one in troubles.failed_hooks],
         "journal_error": troubles.journal_error,

@@ -21,8 +21,9 @@ from anyio.abc import TaskGroup
 from nightherd.errors import NightherdError
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.ids import JobId
+from nightherd.model.live_text import TextDelta, is_about_answer
 from nightherd.model.system import SystemSubtype
-from nightherd.ports import Journals, Tail
+from nightherd.ports import Journals, Tail, TextTail
 from nightherd.web.asking import Asking
 
 SHORTEST_WAIT_S = 0.02
@@ -56,6 +57,11 @@ def frame_of(event: Event) -> Frame:
     return Frame(event.seq, data, is_end)
 
 
+def text_frame(delta: TextDelta) -> bytes:
+    """Return a piece of an answer as a server-sent event. It has no id: the place to come back to stays an event's."""
+    return b"event: text_delta\ndata: %s\n\n" % msgspec.json.encode(delta)
+
+
 def joined(frames: Sequence[Frame]) -> Frame:
     """As many of the first as go out at once; a slow client has no more than that waiting for it."""
     size, count = 0, 0
@@ -71,7 +77,7 @@ def joined(frames: Sequence[Frame]) -> Frame:
 class JobTail:
     """The newest events of one job, as long as somebody follows it."""
 
-    def __init__(self, tail: Tail, floor: int) -> None:
+    def __init__(self, tail: Tail, text: TextTail, floor: int) -> None:
         self.floor = floor
         """Everything after this one is in memory."""
         self.followers = 0
@@ -79,6 +85,12 @@ class JobTail:
         """Nothing more will come."""
         self.changed = anyio.Event()
         self._tail = tail
+        self._text = text
+        self._answered = 0
+        """The last event that recorded an answer."""
+        self._pieces: deque[tuple[int, bytes]] = deque()
+        """The answer that is coming in, ready to send: numbered pieces."""
+        self._piece_count = 0
         self.beats = 0
         """How often it was said that nothing has happened for a while."""
         self._frames: deque[Frame] = deque()
@@ -106,6 +118,9 @@ class JobTail:
         self._parts.clear()
         for event in events:
             frame = frame_of(event)
+            if is_about_answer(event):
+                self._answered = event.seq
+                self._pieces.clear()
             self._frames.append(frame)
             self._bytes += len(frame.data)
             self.is_over = self.is_over or frame.is_end
@@ -122,13 +137,28 @@ class JobTail:
         told, self.changed = self.changed, anyio.Event()
         told.set()
 
-    def poll(self) -> Sequence[Event]:
-        """What is new in the journal."""
-        return self._tail.poll()
+    def add_text(self, deltas: Sequence[TextDelta]) -> None:
+        """Take more of the answer that is coming in."""
+        for delta in deltas:
+            if delta.after >= self._answered:
+                self._piece_count += 1
+                self._pieces.append((self._piece_count, text_frame(delta)))
+        self.tell()
+
+    def text_after(self, piece: int) -> tuple[int, bytes]:
+        """Return what there is of the answer beyond piece `piece`, and the number of its last piece."""
+        later = [data for number, data in self._pieces if number > piece]
+        return (self._piece_count, b"".join(later)) if later else (piece, b"")
+
+    def poll(self) -> tuple[Sequence[Event], Sequence[TextDelta]]:
+        """Return what is new in the journal, and of the answer that is coming in once the journal has nothing."""
+        events = self._tail.poll()
+        return events, () if events else self._text.poll()
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the files."""
         self._tail.close()
+        self._text.close()
 
 
 class Tails:
@@ -164,7 +194,7 @@ class Tails:
         """
         tail = await self._join(job_id)
         try:
-            seen = after
+            seen, pieces = after, 0
             while True:
                 changed, is_over, beats = tail.changed, tail.is_over, tail.beats
                 if seen >= tail.floor:
@@ -176,6 +206,10 @@ class Tails:
                     yield part.data
                     if part.is_end:
                         return
+                    continue
+                pieces, text = tail.text_after(pieces)
+                if text:
+                    yield text
                 elif is_over:
                     return
                 else:
@@ -216,7 +250,8 @@ class Tails:
     def _begin(self, job_id: JobId, floor: int) -> JobTail:
         if self._tasks is None:
             raise NightherdError("the server is closing")
-        tail = JobTail(self._journals.follower(job_id, after=floor), floor)
+        text = self._journals.text_follower(job_id)
+        tail = JobTail(self._journals.follower(job_id, after=floor), text, floor)
         self._tails[job_id] = tail
         self._tasks.start_soon(self._watch, job_id, tail)
         return tail
@@ -233,7 +268,9 @@ class Tails:
             # The row may have said before the first look that it is over.
             is_terminal = await self._is_terminal(job_id)
             while self._tails.get(job_id) is tail and not tail.is_over:
-                events = await to_thread.run_sync(tail.poll, limiter=self._limiter)
+                events, deltas = await to_thread.run_sync(tail.poll, limiter=self._limiter)
+                if deltas:
+                    tail.add_text(deltas)
                 if events:
                     tail.add(events)
                     wait, looks, last = SHORTEST_WAIT_S, 0, anyio.current_time()
