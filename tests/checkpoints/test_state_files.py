@@ -359,7 +359,8 @@ def test_a_project_of_version_1_0_0_gets_documents_of_that_version(
     example = json.loads((CORPUS / "1.0.0-suspended.json").read_text())
 
     limited = json.loads(kept.write(document["thread_id"], document).read_text())
-    waiting = {**document, "suspend_reason": "rate_limit", "suspend_metadata": None}
+    named = {"resumes_at": "2026-01-02T03:04:05Z"}
+    waiting = {**document, "suspend_reason": "rate_limit", "suspend_metadata": named}
     limits = json.loads(kept.write(document["thread_id"], waiting).read_text())
 
     assert limited["version"] == "1.0.0"
@@ -368,5 +369,5 @@ def test_a_project_of_version_1_0_0_gets_documents_of_that_version(
         assert list(limited[part]) == list(example[part])
     assert list(limited["cost"]["tokens"]) == list(example["cost"]["tokens"])
     assert list(limited["messages"][1]) == list(example["messages"][1])
-    assert limits["suspend_reason"] == "error"
+    assert (limits["suspend_reason"], limits["suspend_metadata"]) == ("error", None)
     assert kept.read(document["thread_id"])["version"] == "1.1.0"

@@ -16,6 +16,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.render import status_cell
 from nightherd.cli.status import agent_table, look
 from nightherd.cli.text import absolute, neutralise
+from nightherd.model.session_order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
 from nightherd.views.schedules import list_views, schedule_row
 from nightherd.wiring import open_reader, system_clock
@@ -83,8 +84,9 @@ def show(invocation: Invocation, agent: str) -> None:
     lines += [
         ("lost", f"{one.id} lost its worker; {one.lost.next}") for one in view.lost_jobs if one.lost
     ]
+    lines += [("suspended", f"{one.id} {suspended_text(one)}") for one in view.suspended_jobs]
     for label, text in lines:
-        screen.show(f"{label.ljust(10)}{neutralise(str(text))}")
+        screen.show(f"{label.ljust(9)} {neutralise(str(text))}")
     for schedule in schedules:
         rule = schedule["rule"] or "by hand"
         screen.show(f"{'schedule'.ljust(10)}{schedule['name']}: {rule}, {schedule['status']}")

@@ -16,7 +16,7 @@ from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.problems import problems_data
 from nightherd.cli.render import Screen, status_cell, table
-from nightherd.cli.text import length, neutralise, one_line
+from nightherd.cli.text import absolute, length, neutralise, one_line
 from nightherd.config.acceptance import ACCEPT, pending_of
 from nightherd.config.load import check_fleet
 from nightherd.daemon.describe import daemon_row, problem_line, retention_row
@@ -194,6 +194,13 @@ def agent_table(views: Any, screen: Screen, now: datetime, *, is_known: bool = T
     return table(heading, rows, width=screen.width, style=screen.out)
 
 
+def _suspended_text(view: AgentView) -> str:
+    """How many jobs are suspended, and when the first of them resumes by itself."""
+    times = [job.resumes_at for job in view.suspended_jobs if job.resumes_at is not None]
+    said = f"{counted(view.suspended, 'job')} suspended"
+    return f"{said}, resumes at {absolute(min(times))}" if times else said
+
+
 def _agent_cells(
     view: AgentView, screen: Screen, now: datetime, *, is_known: bool
 ) -> tuple[str, ...]:
@@ -202,7 +209,7 @@ def _agent_cells(
     if view.lost_job is not None and view.lost_job.lost is not None:
         about = f"{view.lost_job.id} lost its worker; {view.lost_job.lost.next}"
     elif view.suspended and not about:
-        about = f"{counted(view.suspended, 'job')} suspended"
+        about = _suspended_text(view)
     elif view.running_jobs and not about:
         turns = counted(sum(job.turns for job in view.running_jobs), "turn")
         about = f"{turns}, {format_usd(view.running_cost)} so far"

@@ -108,13 +108,18 @@ def _hook(kept: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(suspension: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The limit that was met; a job that waits for something else has none."""
-    if suspension is None or suspension.get("current_max") is None:
+    """The limit that was met, or when the job resumes by itself; None where neither is known."""
+    if suspension is None:
         return None
+    until = suspension.get("until")
+    waits = {} if until is None else {"resumes_at": until.replace("+00:00", "Z")}
+    if suspension.get("current_max") is None:
+        return waits or None
     return {
         "limit_code": suspension.get("code"),
         "current_value": suspension.get("current_value"),
         "current_max": suspension.get("current_max"),
+        **waits,
     }
 
 
@@ -219,8 +224,8 @@ def _as_1_0_0(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     tokens = {name: document["cost"]["tokens"][name] for name in ("input_tokens", "output_tokens")}
     reason, metadata = document["suspend_reason"], document["suspend_metadata"]
-    if metadata is not None and metadata["limit_code"] == LimitName.DEPTH.code:
-        metadata = None
+    known = {name: fact for name, fact in (metadata or {}).items() if name != "resumes_at"}
+    metadata = None if known.get("limit_code") == LimitName.DEPTH.code else known or None
     return {
         **document,
         "version": "1.0.0",

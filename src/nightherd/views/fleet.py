@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nightherd.model.agent_state import AgentState, with_status
-from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.money import MicroUsd, to_usd
 from nightherd.model.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.spending import day_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from nightherd.model.worker import Worker
     from nightherd.ports import StateReader
 
+MOST_SUSPENDED = 100
+"""Suspended jobs that are read."""
 PAGE = 1_000
 """Running jobs that are read at once."""
 
@@ -39,6 +41,8 @@ class AgentView:
     running: int
     """Jobs that a worker has who is really there."""
     suspended: int
+    suspended_jobs: tuple[Job, ...] = ()
+    """Those of them that were created last, the newest first; `MOST_SUSPENDED` of the whole fleet."""
     running_jobs: tuple[ObservedJob, ...] = ()
     """Jobs that a live worker has, the oldest first."""
     lost_jobs: tuple[ObservedJob, ...] = ()
@@ -93,6 +97,11 @@ def show_fleet(
     counts = reader.count_open_jobs()
     running = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
     jobs = _by_agent(observe_jobs(reader, running, is_at_work, now))
+    suspended: dict[str, list[Job]] = {}
+    if any(status is JobStatus.SUSPENDED for _, status in counts):
+        query = JobQuery(status=JobStatus.SUSPENDED, limit=MOST_SUSPENDED)
+        for job in reader.list_jobs(query):
+            suspended.setdefault(job.agent, []).append(job)
     workers = [worker for worker in reader.live_workers() if is_at_work(worker)]
     schedules: dict[str, list[ScheduleState]] = {}
     for schedule in reader.list_schedules():
@@ -112,6 +121,7 @@ def show_fleet(
             waiting=counts.get((name, JobStatus.PENDING), 0),
             running=len(runs),
             suspended=counts.get((name, JobStatus.SUSPENDED), 0),
+            suspended_jobs=tuple(suspended.get(name, ())),
             running_jobs=tuple(runs),
             lost_jobs=tuple(lost),
         )
@@ -171,6 +181,7 @@ def agent_row(view: AgentView) -> dict[str, Any]:
         "running_turns": sum(job.turns for job in view.running_jobs),
         "running_cost_usd": to_usd(view.running_cost),
         "suspended": view.suspended,
+        "suspended_jobs": [suspended_row(job) for job in view.suspended_jobs],
         "lost": view.lost,
         "lost_job": None if lost is None else lost.id,
         "lost_since": None if lost is None or lost.lost is None else timestamp(lost.lost.since),
@@ -178,6 +189,16 @@ def agent_row(view: AgentView) -> dict[str, Any]:
         "is_declared": declared is not None,
         "runtime": declared.runtime.value if declared is not None else None,
         "description": declared.description if declared is not None else None,
+    }
+
+
+def suspended_row(job: Job) -> dict[str, Any]:
+    """A suspended job: why it waits, and when it resumes by itself."""
+    return {
+        "job_id": job.id,
+        "suspend_reason": None if job.suspend_reason is None else job.suspend_reason.value,
+        "resumes_at": timestamp(job.resumes_at),
+        "error": job.error,
     }
 
 
