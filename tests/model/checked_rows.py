@@ -50,7 +50,7 @@ class CheckedRows(MemoryRows):
             assert set(touched.values()) <= {1}, "a row is written once"
             for row in answer.rows:
                 check_step(self.get(type(row), key_of(row)), row)
-            self.write(answer.rows)
+            self.write(answer.rows, answer.deleted)
         return answer
 
     def _copy(self) -> dict[type, dict[str, Row]]:

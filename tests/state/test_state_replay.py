@@ -24,6 +24,7 @@ from nightherd.model.change import (
 from nightherd.model.ids import WorkerId
 from nightherd.model.job import ExitReason, JobQuery
 from nightherd.model.outcome import Outcome
+from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.session import SessionMode, SessionQuery
 from nightherd.ports import StateReader, StateWriter
 from nightherd.state.directory import StateDirectory, init_state_directory
@@ -68,6 +69,20 @@ FLEET: list[st.SearchStrategy[Change]] = [
     st.builds(checkpoint, NUMBERS, header=st.dictionaries(st.text(max_size=3), st.integers())),
     st.builds(lambda name: RegisterWorker(worker=worker(name)), WORKERS),
     st.builds(
+        lambda enabled, rule, reset: OverrideSchedule(
+            agent=AGENT,
+            schedule="nightly",
+            at=BEGINNING,
+            by="someone",
+            enabled=enabled,
+            rule=rule,
+            reset=reset,
+        ),
+        st.none() | st.booleans(),
+        st.sampled_from([None, "5m"]),
+        st.booleans(),
+    ),
+    st.builds(
         lambda name, deadline: ExtendLease(
             worker_id=WorkerId(name), deadline=deadline, at=BEGINNING
         ),
@@ -100,6 +115,7 @@ def everything(reader: StateReader) -> list[list[object]]:
         reader.list_sessions(SessionQuery(limit=100)),
         reader.list_agents(),
         reader.list_schedules(AGENT),
+        reader.list_overrides(),
         reader.list_slots(NIGHTLY, 100),
         reader.live_workers(),
         *(reader.list_executions(job_id(number)) for number in range(1, 7)),

@@ -41,6 +41,8 @@ class RowImage(msgspec.Struct, frozen=True):
 
     table: str
     row: dict[str, Any]
+    deleted: bool = False
+    """Whether the change deleted the row; `row` has its key."""
 
 
 class RawImage(msgspec.Struct, frozen=True):
@@ -48,6 +50,7 @@ class RawImage(msgspec.Struct, frozen=True):
 
     table: str
     row: msgspec.Raw
+    deleted: bool = False
 
 
 class _Version(msgspec.Struct, frozen=True):

@@ -381,6 +381,8 @@ class Applied:
     job: Job | None = None
     texts: JobTexts | None = None
     """The job's texts, where it was taken: whoever runs it needs them next."""
+    deleted: tuple[ScheduleOverride, ...] = ()
+    """Rows that are gone now, without what they said. Only overrides are ever deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

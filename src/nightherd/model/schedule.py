@@ -117,7 +117,10 @@ def switched_off(state: ScheduleState) -> ScheduleState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOverride:
-    """What somebody set about a schedule beside the fleet file. All unset is no override any more."""
+    """What somebody set about a schedule beside the fleet file; deleted when it is reset.
+
+    Older versions left a row in which nothing is set. It is no override.
+    """
 
     id: str
     """`AGENT/NAME`."""
@@ -126,11 +129,6 @@ class ScheduleOverride:
     schedule: str | None = None
     """An interval or cron expression instead of the declared one."""
     updated_by: str | None = None
-
-    @property
-    def is_set(self) -> bool:
-        """Whether it says anything."""
-        return self.enabled is not None or self.schedule is not None
 
 
 def may_fire(is_declared: bool, override: ScheduleOverride | None) -> bool:

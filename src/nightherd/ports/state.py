@@ -174,6 +174,8 @@ class LedgerEntry:
     kind: str
     rows: Sequence[tuple[str, msgspec.Raw]]
     """Table and row image: an object in JSON, column names to plain values."""
+    deleted: Sequence[tuple[str, msgspec.Raw]] = ()
+    """The same for the rows that the change deleted, by which their keys are known."""
 
 
 class ChangeFeed(Protocol):

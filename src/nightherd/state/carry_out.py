@@ -73,16 +73,25 @@ class StateTables:
 
     def carry_out(self, change: Change) -> Done:
         answer = decide(change, self._rows)
-        if not isinstance(answer, Applied) or not answer.rows:
+        if not isinstance(answer, Applied) or not (answer.rows or answer.deleted):
             return Done(answer=answer, rows=None)
         kept = self._rows.kept
         drafts = [
             kept.draft(self._rows.table(type(row)), row) for row in in_table_order(answer.rows)
         ]
         # Encoded before written: text that no file could hold is refused here, not by the driver.
-        text = encode_images([{"table": one.table.name, "row": one.image} for one in drafts])
+        images: list[dict[str, Any]] = [
+            {"table": one.table.name, "row": one.image} for one in drafts
+        ]
+        gone = [(self._rows.table(type(row)), row) for row in answer.deleted]
+        images += [
+            {"table": table.name, "row": table.image(row), "deleted": True} for table, row in gone
+        ]
+        text = encode_images(images)
         for draft in drafts:
             kept.write(draft)
+        for table, row in gone:
+            kept.delete(table, row)
         return Done(answer=answer, rows=None if type(change) in UNRECORDED else text)
 
     def restore(self, line: LedgerLine) -> None:
@@ -92,7 +101,7 @@ class StateTables:
                 table: Table[Any] = self._rows.table(kinds[image.table])
                 # Through the row and back: columns that an older line lacks get their defaults.
                 row = table.row(tuple(image.row), tuple(image.row.values()))
-                draft = self._rows.kept.draft(table, row)
+                draft = None if image.deleted else self._rows.kept.draft(table, row)
             except (KeyError, TypeError, ValueError) as error:
                 raise StateFileError(
                     f"change {line.change} has a row of {image.table!r} that no row can be: {error}",
@@ -100,4 +109,7 @@ class StateTables:
                     code="LEDGER_DAMAGED",
                     hint="put the ledger back as it was if you can; nightherd doctor --verify says what else helps",
                 ) from error
-            self._rows.kept.write(draft)
+            if draft is None:
+                self._rows.kept.delete(table, row)
+            else:
+                self._rows.kept.write(draft)

@@ -35,7 +35,8 @@ class LedgerFeed:
                 change=last,
                 at=datetime.fromisoformat(line.at),
                 kind=line.kind,
-                rows=[(image.table, image.row) for image in line.rows],
+                rows=[(image.table, image.row) for image in line.rows if not image.deleted],
+                deleted=[(image.table, image.row) for image in line.rows if image.deleted],
             )
         self._seen = look, last
 

@@ -102,6 +102,12 @@ class KeptRows:
             self._rows.clear()
         self._rows[table.row_type, draft.key] = _Kept(draft.row, image)
 
+    def delete(self, table: Table[RowT], row: RowT) -> None:
+        """Delete the row with the key of `row`, if it is there."""
+        key = str(getattr(row, table.key))
+        self._database.execute(f"DELETE FROM {table.name} WHERE {table.key} = ?", (key,))
+        self._shelf(table.row_type).pop((table.row_type, key), None)
+
     def _shelf(self, kind: type) -> dict[tuple[type, str], _Kept]:
         return self._large if kind in UNBOUNDED else self._rows
 

@@ -24,7 +24,7 @@ Image = dict[str, Any]
 
 
 def last_image(database: Database, table: str, key_column: str, key: str) -> Image | None:
-    """Return the row as the last change wrote it; None when no change that can be read has it.
+    """Return the row as the last change wrote it; None when no change that can be read has it, or it was deleted.
 
     When the last line that mentions the row is damaged, there is none either: an older image may be
     out of date, and a job that has ended would run again.
@@ -43,7 +43,7 @@ def last_image(database: Database, table: str, key_column: str, key: str) -> Ima
             return None
         for image in rows:
             if image.get("table") == table and image.get("row", {}).get(key_column) == key:
-                return dict(image["row"])
+                return None if image.get("deleted") else dict(image["row"])
     return None
 
 

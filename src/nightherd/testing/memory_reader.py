@@ -156,7 +156,7 @@ class MemoryReader:
         return sorted(known, key=lambda row: row.id)
 
     def list_overrides(self) -> Sequence[ScheduleOverride]:
-        known = [row for row in self._rows.all(ScheduleOverride) if row.is_set]
+        known = self._rows.all(ScheduleOverride)
         return sorted(known, key=lambda row: row.id)
 
     def list_slots(self, schedule_id: str, limit: int) -> Sequence[Slot]:

@@ -35,14 +35,16 @@ class MemoryRows:
         self._rows: dict[type, dict[str, Row]] = {row_type: {} for row_type in TABLES}
         self._tables: dict[type, Table[Row]] = {row_type: Table(row_type) for row_type in TABLES}
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Replace rows by key: all of them, or none when one cannot be stored."""
+    def write(self, rows: Sequence[Row], deleted: Sequence[Row] = ()) -> None:
+        """Replace rows by key: all of them, or none when one cannot be stored. Then drop the deleted ones."""
         tables = [self._tables[type(row)] for row in rows]
         images = [table.image(row) for table, row in zip(tables, rows, strict=True)]
         named = zip(tables, images, strict=True)
         encode_images([{"table": table.name, "row": image} for table, image in named])
         for table, row, image in zip(tables, rows, images, strict=True):
             self._rows[type(row)][str(image[table.key])] = row
+        for row in deleted:
+            self._rows[type(row)].pop(str(getattr(row, self._tables[type(row)].key)), None)
 
     def all(self, row_type: type[RowT]) -> Sequence[RowT]:
         """Every row of one kind."""
@@ -214,7 +216,7 @@ class MemoryStore:
         for change in changes:
             answer = decide(change, self._rows)
             if isinstance(answer, Applied):
-                self._rows.write(answer.rows)
+                self._rows.write(answer.rows, answer.deleted)
             answers.append(answer)
         return answers
 

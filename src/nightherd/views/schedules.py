@@ -158,7 +158,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
 
 def override_row(override: ScheduleOverride | None) -> dict[str, Any] | None:
     """What somebody set about a schedule."""
-    if override is None or not override.is_set:
+    if override is None:
         return None
     return {
         "enabled": override.enabled,

@@ -129,9 +129,13 @@ def plan(change: PlanSchedule, rows: Rows) -> Answer:
 
 
 def override(change: OverrideSchedule, rows: Rows) -> Answer:
-    """The override as it is from now on, and the schedule with it; its next slot is planned anew."""
+    """The override as it is from now on, and the schedule with it; its next slot is planned anew.
+
+    A reset deletes the override. Its last image says nothing, which is all that an older reader of the ledger sees.
+    """
     key = schedule_id(change.agent, change.schedule)
-    said = rows.get(ScheduleOverride, key) or ScheduleOverride(id=key, updated_at=change.at)
+    known = rows.get(ScheduleOverride, key)
+    said = known or ScheduleOverride(id=key, updated_at=change.at)
     said = replace(said, updated_at=change.at, updated_by=change.by)
     if change.reset:
         said = replace(said, enabled=None, schedule=None)
@@ -141,16 +145,19 @@ def override(change: OverrideSchedule, rows: Rows) -> Answer:
             enabled=said.enabled if change.enabled is None else change.enabled,
             schedule=said.schedule if change.rule is None else change.rule,
         )
+    is_nothing = said.enabled is None and said.schedule is None
+    kept = () if is_nothing else (said,)
+    deleted = (said,) if is_nothing and known is not None else ()
     state = _state(change.agent, change.schedule, rows)
     if change.enabled is True or change.reset:
         state = replace(state, consecutive_failures=0)
     is_enabled = may_fire(change.is_declared_enabled, said)
     if not is_enabled or state.is_paused:
-        return Applied(rows=(said, switched_off(state)))
+        return Applied(rows=(*kept, switched_off(state)), deleted=deleted)
     is_other = change.rule is not None or change.reset
     if is_other or state.status is ScheduleStatus.DISABLED:
         state = replace(state, next_run_at=None, next_due_at=None)
-    return Applied(rows=(said, _switched_on(state, rows)))
+    return Applied(rows=(*kept, _switched_on(state, rows)), deleted=deleted)
 
 
 def reset_agent(change: ResetAgent, rows: Rows) -> Answer:
