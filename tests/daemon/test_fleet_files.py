@@ -31,7 +31,7 @@ def test_every_file_of_the_fleet_is_looked_at(folder: Path) -> None:
     loading = files_of(folder).load_first()
 
     names = {os.path.relpath(file, folder) for file in loading.files}
-    assert names == {"nightherd.yaml", "a.yaml", ".env", SCHEMA}
+    assert names == {"nightherd.yaml", "a.yaml", ".env", SCHEMA, ".nightherd/accepted.json"}
     assert loading.stamp == stamp_of(loading.files)
     (folder / SCHEMA).parent.mkdir(parents=True)
     for name in ("a.yaml", ".env", "nightherd.yaml", SCHEMA):

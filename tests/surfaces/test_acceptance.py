@@ -6,12 +6,17 @@ import json
 import os
 import pty
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
 import pytest
 
-from nightherd.config.acceptance import RECORD
-from nightherd.daemon.fleet_files import FleetFiles, Loading
+from nightherd import Order, open_fleet
+from nightherd.config.acceptance import RECORD, admit
+from nightherd.config.load import load_fleet
+from nightherd.daemon.fleet_files import FleetFiles, Loading, stamp_of
+from nightherd.errors import RefusedError
 from surfaces.drivers import Cli, Shell
 
 FLEET = """\
@@ -24,6 +29,7 @@ agents:
         input: {command: touch ran}
 """
 WIDER = FLEET.replace("default_prompt: go", "default_prompt: go\n    allowed_tools: [Bash]")
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
 NEW = FLEET + "  - {name: new, runtime: scripted, default_prompt: go, script: [{say: hi}]}\n"
 
 
@@ -257,3 +263,32 @@ def test_settings_of_the_project_that_changed_are_not_obeyed(fleet: Path) -> Non
     assert second.fleet is not None
     assert second.fleet.agents["c"].setting_sources == ()
     assert second.pending == ("agent c: Claude settings .claude/settings.json is new",)
+
+
+def test_a_running_fleet_notices_what_a_person_accepts_elsewhere(fleet: Path) -> None:
+    file = fleet / "nightherd.yaml"
+    file.write_text(FLEET)
+    files = FleetFiles(file, {})
+    first = files.load_first()
+    file.write_text(WIDER)
+    waiting = files.load(first)
+    assert stamp_of(waiting.files) == waiting.stamp, "nothing is to be read once more"
+
+    wanted = load_fleet(file, environ={}, cwd=fleet).fleet
+    admit(wanted, fleet / ".nightherd", at=NOW, is_accepted=True)
+
+    assert waiting.pending == ("agent eve: allowed_tools Bash",)
+    assert stamp_of(waiting.files) != waiting.stamp
+    assert files.load(waiting).pending == ()
+
+
+def test_a_program_is_told_that_an_agent_waits_to_be_accepted(accepted: Path) -> None:
+    (accepted / "nightherd.yaml").write_text(NEW)
+
+    async def run() -> None:
+        async with open_fleet(cwd=accepted, environ={}) as opened:
+            await opened.submit(Order(agent="new"))
+
+    with pytest.raises(RefusedError, match="nobody has accepted") as refused:
+        anyio.run(run)
+    assert refused.value.hint == "nightherd reload --accept"

@@ -133,6 +133,7 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
         ({"authorization": "Bearer TOKEN", "origin": "http://localhost:9"}, 200),
         ({"authorization": "Bearer TOKEN", "origin": "http://evil.example"}, 403),
         ({"authorization": "Bearer TOKEN", "origin": "null"}, 403),
+        ({"authorization": "Bearer TOKEN", "origin": "http://[evil"}, 403),
     ],
 )
 def test_a_port_wants_a_token_and_to_be_called_by_its_name(

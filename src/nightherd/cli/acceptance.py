@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.text import neutralise
-from nightherd.config.acceptance import ACCEPT, Admission, admit
+from nightherd.config.acceptance import ACCEPT, Admission, admit, refuse_unaccepted
 from nightherd.errors import RefusedError
 from nightherd.files.identity import directory_identity
 from nightherd.host.ancestry import find_agent_above
@@ -32,11 +32,7 @@ def admitted(invocation: Invocation, fleet: Fleet, *, agent: str | None = None) 
         fleet, state_dir, at=system_clock().now(), is_accepted=is_at_terminal(invocation)
     )
     tell_admission(invocation, admission)
-    if agent in fleet.agents and agent not in admission.fleet.agents:
-        raise RefusedError(
-            f"agent {agent!r} is new or has another runtime, and nobody has accepted that",
-            hint=ACCEPT,
-        )
+    refuse_unaccepted(agent, fleet, admission.fleet)
     return admission.fleet
 
 

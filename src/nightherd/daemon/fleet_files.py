@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nightherd.config.acceptance import Admission, admit
+from nightherd.config.acceptance import RECORD, Admission, admit
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.config.load import CheckedFleet, check_fleet
 from nightherd.config.persistence import PROJECT_FILE
@@ -99,11 +99,15 @@ class FleetFiles:
     def _loading(self, checked: CheckedFleet, stamp: Stamp) -> Loading:
         cwd = self.file.parent
         files = tuple({**dict.fromkeys(with_dotenv(checked.files)), str(self._own_schema): None})
-        files += tuple(checked.settings_files)
+        # A person may accept what waits in another command.
+        record = str(self._state_dir / RECORD)
+        files += (*checked.settings_files, record)
         errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]
         admission = self._admitted(checked)
         # What was seen before reading counts: a file written meanwhile is read once more.
-        seen = {one[0]: one for one in stamp}
+        seen = {
+            one[0]: one for one in stamp if one[0] != record
+        }  # which was perhaps written just now
         return Loading(
             fleet=None if admission is None else self._chosen(admission.fleet, checked),
             problems=[problem_data(one, cwd=cwd) for one in errors],

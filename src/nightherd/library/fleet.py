@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from nightherd.config.acceptance import admit
+from nightherd.config.acceptance import Admission, admit, refuse_unaccepted
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet
 from nightherd.engine.attend import attend
@@ -83,14 +83,19 @@ class Order:
 class OpenFleet:
     """What a program can do with a fleet while it is open. Made by `open_fleet`."""
 
-    def __init__(self, fleet: Fleet, state_dir: Path, workshop: Workshop) -> None:
-        self.fleet = fleet
+    def __init__(
+        self, admission: Admission, declared: Fleet, state_dir: Path, workshop: Workshop
+    ) -> None:
+        self.fleet = admission.fleet
+        self.pending = admission.pending_texts
+        """What the files give agents beyond that, and no person has accepted yet."""
         self.state_dir = state_dir
+        self._declared = declared
         self._workshop = workshop
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
-        agent, workshop = get_agent(self.fleet.agents, order.agent), self._workshop
+        agent, workshop = self._agent(order.agent), self._workshop
         wish = Wish(
             prompt=order.prompt,
             inputs=order.inputs,
@@ -142,7 +147,7 @@ class OpenFleet:
         `on_job_created` is called once the job is durable and before it runs, `on_message` with each event
         after it is on record.
         """
-        agent = get_agent(self.fleet.agents, order.agent)
+        agent = self._agent(order.agent)
         check_runtime(agent.runtime)
         job = await self.submit(order)
         on_job_created(job)
@@ -158,7 +163,7 @@ class OpenFleet:
     ) -> RunnerResult:
         """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
         workshop, found = self._workshop, self.job(job)
-        agent = get_agent(self.fleet.agents, found.agent)
+        agent = self._agent(found.agent)
         rescue = rescuer(workshop, self.fleet)
         going = await resume_job(found.id, agent, Wish(prompt=prompt), workshop, rescue=rescue)
         return await self._see_to(going, agent, (), on_message, cancel or Cancel())
@@ -209,6 +214,10 @@ class OpenFleet:
         )
         return result_of(self._observed(ended), self._workshop.reader, self._workshop.journals)
 
+    def _agent(self, name: str) -> Agent:
+        refuse_unaccepted(name, self._declared, self.fleet)
+        return get_agent(self.fleet.agents, name)
+
     def _observed(self, job: Job) -> ObservedJob:
         workshop = self._workshop
         return observe_job(workshop.reader, job, is_at_work, workshop.clock.now())
@@ -232,9 +241,9 @@ async def open_fleet(
     if file is None:
         raise ConfigNotFoundError(f"there is no fleet file in {here} or above it")
     named = Path(state_dir) if state_dir is not None else None
-    fleet = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
-    state = named or Path(fleet.file).parent / ".nightherd"
+    declared = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
+    state = named or Path(declared.file).parent / ".nightherd"
     # What nobody has accepted yet is left out, as it is everywhere that agents are run.
-    fleet = admit(fleet, state, at=system_clock().now()).fleet
-    async with open_workshop(state, fleet, variables) as workshop:
-        yield OpenFleet(fleet, state, workshop)
+    admission = admit(declared, state, at=system_clock().now())
+    async with open_workshop(state, admission.fleet, variables) as workshop:
+        yield OpenFleet(admission, declared, state, workshop)

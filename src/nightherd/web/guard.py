@@ -107,7 +107,7 @@ class Guard:
             if host not in hosts:
                 text = f"host {host!r} is not allowed; add it to web.hosts"
                 return closing(problem(403, "forbidden", text))
-            if origin is not None and urlsplit(origin).hostname not in hosts:
+            if origin is not None and host_of(origin.partition("://")[2]) not in hosts:
                 text = f"pages of {origin!r} are not allowed; add its host to web.hosts"
                 return closing(problem(403, "forbidden", text))
         if door.token is not None and path != HEALTH and not _shows(headers, door.token):

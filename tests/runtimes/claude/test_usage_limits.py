@@ -140,6 +140,15 @@ def test_text_names_the_time_when_no_event_reports_the_rejection(
     assert resets_at(error) == datetime(2026, 11, 16, 10, 27, tzinfo=UTC)
 
 
+def test_text_at_the_top_of_a_message_names_the_time_too() -> None:
+    content = api_error(HIT)["message"]["content"]
+    flat = {"type": "assistant", "error": "rate_limit", "content": content}
+
+    error = failure_in(flat, failed_result(HIT))
+
+    assert resets_at(error) == datetime(2026, 11, 16, 10, 27, tzinfo=UTC)
+
+
 def test_overage_that_can_be_used_names_no_time() -> None:
     covered = limit_event(resetsAt=RESET, overageStatus="allowed", isUsingOverage=True)
 

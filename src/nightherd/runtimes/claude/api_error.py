@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nightherd.runtimes.claude.answer import body_of
+
 STATUS = re.compile(r"\bAPI Error: (\d{3})\b")
 """Older versions (2.1.100) give the status in the text alone."""
 
@@ -25,8 +27,7 @@ class ApiError:
     @property
     def text(self) -> str:
         """What it says."""
-        body = self.message.get("message")
-        content = body.get("content") if isinstance(body, Mapping) else None
+        content = (body_of(self.message) or {}).get("content")
         blocks = content if isinstance(content, list) else [{"text": content}]
         texts = (block.get("text") for block in blocks if isinstance(block, Mapping))
         return "\n".join(text for text in texts if isinstance(text, str))
