@@ -126,6 +126,27 @@ def test_adopted_session_is_taken_over_in_its_directory(
     assert taken.out == f"cd {tmp_path} && claude --resume {UUID}\n"
 
 
+def test_session_with_a_job_that_starts_by_itself_cannot_be_taken_over(
+    ranch: Ranch, adopted: str
+) -> None:
+    fleet = ranch.root / "nightherd.yaml"
+    fleet.write_text(
+        fleet.read_text() + "\n  - {name: coder, runtime: cli, working_directory: .}\n"
+    )
+    assert ranch.cli("reload", "--accept").code == 0
+    queued = ranch.cli("session", "resume", adopted, "--agent", "coder", "-p", "go on", "--detach")
+    assert queued.code == 0, queued.err
+    job = queued.out.strip()
+
+    refused = ranch.cli("session", "takeover", adopted)
+
+    assert refused.code == 5
+    assert f"{job} goes first in session {adopted} and waits for a worker" in refused.err
+    assert f"nightherd jobs cancel {job}" in refused.err
+    assert ranch.cli("jobs", "cancel", job).code == 0
+    assert ranch.cli("session", "takeover", adopted).code == 0
+
+
 def test_what_no_claude_knows_cannot_be_taken_over(ranch: Ranch) -> None:
     session = ranch.run("memory")["session_id"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agent import Fleet
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
+from nightherd.model.session_order import ANY_NUMBER, ahead_text, needs_person
 from nightherd.model.text import counted
 from nightherd.views.sessions import find_session, get_session, up_to_now
 from nightherd.wiring import (
@@ -32,6 +34,8 @@ from nightherd.wiring import (
 
 PROGRAM = "claude"
 CLAUDE = ("cli", "sdk")
+MOST_LOOKED_AT = 100
+"""Open jobs of the session that are looked at for one that starts by itself."""
 
 
 @click.command("takeover", epilog="Example: nightherd session takeover @last --exec")
@@ -47,7 +51,12 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     with reading(invocation) as reader:
         found = find_session(reader, session)
         shown = up_to_now(reader, open_journals(state), found, now)
-    uuid = check_takeover(shown)
+        open_jobs = [
+            job
+            for last in reader.jobs_of_session(found.id)[-1:]
+            for job in reader.jobs_ahead(replace(last, number=ANY_NUMBER), MOST_LOOKED_AT)
+        ]
+    uuid = check_takeover(shown, open_jobs)
     directory = directory_of(found, fleet_if_any(invocation))
     taken = take_in(invocation, found, directory)
     line = [PROGRAM, "--resume", uuid]
@@ -82,8 +91,12 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
         _tell_taken(invocation, taken)
 
 
-def check_takeover(session: Session) -> str:
-    """Claude's own id of the session; `RefusedError` when it cannot be taken over."""
+def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
+    """Claude's own id of the session with `open_jobs`; `RefusedError` when it cannot be taken over.
+
+    A job that starts by itself would write to Claude's transcript while a person does; one that waits for a person
+    is no hindrance.
+    """
     if session.runtime_type not in CLAUDE:
         raise RefusedError(
             f"session {session.id} is run by {session.runtime_type}, and {PROGRAM} knows nothing of it",
@@ -94,6 +107,12 @@ def check_takeover(session: Session) -> str:
     if session.status is SessionStatus.ACTIVE:
         raise RefusedError(
             f"a job is at work in session {session.id}", hint="nightherd jobs cancel JOB"
+        )
+    coming = next((job for job in open_jobs if not needs_person(job)), None)
+    if coming is not None:
+        raise RefusedError(
+            ahead_text(coming),
+            hint=f"nightherd jobs cancel {coming.id}; or take over a fork of it: nightherd session fork {session.id}",
         )
     return session.runtime_session_id
 
