@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
+import pytest
 
 from engine.bench import Bench
 from engine.yard import Yard
 from nightherd.engine.cancelling import cancel_job
 from nightherd.engine.rescue import rescue
+from nightherd.errors import FencedError
 from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus
@@ -106,6 +108,24 @@ def test_an_answer_that_fails_is_kept_before_the_error() -> None:
     events = bench.journal(job.id)
     (place,) = [place for place, event in enumerate(events) if is_cut_off(event)]
     assert isinstance(events[place + 1], ErrorEvent)
+
+
+def test_text_that_could_not_be_recorded_is_left_for_the_next_execution() -> None:
+    bench = Bench()
+    bench.runtime = streaming("The answer", events=[INIT], is_endless=True)
+    job_id = bench.submit().job.id
+
+    def lose_lease(event: Event | None) -> bool:
+        if event is None or not _is_init(event):
+            return False
+        bench.lease.deadline = -1.0
+        return True
+
+    with pytest.raises(FencedError):
+        bench.execute(job_id, stop_when=lose_lease)
+
+    assert cut_off(bench, job_id) == []
+    assert "".join(delta.text for delta in leftover(bench, job_id)) == "The answer"
 
 
 def test_what_is_recorded_block_by_block_is_not_kept_twice() -> None:

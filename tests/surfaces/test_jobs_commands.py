@@ -161,6 +161,7 @@ def test_show_for_programs_has_texts_and_executions(cli: Cli, three: list[str]) 
         "denials",
         "failed_hooks",
         "cut_off",
+        "journal_error",
     }
     times = {"worked_seconds", "waited_seconds"}
     assert set(result.data) == ROW_KEYS | added | times

@@ -11,7 +11,7 @@ from surfaces.drivers import Cli
 
 RESULT_KEYS = {
     "job_id", "session_id", "runtime_session_id", "agent", "status", "exit_reason", "success",
-    "summary", "duration_seconds", "usage", "cost_usd", "error", "error_details", "denials", "failed_hooks", "suspend_reason",
+    "summary", "duration_seconds", "usage", "cost_usd", "error", "error_details", "denials", "failed_hooks", "cut_off", "journal_error", "suspend_reason",
     "resumes_at", "lost", "session_note",
 }  # fmt: skip
 

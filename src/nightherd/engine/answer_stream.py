@@ -85,9 +85,11 @@ class AnswerStream:
         return cut_off_event([part.text for part in self._parts])
 
     def close(self) -> None:
-        """Show nothing any more."""
-        self._parts.clear()
-        self._live.close()
+        """Show nothing any more. What could not be recorded is left for the next execution, maybe another worker's."""
+        if self._parts:
+            self._live.leave()
+        else:
+            self._live.close()
 
     def _drop(self) -> None:
         self._parts.clear()

@@ -57,13 +57,19 @@ class LiveTextFile:
     def close(self) -> None:
         """Remove the file, unless another execution has made another one in its place."""
         self.clear()
+        if self._fd >= 0:
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(self._fd), self._path.stat(follow_symlinks=False)):
+                    self._path.unlink()
+        self.leave()
+
+    def leave(self) -> None:
+        """Close the file as it is."""
+        self._has_bytes = False
+        self.clear()
         descriptor, self._fd = self._fd, -1
-        if descriptor < 0:
-            return
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(descriptor), self._path.stat(follow_symlinks=False)):
-                self._path.unlink()
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _write(self) -> None:
         self._timer = None

@@ -18,6 +18,7 @@ from nightherd.model.event import (
     ToolUseEvent,
 )
 from nightherd.model.ids import JobId, parse_job_id
+from nightherd.model.live_text import is_cut_off
 from nightherd.model.result_text import plain_result
 from nightherd.ports import Journals
 
@@ -32,7 +33,7 @@ def write_output_log(root: Path, job_id: JobId, journals: Journals) -> Path:
 
 
 def output_lines(events: Iterable[Event]) -> Iterator[str]:
-    """The events as lines of text, newlines included; streamed pieces of an answer are left out."""
+    """The events as lines of text, newlines included; lines that only count what an answer uses are left out."""
     for event in events:
         said = _said(event)
         if said is None:
@@ -45,8 +46,8 @@ def output_lines(events: Iterable[Event]) -> Iterator[str]:
 
 def _said(event: Event) -> str | None:
     match event:
-        case AssistantEvent(partial=True):
-            return None
+        case AssistantEvent(partial=True, content=content):
+            return f"[cut off] {content}" if is_cut_off(event) else None
         case AssistantEvent(content=content, thinking=thinking):
             thought = f"[thinking] {thinking}\n" if thinking else ""
             return f"{thought}[assistant] {content}" if content else thought or None

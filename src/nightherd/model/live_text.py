@@ -93,7 +93,7 @@ def is_about_answer(event: Event) -> bool:
     if event.parent_tool_use_id is not None:
         return False
     if isinstance(event, AssistantEvent):
-        return bool(event.content) or event.end
+        return bool(event.content) or event.end or is_cut_off(event)
     return isinstance(event, ToolUseEvent)
 
 

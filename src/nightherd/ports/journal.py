@@ -110,6 +110,9 @@ class LiveText(Protocol):
     def close(self) -> None:
         """Clear, and leave nothing behind."""
 
+    def leave(self) -> None:
+        """Write no more, and leave what was written: the next execution of the job records it."""
+
 
 class TextTail(Protocol):
     """A place in the text that a job is streaming, which moves on with each `poll`."""

@@ -135,6 +135,9 @@ class MemoryText:
         """Keep nothing."""
         self._deltas.clear()
 
+    def leave(self) -> None:
+        """Keep what is there."""
+
 
 class MemoryTextTail:
     """A place in live text in memory."""

@@ -74,15 +74,16 @@ def follow_output(
 
     A piece whose answer is among the events that were given is left out.
     """
-    seen = 0
+    seen = answered = 0
     for event in journals.last(job_id, last) if last is not None else ():
         seen = event.seq
+        answered = event.seq if is_about_answer(event) else answered
         yield event
         if _is_end(event):
             return
     tail, text = journals.follower(job_id, after=seen), journals.text_follower(job_id)
     try:
-        yield from _follow(tail, text, partial(_look, reader, job_id, wait, on_wait))
+        yield from _follow(tail, text, answered, partial(_look, reader, job_id, wait, on_wait))
     finally:
         tail.close()
         text.close()
@@ -98,8 +99,10 @@ def _look(reader: JobReader, job_id: JobId, wait: Wait, on_wait: Callable[[Job],
     return False
 
 
-def _follow(tail: Tail, text: TextTail, is_over: Callable[[], bool]) -> Iterator[Event | TextDelta]:
-    answered, is_last_look = 0, False
+def _follow(
+    tail: Tail, text: TextTail, answered: int, is_over: Callable[[], bool]
+) -> Iterator[Event | TextDelta]:
+    is_last_look = False
     while True:
         while events := tail.poll():
             for event in events:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -175,3 +177,42 @@ def test_a_job_is_suspended_before_it_could_spend_too_much(tmp_path: Path) -> No
     assert api.asked == []
     assert done.returncode == 6, done.stderr
     assert job["status"] == "suspended"
+
+
+def stream_until(herd: Herd, act: Callable[[subprocess.Popen[bytes]], object]) -> None:
+    """A job whose answer stops in its middle; `act` once a follower can read the first words."""
+    with herd.started("run", "helper", "-p", "go") as run:
+        texts = herd.root / ".nightherd" / "jobs"
+        anyio.run(until, lambda: any("The " in one.read_text() for one in texts.glob("*.text")))
+        assert not [line for line in herd.journal() if line.get("content") == "The "]
+        act(run)
+        run.wait(PATIENCE_S)
+
+
+def answers(herd: Herd) -> list[tuple[str, bool]]:
+    lines = [line for line in herd.journal() if line["type"] == "assistant"]
+    return [(line["content"], line.get("partial", False)) for line in lines if line.get("content")]
+
+
+def test_a_cancelled_answer_keeps_its_text(tmp_path: Path) -> None:
+    with MessagesApi(Say(text="The end.", said_first=4, hold=threading.Event())) as api:
+        herd = Herd(tmp_path, api)
+        stream_until(herd, lambda run: herd.nightherd("jobs", "cancel", "@last"))
+        job = herd.job()
+
+    assert (job["status"], job["turns"], job["cut_off"]) == ("cancelled", 0, "The ")
+    assert answers(herd) == [("The ", True)]
+
+
+def test_a_killed_worker_leaves_one_line_that_the_next_turn_is_told(tmp_path: Path) -> None:
+    with MessagesApi(
+        Say(text="The end.", said_first=4, hold=threading.Event()), Say(text="All done.")
+    ) as api:
+        herd = Herd(tmp_path, api)
+        stream_until(herd, lambda run: run.kill())
+        done = herd.nightherd("worker", "--until-idle")
+        job = herd.job()
+
+    assert (done.returncode, job["status"]) == (0, "completed"), done.stderr
+    assert answers(herd) == [("The ", True), ("All done.", False)]
+    assert "<partial_cognition>\nThe \n</partial_cognition>" in api.asked[1].texts[-1]
