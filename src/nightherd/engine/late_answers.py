@@ -3,6 +3,12 @@
 They are in the runtime's own transcript and in no journal. A job that continues records them when its next execution
 begins (beginning.py). A job that ends with its rescue has no next execution: its rescuer counts them in the change
 that ends it, and writes them into the journal once that change is applied, so that of several rescuers one does.
+
+A late answer never completes its job, even if its `stop_reason` is `end_turn`: the model is asked once more. The
+transcript says that an answer has ended, not that the run has. Before its result, which is in no transcript, Claude
+may still run `Stop` hooks that make it continue, take queued messages and wait for background tasks; these died
+with the process, and the model has to be told. A job that is called completed too early is a lie that nobody
+notices; one more request about a conversation that is mostly cached is small and on record.
 """
 
 from __future__ import annotations
