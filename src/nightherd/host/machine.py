@@ -15,24 +15,17 @@ def git_version() -> str | None:
 
 def is_clock_synchronised() -> bool | None:
     """Whether systemd keeps the clock right; None where nothing tells."""
-    match _said("timedatectl", "show", "--property=NTPSynchronized", "--value"):
-        case "yes":
-            return True
-        case "no":
-            return False
-        case _:
-            return None
+    return _is_yes(_said("timedatectl", "show", "--property=NTPSynchronized", "--value"))
 
 
 def is_lingering(user: str) -> bool | None:
     """Whether the user's services run while nobody is logged in; None where nothing tells."""
-    match _said("loginctl", "show-user", user, "--property=Linger", "--value"):
-        case "yes":
-            return True
-        case "no":
-            return False
-        case _:
-            return None
+    return _is_yes(_said("loginctl", "show-user", user, "--property=Linger", "--value"))
+
+
+def _is_yes(answer: str | None) -> bool | None:
+    """What systemd's tools answer; None for neither yes nor no."""
+    return {"yes": True, "no": False}.get(answer or "")
 
 
 def _said(*words: str) -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nightherd.model.change import Applied, CancelJob, Change, Refused, Why
+from nightherd.model.change import CancelJob, Why
 from nightherd.model.job import JobStatus
 from nightherd.model.outcome import CANCELLED
+from nightherd.testing.contract_steps import must_apply, must_refuse
 from nightherd.testing.fleet_values import checkpoint, lose
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
@@ -15,10 +16,10 @@ LATER = BEGINNING + timedelta(hours=1)
 
 
 async def check_job_that_is_given_up_has_a_last_checkpoint_once(state: OpenState) -> None:
-    await _applied(state, submit(1), start(1), checkpoint(1, header={"limits": {"turns": 9}}))
+    await must_apply(state, submit(1), start(1), checkpoint(1, header={"limits": {"turns": 9}}))
 
-    await _applied(state, lose(1, epoch=1), start(1), lose(1, epoch=2))
-    await _refused(state, lose(1, epoch=2))
+    await must_apply(state, lose(1, epoch=1), start(1), lose(1, epoch=2))
+    await must_refuse(state, lose(1, epoch=2))
 
     first, last = state.reader.list_checkpoints(job_id(1))
     assert (first.trigger, first.epoch) == ("post_llm", 1)
@@ -28,10 +29,10 @@ async def check_job_that_is_given_up_has_a_last_checkpoint_once(state: OpenState
 
 
 async def check_job_that_waits_is_cancelled_with_its_last_checkpoint(state: OpenState) -> None:
-    await _applied(state, submit(1), submit(2), start(2), lose(2, epoch=1))
+    await must_apply(state, submit(1), submit(2), start(2), lose(2, epoch=1))
 
-    await _applied(state, CancelJob(job_id=job_id(1), at=LATER))
-    await _applied(state, CancelJob(job_id=job_id(2), at=LATER))
+    await must_apply(state, CancelJob(job_id=job_id(1), at=LATER))
+    await must_apply(state, CancelJob(job_id=job_id(2), at=LATER))
 
     assert list(state.reader.list_checkpoints(job_id(1))) == [], "it never began"
     (last,) = state.reader.list_checkpoints(job_id(2))
@@ -39,11 +40,11 @@ async def check_job_that_waits_is_cancelled_with_its_last_checkpoint(state: Open
 
 
 async def check_cancelled_job_settles_only_as_cancelled(state: OpenState) -> None:
-    await _applied(state, submit(1), start(1), CancelJob(job_id=job_id(1), at=BEGINNING))
+    await must_apply(state, submit(1), start(1), CancelJob(job_id=job_id(1), at=BEGINNING))
 
-    refused = await _refused(state, settle(1))
+    refused = await must_refuse(state, settle(1))
     running = state.reader.find_job(job_id(1))
-    await _applied(state, settle(1, outcome=CANCELLED))
+    await must_apply(state, settle(1, outcome=CANCELLED))
 
     assert refused.why is Why.CANCELLED
     assert running is not None
@@ -51,17 +52,6 @@ async def check_cancelled_job_settles_only_as_cancelled(state: OpenState) -> Non
     ended = state.reader.find_job(job_id(1))
     assert ended is not None
     assert ended.status is JobStatus.CANCELLED
-
-
-async def _applied(state: OpenState, *changes: Change) -> None:
-    for answer in await state.writer.apply(changes):
-        assert isinstance(answer, Applied), answer
-
-
-async def _refused(state: OpenState, change: Change) -> Refused:
-    (answer,) = await state.writer.apply([change])
-    assert isinstance(answer, Refused), answer
-    return answer
 
 
 END_CHECKS: tuple[Check, ...] = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nightherd.model.change import Applied, CancelJob, Change, SubmitJob
+from nightherd.model.change import CancelJob, SubmitJob
 from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.outcome import Outcome
 from nightherd.model.session import SessionStatus
+from nightherd.testing.contract_steps import must_apply
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
@@ -18,10 +19,10 @@ FAILED = Outcome(exit_reason=ExitReason.ERROR, error="no grass")
 async def check_job_that_fails_ends_what_waits_below_it_and_tells_what_runs(
     state: OpenState,
 ) -> None:
-    await _applied(state, submit(1), start(1), _below(2, 1), start(2), _below(3, 1))
-    await _applied(state, _below(4, 3, agent="drover"), _below(5, 2), submit(6))
+    await must_apply(state, submit(1), start(1), _below(2, 1), start(2), _below(3, 1))
+    await must_apply(state, _below(4, 3, agent="drover"), _below(5, 2), submit(6))
 
-    await _applied(state, settle(1, outcome=FAILED))
+    await must_apply(state, settle(1, outcome=FAILED))
 
     jobs = _jobs(state, 6)
     assert [jobs[number].status for number in (3, 4)] == [JobStatus.CANCELLED] * 2
@@ -38,17 +39,17 @@ async def check_job_that_fails_ends_what_waits_below_it_and_tells_what_runs(
 
 
 async def check_waiting_job_is_cancelled_with_everything_below_it(state: OpenState) -> None:
-    await _applied(state, submit(1), _below(2, 1), _below(3, 2))
+    await must_apply(state, submit(1), _below(2, 1), _below(3, 2))
 
-    await _applied(state, CancelJob(job_id=job_id(1), at=BEGINNING))
+    await must_apply(state, CancelJob(job_id=job_id(1), at=BEGINNING))
 
     assert {job.status for job in _jobs(state, 3).values()} == {JobStatus.CANCELLED}
 
 
 async def check_job_that_succeeds_leaves_what_is_below_it_alone(state: OpenState) -> None:
-    await _applied(state, submit(1), start(1), _below(2, 1), start(2), _below(3, 1))
+    await must_apply(state, submit(1), start(1), _below(2, 1), start(2), _below(3, 1))
 
-    await _applied(state, settle(1))
+    await must_apply(state, settle(1))
 
     jobs = _jobs(state, 3)
     assert (jobs[2].status, jobs[2].cancel_requested_at) == (JobStatus.RUNNING, None)
@@ -63,11 +64,6 @@ def _below(number: int, above: int, *, agent: str = "grazer") -> SubmitJob:
 def _jobs(state: OpenState, last: int) -> Mapping[int, Job]:
     found = {number: state.reader.find_job(job_id(number)) for number in range(1, last + 1)}
     return {number: job for number, job in found.items() if job is not None}
-
-
-async def _applied(state: OpenState, *changes: Change) -> None:
-    answers = await state.writer.apply(changes)
-    assert all(isinstance(answer, Applied) for answer in answers), answers
 
 
 FAMILY_CHECKS: tuple[Check, ...] = (

@@ -12,9 +12,7 @@ from datetime import datetime, timedelta
 from nightherd.model.agent_state import AgentStatus
 from nightherd.model.change import (
     AdoptRows,
-    Applied,
     CancelJob,
-    Change,
     ClaimJob,
     EndWorker,
     ExtendLease,
@@ -37,6 +35,7 @@ from nightherd.model.schedule import (
 from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
 from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.model.worker import WorkerStatus
+from nightherd.testing.contract_steps import must_apply, must_refuse
 from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
@@ -57,23 +56,23 @@ async def check_worker_lives_until_it_ends_and_not_again(state: OpenState) -> No
     one, other = worker("worker-00000001"), worker("worker-00000002")
     later = BEGINNING + timedelta(seconds=10)
 
-    await _applied(state, RegisterWorker(worker=one), RegisterWorker(worker=other))
-    again = await _refused(state, RegisterWorker(worker=one))
-    await _applied(state, ExtendLease(worker_id=one.id, deadline=99.25, at=later))
+    await must_apply(state, RegisterWorker(worker=one), RegisterWorker(worker=other))
+    again = await must_refuse(state, RegisterWorker(worker=one))
+    await must_apply(state, ExtendLease(worker_id=one.id, deadline=99.25, at=later))
     extended = replace(one, deadline=99.25, heartbeat_at=later)
     assert list(state.reader.live_workers()) == [extended, other]
-    await _applied(state, EndWorker(worker_id=one.id, status=WorkerStatus.LOST, at=later))
-    late = await _refused(state, ExtendLease(worker_id=one.id, deadline=999.0, at=later))
+    await must_apply(state, EndWorker(worker_id=one.id, status=WorkerStatus.LOST, at=later))
+    late = await must_refuse(state, ExtendLease(worker_id=one.id, deadline=999.0, at=later))
 
     assert (again.why, late.why) == (Why.ID_TAKEN, Why.STATUS)
     assert list(state.reader.live_workers()) == [other]
 
 
 async def check_lost_execution_goes_back_until_it_was_lost_too_often(state: OpenState) -> None:
-    await _applied(state, submit(1), start(1), lose(1, epoch=1), start(1))
+    await must_apply(state, submit(1), start(1), lose(1, epoch=1), start(1))
     rescued = state.reader.find_job(job_id(1))
-    fenced = await _refused(state, settle(1, epoch=1))
-    await _applied(state, lose(1, epoch=2))
+    fenced = await must_refuse(state, settle(1, epoch=1))
+    await must_apply(state, lose(1, epoch=2))
     failed = state.reader.find_job(job_id(1))
 
     assert rescued is not None
@@ -90,13 +89,13 @@ async def check_waiting_job_is_cancelled_at_once_and_a_running_one_by_its_owner(
     state: OpenState,
 ) -> None:
     first, later = BEGINNING, BEGINNING + timedelta(minutes=1)
-    await _applied(state, submit(1), submit(2), start(2))
+    await must_apply(state, submit(1), submit(2), start(2))
 
-    await _applied(state, CancelJob(job_id=job_id(1), at=first))
-    await _applied(state, CancelJob(job_id=job_id(2), at=first))
-    await _applied(state, CancelJob(job_id=job_id(2), at=later))
-    started = await _refused(state, start(1))
-    again = await _refused(state, CancelJob(job_id=job_id(1), at=first))
+    await must_apply(state, CancelJob(job_id=job_id(1), at=first))
+    await must_apply(state, CancelJob(job_id=job_id(2), at=first))
+    await must_apply(state, CancelJob(job_id=job_id(2), at=later))
+    started = await must_refuse(state, start(1))
+    again = await must_refuse(state, CancelJob(job_id=job_id(1), at=first))
 
     job, running = state.reader.find_job(job_id(1)), state.reader.find_job(job_id(2))
     assert job is not None
@@ -109,9 +108,9 @@ async def check_waiting_job_is_cancelled_at_once_and_a_running_one_by_its_owner(
 
 
 async def check_cancelled_job_whose_worker_is_lost_ends_cancelled(state: OpenState) -> None:
-    await _applied(state, submit(1), start(1), CancelJob(job_id=job_id(1), at=BEGINNING))
+    await must_apply(state, submit(1), start(1), CancelJob(job_id=job_id(1), at=BEGINNING))
 
-    await _applied(state, lose(1, epoch=1))
+    await must_apply(state, lose(1, epoch=1))
 
     job = state.reader.find_job(job_id(1))
     assert job is not None
@@ -121,13 +120,13 @@ async def check_cancelled_job_whose_worker_is_lost_ends_cancelled(state: OpenSta
 async def check_jobs_are_claimed_by_importance_then_age_within_their_limits(
     state: OpenState,
 ) -> None:
-    await _applied(state, submit(1), submit(2), submit(3, agent="drover"), _urgent(4))
+    await must_apply(state, submit(1), submit(2), submit(3, agent="drover"), _urgent(4))
     now = BEGINNING + timedelta(minutes=1)
 
     assert not state.reader.has_waiting_job({"nobody"})
     assert state.reader.has_waiting_job({"drover"})
     taken = [await _claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3) for _ in range(4)]
-    await _applied(state, settle(4))
+    await must_apply(state, settle(4))
     last = await _claim(state, now, {AGENT: 2, "drover": 1}, fleet_limit=3)
 
     assert taken == [job_id(4), job_id(1), job_id(3), None]
@@ -139,7 +138,7 @@ async def check_jobs_are_claimed_by_importance_then_age_within_their_limits(
 
 
 async def check_job_that_waited_long_goes_before_more_important_ones(state: OpenState) -> None:
-    await _applied(state, submit(1), _urgent(2))
+    await must_apply(state, submit(1), _urgent(2))
 
     assert await _claim(state, BEGINNING + timedelta(hours=1), {AGENT: 1}) == job_id(1)
 
@@ -148,7 +147,7 @@ async def check_job_of_a_busy_session_or_of_later_is_not_claimed(state: OpenStat
     shared = [submit(number, mode=SessionMode.PERSISTENT) for number in (1, 2)]
     later = submit(3)
     later = replace(later, job=replace(later.job, not_before=BEGINNING + timedelta(hours=1)))
-    await _applied(state, *shared, later)
+    await must_apply(state, *shared, later)
     now = BEGINNING + timedelta(minutes=1)
 
     first = await _claim(state, now, {AGENT: 9})
@@ -186,12 +185,12 @@ async def _claim(
 
 
 async def check_agent_shows_its_oldest_running_job_and_its_last_failure(state: OpenState) -> None:
-    await _applied(state, submit(1), submit(2), submit(3, agent="drover"), start(3))
-    await _applied(state, start(2), start(1))
+    await must_apply(state, submit(1), submit(2), submit(3, agent="drover"), start(3))
+    await must_apply(state, start(2), start(1))
     drover, busy = state.reader.list_agents()
-    await _applied(state, settle(1, outcome=FAILURE), settle(2, outcome=FAILURE))
+    await must_apply(state, settle(1, outcome=FAILURE), settle(2, outcome=FAILURE))
     _, failed = state.reader.list_agents()
-    await _applied(state, ResetAgent(agent=AGENT))
+    await must_apply(state, ResetAgent(agent=AGENT))
     _, reset = state.reader.list_agents()
 
     assert (drover.name, drover.current_job) == ("drover", job_id(3))
@@ -200,13 +199,13 @@ async def check_agent_shows_its_oldest_running_job_and_its_last_failure(state: O
     assert (failed.status, failed.error_message) == (AgentStatus.ERROR, "lame")
     assert (failed.current_job, failed.last_job) == (None, job_id(2))
     assert (reset.status, reset.error_message) == (AgentStatus.IDLE, None)
-    assert (await _refused(state, ResetAgent(agent="nobody"))).why is Why.MISSING
+    assert (await must_refuse(state, ResetAgent(agent="nobody"))).why is Why.MISSING
 
 
 async def check_slot_has_exactly_one_outcome(state: OpenState) -> None:
-    fired = await _applied(state, fire(1, minute=1))
-    again = await _refused(state, fire(2, minute=1))
-    await _applied(state, fire(None, minute=2, reason="busy"))
+    fired = await must_apply(state, fire(1, minute=1))
+    again = await must_refuse(state, fire(2, minute=1))
+    await must_apply(state, fire(None, minute=2, reason="busy"))
 
     assert fired.job is not None
     assert fired.job.id == job_id(1)
@@ -220,9 +219,9 @@ async def check_slot_has_exactly_one_outcome(state: OpenState) -> None:
 
 
 async def check_schedule_follows_its_job(state: OpenState) -> None:
-    await _applied(state, fire(1, minute=1))
+    await must_apply(state, fire(1, minute=1))
     (running,) = state.reader.list_schedules(AGENT)
-    await _applied(state, start(1), settle(1, outcome=FAILURE))
+    await must_apply(state, start(1), settle(1, outcome=FAILURE))
     (rested,) = state.reader.list_schedules(AGENT)
 
     assert (running.id, running.status) == (NIGHTLY, ScheduleStatus.RUNNING)
@@ -237,14 +236,14 @@ async def check_schedule_is_switched_off_and_on(state: OpenState) -> None:
         agent=AGENT, schedule="nightly", at=BEGINNING, by="someone", enabled=False
     )
 
-    await _applied(state, fire(1, minute=1), off)
-    await _applied(state, off)
+    await must_apply(state, fire(1, minute=1), off)
+    await must_apply(state, off)
     (disabled,) = state.reader.list_schedules()
     (said,) = state.reader.list_overrides()
-    refused = await _refused(state, fire(2, minute=2))
-    await _applied(state, replace(off, enabled=True, rule="5m"))
+    refused = await must_refuse(state, fire(2, minute=2))
+    await must_apply(state, replace(off, enabled=True, rule="5m"))
     (running,) = state.reader.list_schedules(AGENT)
-    await _applied(state, replace(off, enabled=None, reset=True))
+    await must_apply(state, replace(off, enabled=None, reset=True))
 
     assert (disabled.status, disabled.next_run_at) == (ScheduleStatus.DISABLED, None)
     assert (said.id, said.enabled, said.updated_by) == (NIGHTLY, False, "someone")
@@ -254,11 +253,11 @@ async def check_schedule_is_switched_off_and_on(state: OpenState) -> None:
 
 
 async def check_slot_that_would_overlap_is_skipped_or_waits(state: OpenState) -> None:
-    await _applied(state, fire(1, minute=1))
+    await must_apply(state, fire(1, minute=1))
 
-    waiting = await _refused(state, replace(fire(2, minute=2), max_overlap=1, waits=True))
-    await _applied(state, replace(fire(2, minute=2), max_overlap=1))
-    await _applied(state, replace(fire(3, minute=3), max_overlap=2))
+    waiting = await must_refuse(state, replace(fire(2, minute=2), max_overlap=1, waits=True))
+    await must_apply(state, replace(fire(2, minute=2), max_overlap=1))
+    await must_apply(state, replace(fire(3, minute=3), max_overlap=2))
 
     assert waiting.why is Why.FULL
     third, second, _ = state.reader.list_slots(NIGHTLY, 10)
@@ -272,10 +271,10 @@ async def check_plan_holds_while_nothing_moved(state: OpenState) -> None:
     due = BEGINNING + timedelta(hours=1)
     plan = replace(_PLAN, next_due_at=due, next_run_at=due)
 
-    await _applied(state, plan)
-    stale = await _refused(state, replace(plan, next_due_at=BEGINNING))
-    again = await _applied(state, replace(plan, replaces=due))
-    other = await _refused(state, replace(plan, replaces=due, override="5m"))
+    await must_apply(state, plan)
+    stale = await must_refuse(state, replace(plan, next_due_at=BEGINNING))
+    again = await must_apply(state, replace(plan, replaces=due))
+    other = await must_refuse(state, replace(plan, replaces=due, override="5m"))
     (planned,) = state.reader.list_schedules(AGENT)
 
     assert (stale.why, other.why) == (Why.STALE, Why.STALE)
@@ -284,13 +283,13 @@ async def check_plan_holds_while_nothing_moved(state: OpenState) -> None:
 
 
 async def check_schedule_that_fails_again_and_again_pauses_itself(state: OpenState) -> None:
-    await _applied(state, _PLAN)
+    await must_apply(state, _PLAN)
     for number in (1, 2):
         failing = settle(number, outcome=FAILURE)
-        await _applied(state, fire(number, minute=number), start(number), failing)
+        await must_apply(state, fire(number, minute=number), start(number), failing)
     (paused,) = state.reader.list_schedules(AGENT)
     on = OverrideSchedule(agent=AGENT, schedule="nightly", at=BEGINNING, by="someone", enabled=True)
-    await _applied(state, on)
+    await must_apply(state, on)
     (idle,) = state.reader.list_schedules(AGENT)
 
     assert (paused.status, paused.last_error) == (ScheduleStatus.DISABLED, "lame")
@@ -299,13 +298,13 @@ async def check_schedule_that_fails_again_and_again_pauses_itself(state: OpenSta
 
 
 async def check_checkpoints_are_numbered_fenced_and_bounded(state: OpenState) -> None:
-    await _applied(state, submit(1), submit(2), start(1))
+    await must_apply(state, submit(1), submit(2), start(1))
     header = {"limits": {"turns": 7, "spend": None}, "hooks": ["a", "ä"]}
 
-    await _applied(state, checkpoint(1), checkpoint(1, header=header), checkpoint(1, seq=5))
-    fenced = await _refused(state, replace(checkpoint(1), epoch=9))
-    waiting = await _refused(state, replace(checkpoint(2), epoch=0))
-    large = await _refused(state, checkpoint(1, header={"x": "y" * HEADER_LIMIT}))
+    await must_apply(state, checkpoint(1), checkpoint(1, header=header), checkpoint(1, seq=5))
+    fenced = await must_refuse(state, replace(checkpoint(1), epoch=9))
+    waiting = await must_refuse(state, replace(checkpoint(2), epoch=0))
+    large = await must_refuse(state, checkpoint(1, header={"x": "y" * HEADER_LIMIT}))
 
     first, second = state.reader.list_checkpoints(job_id(1))
     assert (first.number, second.number) == (1, 2)
@@ -316,7 +315,7 @@ async def check_checkpoints_are_numbered_fenced_and_bounded(state: OpenState) ->
 
 
 async def check_adopted_rows_are_numbered_and_known_ones_left_alone(state: OpenState) -> None:
-    await _applied(state, submit(1))
+    await must_apply(state, submit(1))
     known = state.reader.find_job(job_id(1))
     new = submit(2)
     job = replace(new.job, status=JobStatus.COMPLETED, session_id=new.session.id)
@@ -324,8 +323,8 @@ async def check_adopted_rows_are_numbered_and_known_ones_left_alone(state: OpenS
     # In an order in which texts come before their job and the job before its session.
     rows = (new.texts, job, new.session, stranger)
 
-    await _applied(state, AdoptRows(rows=rows, source="elsewhere"))
-    again = await _applied(state, AdoptRows(rows=rows, source="elsewhere"))
+    await must_apply(state, AdoptRows(rows=rows, source="elsewhere"))
+    again = await must_apply(state, AdoptRows(rows=rows, source="elsewhere"))
 
     assert again.rows == ()
     assert state.reader.find_job(job_id(1)) == known
@@ -336,7 +335,7 @@ async def check_adopted_rows_are_numbered_and_known_ones_left_alone(state: OpenS
 
 async def check_sessions_are_listed_and_found_by_their_runtimes_id(state: OpenState) -> None:
     for number in (1, 2, 3):
-        await _applied(state, submit(number), start(number), _recorded(number))
+        await must_apply(state, submit(number), start(number), _recorded(number))
 
     numbers = [session.number for session in state.reader.list_sessions(SessionQuery(limit=2))]
     older = [session.number for session in state.reader.list_sessions(SessionQuery(before=2))]
@@ -353,20 +352,6 @@ def _recorded(number: int) -> RecordRuntimeSession:
     return RecordRuntimeSession(
         job_id=job_id(number), epoch=1, runtime_session_id=name, at=BEGINNING
     )
-
-
-async def _applied(state: OpenState, *changes: Change) -> Applied:
-    answers = await state.writer.apply(changes)
-    assert all(isinstance(answer, Applied) for answer in answers), answers
-    last = answers[-1]
-    assert isinstance(last, Applied)
-    return last
-
-
-async def _refused(state: OpenState, change: Change) -> Refused:
-    (answer,) = await state.writer.apply([change])
-    assert isinstance(answer, Refused), answer
-    return answer
 
 
 FLEET_CHECKS: tuple[Check, ...] = (

@@ -6,64 +6,59 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nightherd.model.change import (
-    Applied,
     CancelJob,
-    Change,
     ClaimJob,
     Refused,
     ResumeJob,
     SubmitJob,
-    SuspendExecution,
     Why,
 )
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.job import Job, JobStatus, SuspendReason
 from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.suspension import Suspension
-from nightherd.model.usage import Totals
+from nightherd.testing.contract_steps import NOW, must_apply, must_refuse, suspend
 from nightherd.testing.fleet_values import AGENT, lose
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
-NOW = BEGINNING + timedelta(minutes=1)
 SOON = BEGINNING + timedelta(minutes=5)
 
 
 async def check_job_that_lost_its_worker_goes_before_later_ones(state: OpenState) -> None:
-    await _applied(state, _shared(1), start(1), _shared(2, priority=9))
+    await must_apply(state, _shared(1), start(1), _shared(2, priority=9))
 
-    await _applied(state, lose(1, epoch=1))
+    await must_apply(state, lose(1, epoch=1))
 
-    refused = await _refused(state, start(2))
+    refused = await must_refuse(state, start(2))
     assert (refused.why, job_id(1) in refused.message) == (Why.SESSION_BUSY, True)
     assert await _claimed(state) == job_id(1)
     assert await _claimed(state) is None
-    await _applied(state, settle(1, epoch=2))
+    await must_apply(state, settle(1, epoch=2))
     assert await _claimed(state) == job_id(2)
 
 
 async def check_suspended_job_holds_its_session_until_it_has_ended(state: OpenState) -> None:
-    await _applied(state, _shared(1), start(1), _shared(2, priority=9), submit(3))
+    await must_apply(state, _shared(1), start(1), _shared(2, priority=9), submit(3))
 
-    await _applied(state, _suspend(1))
+    await must_apply(state, suspend(1))
 
     assert [await _claimed(state) for _ in range(2)] == [job_id(3), None]
     assert not state.reader.has_waiting_job({AGENT}), "nothing that a worker could do"
-    refused = await _refused(state, start(2))
+    refused = await must_refuse(state, start(2))
     assert "suspended (limit)" in refused.message
     ahead = state.reader.jobs_ahead(_job(state, 2), 10)
     assert [job.id for job in ahead] == [job_id(1)]
-    await _applied(state, ResumeJob(job_id=job_id(1), at=NOW))
+    await must_apply(state, ResumeJob(job_id=job_id(1), at=NOW))
     assert state.reader.has_waiting_job({AGENT})
     assert await _claimed(state) == job_id(1)
-    await _applied(state, settle(1, epoch=2))
+    await must_apply(state, settle(1, epoch=2))
     assert await _claimed(state) == job_id(2)
 
 
 async def check_cancelled_job_lets_the_next_one_begin(state: OpenState) -> None:
-    await _applied(state, _shared(1), start(1), _shared(2), _suspend(1))
+    await must_apply(state, _shared(1), start(1), _shared(2), suspend(1))
 
-    await _applied(state, CancelJob(job_id=job_id(1), at=NOW))
+    await must_apply(state, CancelJob(job_id=job_id(1), at=NOW))
 
     assert await _claimed(state) == job_id(2)
 
@@ -74,47 +69,47 @@ async def check_session_of_one_job_stays_open_for_a_job_that_was_put_into_it(
     first = submit(1)
     second = replace(submit(2), into=first.session.id)
     third = replace(submit(3), into=first.session.id)
-    await _applied(state, first, start(1), second, third)
+    await must_apply(state, first, start(1), second, third)
 
-    await _applied(state, settle(1))
+    await must_apply(state, settle(1))
     assert _session(state, first).status is SessionStatus.PAUSED
-    await _applied(state, CancelJob(job_id=job_id(2), at=NOW))
+    await must_apply(state, CancelJob(job_id=job_id(2), at=NOW))
     assert _session(state, first).status is SessionStatus.PAUSED
     assert await _claimed(state) == job_id(3)
-    await _applied(state, settle(3))
+    await must_apply(state, settle(3))
     assert _session(state, first).status is SessionStatus.COMPLETED
 
 
 async def check_job_is_refused_where_a_person_is_waited_for_if_it_says_so(
     state: OpenState,
 ) -> None:
-    await _applied(state, _shared(1), start(1), replace(_shared(2), refuses_held=True))
-    await _applied(state, _suspend(1))
+    await must_apply(state, _shared(1), start(1), replace(_shared(2), refuses_held=True))
+    await must_apply(state, suspend(1))
 
-    refused = await _refused(state, replace(_shared(3), refuses_held=True))
+    refused = await must_refuse(state, replace(_shared(3), refuses_held=True))
     into = replace(submit(4), into=_shared(1).session.id, refuses_held=True)
-    also = await _refused(state, into)
+    also = await must_refuse(state, into)
 
     assert (refused.why, also.why) == (Why.SESSION_HELD, Why.SESSION_HELD)
     assert refused.job is not None
     assert refused.job.id == job_id(1)
-    await _applied(state, _shared(5))
+    await must_apply(state, _shared(5))
     assert _job(state, 5).session_id == _job(state, 1).session_id
 
 
 async def check_job_is_accepted_behind_one_that_resumes_by_itself(state: OpenState) -> None:
-    await _applied(state, _shared(1), start(1), _suspend(1, SuspendReason.RATE_LIMIT, is_due=True))
+    await must_apply(state, _shared(1), start(1), suspend(1, SuspendReason.RATE_LIMIT, until=SOON))
 
-    await _applied(state, replace(_shared(2), refuses_held=True))
+    await must_apply(state, replace(_shared(2), refuses_held=True))
 
-    refused = await _refused(state, start(2))
+    refused = await must_refuse(state, start(2))
     assert "resumes by itself" in refused.message
-    await _applied(state, ResumeJob(job_id=job_id(1), at=SOON, only_due=True))
+    await must_apply(state, ResumeJob(job_id=job_id(1), at=SOON, only_due=True))
     assert await _claimed(state) == job_id(1)
 
 
 async def check_child_never_queues_behind_the_job_that_waits_for_it(state: OpenState) -> None:
-    await _applied(state, _shared(1), start(1), _child(2, of=1), _child(3, of=2), _shared(4))
+    await must_apply(state, _shared(1), start(1), _child(2, of=1), _child(3, of=2), _shared(4))
 
     sessions = [_job(state, number).session_id for number in range(1, 5)]
 
@@ -130,8 +125,8 @@ async def check_jobs_that_wait_for_each_others_children_do_not_queue_in_a_circle
     state: OpenState,
 ) -> None:
     first, second = _shared(1), _shared(2, agent="drover")
-    await _applied(state, first, start(1), second, start(2))
-    await _applied(state, _child(3, of=1, agent="drover"), _child(4, of=2))
+    await must_apply(state, first, start(1), second, start(2))
+    await must_apply(state, _child(3, of=1, agent="drover"), _child(4, of=2))
 
     waiting, other = _job(state, 3), _job(state, 4)
 
@@ -143,12 +138,12 @@ async def check_jobs_that_wait_for_each_others_children_do_not_queue_in_a_circle
 async def check_job_that_is_asked_about_a_limit_does_not_queue_behind_who_asks(
     state: OpenState,
 ) -> None:
-    await _applied(state, _shared(1), start(1))
+    await must_apply(state, _shared(1), start(1))
     asked = _shared(2)
     key = f"hook:{job_id(1)}:limits.hooks[0]:suspended-1"
     asked = replace(asked, job=replace(asked.job, trigger_id=job_id(1), dedupe_key=key))
 
-    await _applied(state, asked, _suspend(1))
+    await must_apply(state, asked, suspend(1))
 
     assert _job(state, 2).session_id != _job(state, 1).session_id
     assert await _claimed(state) == job_id(2)
@@ -162,20 +157,6 @@ def _shared(number: int, *, priority: int = 0, agent: str = AGENT) -> SubmitJob:
 def _child(number: int, *, of: int, agent: str = AGENT) -> SubmitJob:
     change = _shared(number, agent=agent)
     return replace(change, job=replace(change.job, parent_job_id=job_id(of)))
-
-
-def _suspend(
-    number: int, reason: SuspendReason = SuspendReason.LIMIT, *, is_due: bool = False
-) -> SuspendExecution:
-    return SuspendExecution(
-        job_id=job_id(number),
-        epoch=1,
-        at=NOW,
-        suspension=Suspension(reason=reason, message="enough", until=SOON if is_due else None),
-        last_seq=5,
-        total=Totals(),
-        own=Totals(),
-    )
 
 
 def _job(state: OpenState, number: int) -> Job:
@@ -200,17 +181,6 @@ async def _claimed(state: OpenState) -> JobId | None:
     assert answer.job is not None
     assert answer.job.status is JobStatus.RUNNING
     return answer.job.id
-
-
-async def _refused(state: OpenState, change: Change) -> Refused:
-    (answer,) = await state.writer.apply([change])
-    assert isinstance(answer, Refused), answer
-    return answer
-
-
-async def _applied(state: OpenState, *changes: Change) -> None:
-    answers = await state.writer.apply(changes)
-    assert all(isinstance(answer, Applied) for answer in answers), answers
 
 
 ORDER_CHECKS: tuple[Check, ...] = (

@@ -6,35 +6,31 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nightherd.model.change import (
-    Applied,
     CancelJob,
-    Change,
     FireSlot,
     Refused,
     ResumeJob,
     SubmitJob,
-    SuspendExecution,
     Why,
 )
 from nightherd.model.job import JobStatus, SuspendReason
 from nightherd.model.schedule import ScheduleStatus, Slot, SlotOutcome
 from nightherd.model.session import SessionMode
-from nightherd.model.suspension import Suspension
-from nightherd.model.usage import Totals
+from nightherd.testing.contract_steps import NOW, must_apply, suspend
 from nightherd.testing.fleet_values import AGENT, NIGHTLY, fire
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, start, submit
 
-NOW = BEGINNING + timedelta(minutes=1)
+SOON = BEGINNING + timedelta(hours=5)
 
 
 async def check_suspended_job_with_its_own_session_does_not_occupy_its_schedule(
     state: OpenState,
 ) -> None:
-    await _applied(state, _slot(1), start(1))
+    await must_apply(state, _slot(1), start(1))
     while_running = await _fired(state, _slot(2))
 
-    await _applied(state, _suspend(1))
+    await must_apply(state, suspend(1))
 
     assert _status(state) is ScheduleStatus.IDLE
     after = await _fired(state, _slot(3))
@@ -48,7 +44,7 @@ async def check_suspended_job_with_its_own_session_does_not_occupy_its_schedule(
 
 async def check_schedule_has_no_more_suspended_jobs_than_it_may(state: OpenState) -> None:
     for number in (1, 2):
-        await _applied(state, _slot(number), start(number), _suspend(number))
+        await must_apply(state, _slot(number), start(number), suspend(number))
 
     third = await _fired(state, _slot(3))
     waiting = await state.writer.apply([replace(_slot(4), waits=True)])
@@ -58,21 +54,21 @@ async def check_schedule_has_no_more_suspended_jobs_than_it_may(state: OpenState
     assert third.reason.startswith("max_suspended: 2 jobs are suspended: ")
     assert f"{job_id(1)} is suspended (limit)" in third.reason
     assert [one.why for one in waiting if isinstance(one, Refused)] == [Why.FULL]
-    await _applied(state, CancelJob(job_id=job_id(1), at=NOW))
+    await must_apply(state, CancelJob(job_id=job_id(1), at=NOW))
     assert (await _fired(state, _slot(5))).outcome is SlotOutcome.JOB
 
 
 async def check_schedule_runs_again_when_its_suspended_job_does(state: OpenState) -> None:
-    await _applied(state, _slot(1), start(1), _suspend(1))
+    await must_apply(state, _slot(1), start(1), suspend(1))
 
-    await _applied(state, ResumeJob(job_id=job_id(1), at=NOW))
+    await must_apply(state, ResumeJob(job_id=job_id(1), at=NOW))
 
     assert _status(state) is ScheduleStatus.RUNNING
     assert (await _fired(state, _slot(2))).outcome is SlotOutcome.SKIPPED
 
 
 async def check_suspended_job_in_a_shared_session_occupies_its_schedule(state: OpenState) -> None:
-    await _applied(state, _slot(1, mode=SessionMode.PERSISTENT), start(1), _suspend(1))
+    await must_apply(state, _slot(1, mode=SessionMode.PERSISTENT), start(1), suspend(1))
 
     slot = await _fired(state, _slot(2, mode=SessionMode.PERSISTENT))
 
@@ -84,7 +80,7 @@ async def check_suspended_job_in_a_shared_session_occupies_its_schedule(state: O
 async def check_slot_is_skipped_where_a_person_is_waited_for_in_its_session(
     state: OpenState,
 ) -> None:
-    await _applied(state, submit(1, mode=SessionMode.PERSISTENT), start(1), _suspend(1))
+    await must_apply(state, submit(1, mode=SessionMode.PERSISTENT), start(1), suspend(1))
 
     slot = await _fired(state, _slot(2, mode=SessionMode.PERSISTENT))
     other = await _fired(state, _slot(3))
@@ -100,7 +96,7 @@ async def check_slot_waits_for_a_job_of_its_session_that_resumes_by_itself(
     state: OpenState,
 ) -> None:
     shared = submit(1, mode=SessionMode.PERSISTENT)
-    await _applied(state, shared, start(1), _suspend(1, SuspendReason.RATE_LIMIT, is_due=True))
+    await must_apply(state, shared, start(1), suspend(1, SuspendReason.RATE_LIMIT, until=SOON))
 
     slot = await _fired(state, _slot(2, mode=SessionMode.PERSISTENT))
 
@@ -117,35 +113,14 @@ def _slot(number: int, *, mode: SessionMode = SessionMode.FRESH_PER_JOB) -> Fire
     return replace(change, job=replace(change.job, session=session), max_overlap=1, max_suspended=2)
 
 
-def _suspend(
-    number: int, reason: SuspendReason = SuspendReason.LIMIT, *, is_due: bool = False
-) -> SuspendExecution:
-    until = BEGINNING + timedelta(hours=5) if is_due else None
-    suspension = Suspension(reason=reason, message="enough", code="turns_exceeded", until=until)
-    return SuspendExecution(
-        job_id=job_id(number),
-        epoch=1,
-        at=NOW,
-        suspension=suspension,
-        last_seq=5,
-        total=Totals(),
-        own=Totals(),
-    )
-
-
 def _status(state: OpenState) -> ScheduleStatus:
     (schedule,) = state.reader.list_schedules(AGENT)
     return schedule.status
 
 
 async def _fired(state: OpenState, change: FireSlot) -> Slot:
-    await _applied(state, change)
+    await must_apply(state, change)
     return next(one for one in state.reader.list_slots(NIGHTLY, 100) if one.id == change.slot.id)
-
-
-async def _applied(state: OpenState, *changes: Change) -> None:
-    answers = await state.writer.apply(changes)
-    assert all(isinstance(answer, Applied) for answer in answers), answers
 
 
 OVERLAP_CHECKS: tuple[Check, ...] = (
