@@ -18,6 +18,7 @@ from nightherd.model.price import ModelPrice
 from nightherd.model.problem import Place, Problem
 from nightherd.model.restrain import restrained
 from nightherd.model.schedule_rule import Interval, Schedule
+from nightherd.model.session_terms import SessionTerms
 from nightherd.model.subagent import Plugin
 from nightherd.model.web import Endpoint, Web, Webhooks
 from nightherd.model.widening import narrowed, widenings
@@ -37,8 +38,15 @@ def hook(command: str) -> Hook:
 NIGHTLY = Schedule(
     name="nightly",
     rule=Interval(every=timedelta(hours=1)),
-    limits=Limits(spend=MicroUsd(5)),
+    limits=Limits(spend=MicroUsd(5), per_day=DayLimits(turns=3)),
+    session=SessionTerms(max_turns=4),
 )
+
+
+def nightly(**changes: Any) -> dict[str, Any]:
+    return {"schedules": {"nightly": replace(NIGHTLY, **changes)}}
+
+
 AGENT = Agent(
     name="a",
     runtime=RuntimeName.SDK,
@@ -73,6 +81,10 @@ BLOCKED = Problem(
     place=Place(file="f", line=1, column=1), message="no containers yet", path="agents.a.docker"
 )
 WIDER_AGENTS: dict[str, dict[str, Any]] = {
+    "more turns of a schedule": nightly(session=SessionTerms(max_turns=5)),
+    "a schedule without its turns": nightly(session=None),
+    "more in a schedule's day": nightly(limits=replace(NIGHTLY.limits, per_day=DayLimits(turns=4))),
+    "a schedule without its day": nightly(limits=replace(NIGHTLY.limits, per_day=DayLimits())),
     "runtime": {"runtime": RuntimeName.CLI},
     "mode": {"permission_mode": "bypassPermissions"},
     "auto mode": {"permission_mode": "auto"},
@@ -89,6 +101,7 @@ WIDER_AGENTS: dict[str, dict[str, Any]] = {
     "settings changed": {"project_settings": {".claude/settings.json": "2"}},
     "settings new": {"project_settings": {".claude/settings.json": "1", ".mcp.json": "1"}},
     "plugin": {"plugins": (*AGENT.plugins, Plugin(path="/other", has_mcp_servers=False))},
+    "plugin with its servers": {"plugins": (Plugin(path="/plug"),)},
     "server changed": {"mcp_servers": (server(args=("--all",)),)},
     "server's environment": {"mcp_servers": (server(env={"NODE_OPTIONS": "-r evil"}),)},
     "hook": {"hooks": (hook("notify"), hook("evil"))},
@@ -123,6 +136,7 @@ WIDER_FLEETS: dict[str, dict[str, Any]] = {
     "at once": {"max_concurrent": None},
     "port": {"web": Web(enabled=True)},
     "webhook": {"webhooks": Webhooks(endpoints={"in": Endpoint(name="in", agent="a")})},
+    "webhooks longer": {"webhooks": Webhooks(replay_window=timedelta(days=1))},
     "webhook port": {"webhooks": Webhooks(enabled=True)},
     "price": {"prices": {"local:x": ModelPrice()}},
     "reload": {"reload": "auto"},
@@ -239,3 +253,16 @@ def test_an_agent_that_gives_up_its_container_stays_away() -> None:
     assert beyond(accepted, FLEET) == ["agent a: without docker"]
     assert restrained(FLEET, accepted).agents == {}
     assert beyond(narrowed(accepted, grants_of(FLEET), HOME), FLEET) == ["agent a: without docker"]
+
+
+def test_a_schedule_that_cannot_be_cut_back_stays_as_it_was_or_away() -> None:
+    other = nightly(limits=replace(NIGHTLY.limits, turns=100), session=None)
+    wider = replace(FLEET, agents={"a": replace(AGENT, **other)})
+
+    after_restart = restrained(wider, grants_of(FLEET)).agents["a"]
+    after_reload = restrained(wider, grants_of(FLEET), FLEET).agents["a"]
+
+    assert widenings(grants_of(FLEET), grants_of(wider), HOME)
+    assert after_restart.schedules == {}
+    assert after_reload.schedules["nightly"].session == NIGHTLY.session
+    assert after_reload.schedules["nightly"].limits == NIGHTLY.limits

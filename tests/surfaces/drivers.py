@@ -121,7 +121,7 @@ agents:
 
   - name: claude
     runtime: sdk
-    operation: autonomous
+    chat: {}
     default_prompt: go
 """
 

@@ -77,7 +77,6 @@ AGENT_KEYS = (
     Waiting("setting_sources", CLAUDE, runtimes=MODELS),
     Waiting("plugins", CLAUDE, runtimes=MODELS),
     Waiting("docker", CONTAINERS, protection=CONTAINER),
-    Waiting("operation", "approvals"),
     *(
         Waiting(f"hooks.{point}[].{key}", "chat")
         for point in ("after_run", "on_error", "on_suspend", "on_cancel")

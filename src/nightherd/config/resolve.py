@@ -76,6 +76,7 @@ from nightherd.model.script import (
 )
 from nightherd.model.usage import Usage
 
+AUTONOMOUS = "autonomous"
 FILE_VERSION = 1
 """The version of fleet files that this nightherd reads."""
 
@@ -182,6 +183,7 @@ def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> A
         sandbox=resolve_sandbox(agent.sandbox),
         hooks=(*resolve_hooks(agent.hooks), *limit_hooks(agent.limits)),
         limits=resolve_limits(agent.limits),
+        operation=agent.operation or AUTONOMOUS,
         identity=resolve_identity(agent.identity),
         metadata_file=agent.metadata_file,
     )

@@ -186,6 +186,7 @@ def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Ses
         status=SessionStatus.CREATED,
         runtime_type=agent.runtime.value,
         working_directory=agent.working_directory,
+        operation=agent.operation,
         created_at=at,
         last_active_at=at,
     )

@@ -101,6 +101,8 @@ class Agent:
     """What is done when one of its jobs has ended, or waits."""
     limits: Limits = NO_LIMITS
     """What each of its jobs may use, and all of them in a day."""
+    operation: str = "autonomous"
+    """How much it does by itself; nobody is asked while it is autonomous."""
     identity: Identity | None = None
     metadata_file: str | None = None
     """A JSON file in the working directory that hooks may look into."""

@@ -23,11 +23,13 @@ from nightherd.model.limits import DayLimits, LimitName, Limits
 from nightherd.model.mcp import McpServer
 from nightherd.model.permission import PermissionMode
 from nightherd.model.scheduled import for_schedule
+from nightherd.model.subagent import Plugin
 from nightherd.model.tool_rule import BASH
 
 PROJECT_SOURCES = frozenset({"project", "local"})
 """Settings sources of Claude that lie in the working directory."""
 PER_DAY = "per_day."
+WITHOUT_SERVERS = "(without its MCP servers)"
 
 Maxima = Mapping[str, int]
 """Limits by name; one that is not there is no limit."""
@@ -55,7 +57,7 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     """Protections it asks for that cannot be given: it does not run."""
     maxima: dict[str, int] = {}
     schedules: dict[str, dict[str, int]] = {}
-    """Limits of the jobs of each schedule."""
+    """Limits of the jobs of each schedule, and of all of them in a day."""
 
 
 class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +83,13 @@ def grants_of(fleet: Fleet) -> FleetGrants:
     return FleetGrants(
         agents={name: agent_grants(agent, home) for name, agent in fleet.agents.items()},
         environment={name: fingerprint(value) for name, value in fleet.dotenv.items()},
-        maxima={**_maxima(fleet.limits), **_said(max_concurrent=fleet.max_concurrent)},
+        maxima={
+            **_maxima(fleet.limits),
+            **_said(
+                max_concurrent=fleet.max_concurrent,
+                replay_window=_milliseconds(fleet.webhooks.replay_window),
+            ),
+        },
         prices={name: fingerprint(one) for name, one in fleet.prices.items()},
         web=fingerprint(fleet.web) if fleet.web.enabled else None,
         webhooks=webhooks,
@@ -101,7 +109,7 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         denied_tools=sorted(agent.denied_tools),
         setting_sources=sorted(agent.setting_sources),
         project_settings=dict(agent.project_settings),
-        plugins=sorted(relative(one.path, home) for one in agent.plugins),
+        plugins=sorted(plugin_grant(one, home) for one in agent.plugins),
         mcp_servers={one.name: server_fingerprint(one) for one in agent.mcp_servers},
         hooks=sorted({hook_fingerprint(one) for one in _hooks(agent)}),
         sandbox=None if agent.sandbox is None else dict(agent.sandbox),
@@ -109,9 +117,7 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
             {one.path.removeprefix(f"agents.{agent.name}.") for one in agent.blocked_by}
         ),
         maxima=agent_maxima(agent),
-        schedules={
-            name: of_each_job(agent_maxima(for_schedule(agent, name))) for name in agent.schedules
-        },
+        schedules={name: schedule_maxima(agent, name) for name in agent.schedules},
     )
 
 
@@ -128,6 +134,12 @@ def agent_maxima(agent: Agent) -> dict[str, int]:
     }
 
 
+def schedule_maxima(agent: Agent, name: str) -> dict[str, int]:
+    """The limits of each job of a schedule, and those of a day that the schedule has of its own."""
+    days = _maxima(Limits(per_day=agent.schedules[name].limits.per_day))
+    return {**of_each_job(agent_maxima(for_schedule(agent, name))), **days}
+
+
 def of_each_job(maxima: Maxima) -> dict[str, int]:
     """The limits without those of a day, which all jobs of the agent share."""
     return {name: one for name, one in maxima.items() if not name.startswith(PER_DAY)}
@@ -142,6 +154,12 @@ def _hooks(agent: Agent) -> Iterable[Hook]:
 def hook_fingerprint(hook: Hook) -> str:
     """What the hook does, wherever it stands."""
     return fingerprint(hook.action)
+
+
+def plugin_grant(plugin: Plugin, home: str) -> str:
+    """Where the plugin is, and whether the servers it brings are left out."""
+    path = relative(plugin.path, home)
+    return path if plugin.has_mcp_servers else f"{path} {WITHOUT_SERVERS}"
 
 
 def server_fingerprint(server: McpServer) -> str:

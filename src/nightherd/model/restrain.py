@@ -7,7 +7,7 @@ new, runs on another runtime, or lacks a protection it had, cannot be cut back: 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,9 @@ from nightherd.model.grants import (
     fingerprint,
     hook_fingerprint,
     of_each_job,
+    plugin_grant,
     relative,
+    schedule_maxima,
     server_fingerprint,
 )
 from nightherd.model.hook import Hook
@@ -34,10 +36,13 @@ from nightherd.model.mcp import McpServer
 from nightherd.model.money import MicroUsd
 from nightherd.model.price import ModelPrice
 from nightherd.model.schedule_rule import Schedule
+from nightherd.model.session_terms import SessionTerms
+from nightherd.model.subagent import Plugin
 from nightherd.model.web import Web, Webhooks
 from nightherd.model.widening import (
     AUTO,
     is_accepted_directory,
+    is_accepted_plugin,
     is_accepted_rule,
     is_wider_mode,
     is_wider_sandbox,
@@ -110,7 +115,7 @@ def _web(fleet: Fleet, accepted: FleetGrants, before: Fleet | None) -> Web:
 
 
 def _webhooks(webhooks: Webhooks, accepted: FleetGrants) -> Webhooks:
-    known = accepted.webhooks
+    known, most = accepted.webhooks, _time(accepted.maxima.get("replay_window"))
     return replace(
         webhooks,
         endpoints={
@@ -118,6 +123,7 @@ def _webhooks(webhooks: Webhooks, accepted: FleetGrants) -> Webhooks:
             for name, one in webhooks.endpoints.items()
             if known.get(name) == fingerprint(one)
         },
+        replay_window=webhooks.replay_window if most is None else min(webhooks.replay_window, most),
         enabled=webhooks.enabled and known.get("") == fingerprint([webhooks.host, webhooks.port]),
     )
 
@@ -130,7 +136,7 @@ def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Ag
         if known.project_settings.get(name) == one
     }
     is_changed = settings != dict(agent.project_settings)
-    return replace(
+    cut = replace(
         agent,
         permission_mode=known.permission_mode
         if is_wider_mode(mode, known.permission_mode)
@@ -151,16 +157,40 @@ def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Ag
             if one in known.setting_sources and not (is_changed and one in PROJECT_SOURCES)
         ),
         project_settings={} if is_changed else settings,
-        plugins=tuple(one for one in agent.plugins if relative(one.path, home) in known.plugins),
+        plugins=tuple(_plugins(agent, known, home)),
         mcp_servers=_servers(agent, known, old),
         hooks=_accepted_hooks(agent.hooks, known.hooks),
         sandbox=known.sandbox if is_wider_sandbox(agent.sandbox, known.sandbox) else agent.sandbox,
         **_clamped_agent(agent, maxima),
-        schedules={
-            name: _schedule(one, known.schedules.get(name, of_each_job(maxima)), known.hooks)
-            for name, one in agent.schedules.items()
-        },
     )
+    return replace(cut, schedules=_schedules(cut, known, old))
+
+
+def _schedules(agent: Agent, known: AgentGrants, old: Agent | None) -> dict[str, Schedule]:
+    """The schedules within their limits; one that cannot be cut back stays as it was, or away."""
+    kept: dict[str, Schedule] = {}
+    for name, schedule in agent.schedules.items():
+        maxima = known.schedules.get(name, of_each_job(known.maxima))
+        before = old.schedules.get(name) if old is not None else None
+        for one in (schedule, before):
+            if one is None:
+                continue
+            cut = _schedule(one, maxima, known.hooks)
+            own = schedule_maxima(replace(agent, schedules={name: cut}), name)
+            if all(limit in own and own[limit] <= most for limit, most in maxima.items()):
+                kept[name] = cut
+                break
+    return kept
+
+
+def _plugins(agent: Agent, known: AgentGrants, home: str) -> Iterator[Plugin]:
+    """The accepted plugins; one that was accepted without its servers stays without them."""
+    for one in agent.plugins:
+        fitting = (one, replace(one, has_mcp_servers=False))
+        accepted = (less for less in fitting if is_accepted_plugin(plugin_grant(less, home), known))
+        kept = next(accepted, None)
+        if kept is not None:
+            yield kept
 
 
 def _servers(agent: Agent, known: AgentGrants, old: Agent | None) -> tuple[McpServer, ...]:
@@ -180,12 +210,20 @@ def _accepted_hooks(hooks: Iterable[Hook], known: Collection[str]) -> tuple[Hook
 
 
 def _schedule(schedule: Schedule, maxima: Maxima, hooks: Collection[str]) -> Schedule:
+    session = schedule.session
     return replace(
         schedule,
         limits=clamped(schedule.limits, maxima),
         job_timeout=_time(_lower(_milliseconds(schedule.job_timeout), maxima.get("job_timeout"))),
+        session=None if session is None else replace(session, max_turns=_turns(session, maxima)),
         hooks=_accepted_hooks(schedule.hooks, hooks),
     )
+
+
+def _turns(session: SessionTerms, maxima: Maxima) -> int | None:
+    """What a schedule says of the turns of its jobs, where it says something, and no more than is accepted."""
+    own = session.max_turns
+    return None if own is None else _lower(own, maxima.get("max_turns"))
 
 
 def _clamped_agent(agent: Agent, maxima: Maxima) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from nightherd.model.grants import (
+    WITHOUT_SERVERS,
     AgentGrants,
     FleetGrants,
     Maxima,
@@ -96,7 +97,7 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
         f"setting_sources {one}" for one in _added(wanted.setting_sources, known.setting_sources)
     )
     yield from _new("Claude settings", wanted.project_settings, known.project_settings)
-    yield from (f"plugin {one}" for one in _added(wanted.plugins, known.plugins))
+    yield from (f"plugin {one}" for one in wanted.plugins if not is_accepted_plugin(one, known))
     yield from _new("MCP server", wanted.mcp_servers, known.mcp_servers)
     if added := len(_added(wanted.hooks, known.hooks)):
         yield f"hooks: {added} new or changed"
@@ -159,7 +160,7 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         denied_tools=sorted({*wanted.denied_tools, *known.denied_tools}),
         setting_sources=[one for one in wanted.setting_sources if one in known.setting_sources],
         project_settings=_still_named(known.project_settings, wanted.project_settings),
-        plugins=[one for one in wanted.plugins if one in known.plugins],
+        plugins=list(_still_plugged(known.plugins, wanted.plugins)),
         mcp_servers=_still_named(known.mcp_servers, wanted.mcp_servers),
         # Which of the old hooks a new one replaces cannot be told.
         hooks=known.hooks if _added(wanted.hooks, known.hooks) else wanted.hooks,
@@ -175,6 +176,16 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
 
 def _still_named(known: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     return {name: one for name, one in known.items() if name in wanted}
+
+
+def _still_plugged(known: list[str], wanted: list[str]) -> Iterator[str]:
+    """The plugins that stay accepted; of one that is wanted with its servers now, perhaps only without them."""
+    for one in wanted:
+        lesser = f"{one} {WITHOUT_SERVERS}"
+        if one in known or one.removesuffix(f" {WITHOUT_SERVERS}") in known:
+            yield one
+        elif lesser in known:
+            yield lesser
 
 
 def _bound(wanted: list[str] | None, known: list[str] | None) -> list[str] | None:
@@ -202,6 +213,11 @@ def _rank(mode: str) -> int:
 def is_accepted_directory(path: str, known: AgentGrants, home: str) -> bool:
     """Whether a directory lies in one that the agent was given."""
     return any(is_within(absolute(path, home), absolute(one, home)) for one in known.directories)
+
+
+def is_accepted_plugin(plugin: str, known: AgentGrants) -> bool:
+    """Whether the plugin was accepted; one that was is accepted without its servers too."""
+    return plugin in known.plugins or plugin.removesuffix(f" {WITHOUT_SERVERS}") in known.plugins
 
 
 def is_accepted_rule(rule: str, known: AgentGrants) -> bool:
