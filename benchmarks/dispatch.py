@@ -30,7 +30,8 @@ from nightherd.db.ledger import Ledger
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.engine.worker import WorkerReports
 from nightherd.engine.workshop import Workshop
-from nightherd.mirror.memory import VERSION, Memory
+from nightherd.mirror.behind import VERSION
+from nightherd.mirror.memory import Memory
 from nightherd.mirror.position import save_memory
 from nightherd.model.agent import Fleet
 from nightherd.model.change import AdoptRows, Row

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.ward import Ward, lines
+from nightherd import get_job
 from nightherd.files.checksum import is_intact
 
 BIG = "x" * 200_000
@@ -55,22 +56,81 @@ def test_damaged_line_in_the_middle_of_the_ledger_is_found_and_fixed_from_the_da
     assert used.rows() == rows
 
 
-def test_lost_wal_is_told_by_readers_and_put_back_from_the_ledger(used: Ward) -> None:
+@pytest.fixture
+def behind(used: Ward) -> tuple[Ward, str]:
+    """A state directory whose database has lost a whole job that the ledger has, and the id of that job."""
     used.settle_wal()
     old = used.database.read_bytes()
-    used.run("hello")
-    rows = used.rows()
+    job_id = used.run("hello")
     put_back(used, old)
+    return used, job_id
 
-    told = used.cli("jobs", "list")
-    assert (told.code, told.out) == (1, "")
-    assert "has lost the changes" in told.err
-    assert "doctor --fix" in told.err
+
+def knows(ward: Ward, job_id: str) -> bool:
+    """Whether the database has the job."""
+    return any(job_id in row for row in ward.rows()["jobs"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "jobs list",
+        "jobs tail JOB --json",
+        "status --json",
+        "agent show hello --json",
+        "session show @last",
+    ],
+)
+def test_reader_puts_back_what_a_lost_wal_took(behind: tuple[Ward, str], command: str) -> None:
+    used, job_id = behind
+
+    shown = used.cli(*command.replace("JOB", job_id).split())
+
+    assert shown.code == 0, shown
+    assert job_id in shown.out
+    assert knows(used, job_id)
+
+
+def test_log_says_what_a_reader_put_back(behind: tuple[Ward, str]) -> None:
+    used, job_id = behind
+
+    assert used.show(job_id)["id"] == job_id
+
+    assert "are back from the ledger" in used.cli("logs").out
+    used.clean("--verify")
+
+
+def test_library_puts_back_what_a_lost_wal_took(behind: tuple[Ward, str]) -> None:
+    used, job_id = behind
+
+    assert get_job(used.root, job_id).id == job_id
+
+
+def test_doctor_examines_a_database_that_lost_its_wal_and_changes_nothing(
+    behind: tuple[Ward, str],
+) -> None:
+    used, job_id = behind
+    rows = used.rows()
+
     assert any("ledger knows" in one["message"] for one in used.doctor().of("ledger"))
 
-    assert used.doctor("--fix").result.code == 0
     assert used.rows() == rows
+    assert used.doctor("--fix").result.code == 0
+    assert knows(used, job_id)
     used.clean("--verify")
+
+
+def test_reader_that_cannot_put_back_lost_changes_refuses_to_show_old_rows(
+    behind: tuple[Ward, str],
+) -> None:
+    used, _ = behind
+    flip(used.ledger, used.ledger.read_bytes().rindex(b"rows"))
+
+    shown = used.cli("session", "list")
+
+    assert (shown.code, shown.out) == (1, "")
+    assert "has lost the changes" in shown.err
+    assert "cannot be put back" in shown.err
 
 
 def test_worker_puts_back_what_a_lost_wal_took(used: Ward) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -293,6 +294,29 @@ def test_a_fork_does_not_take_the_place_of_the_persistent_session(world: World) 
 
     assert named_after_fork == "sess-00000001"
     assert world.session("grazer")["session_id"] == "sess-00000009"
+
+
+def test_a_fork_that_an_older_nightherd_remembered_as_the_persistent_session_is_corrected(
+    world: World,
+) -> None:
+    first = submit(1, mode=SessionMode.PERSISTENT)
+    assert first.session is not None
+    world.apply(first, start(1), settle(1))
+    fork = replace(first.session, id=SessionId("sess-00000009"), parent_session_id=first.session.id)
+    world.apply(ForkSession(session=fork))
+    world.catch_up()
+    remembered = json.loads((world.root / "mirror.json").read_text())
+    remembered["v"] = 1
+    remembered["agents"]["grazer"]["persistent"] = fork.id
+    for session in remembered["sessions"].values():
+        del session["image"]["rank"]
+    (world.root / "mirror.json").write_text(json.dumps(remembered))
+    (world.root / "sessions" / "grazer.json").write_text('{"session_id": "sess-00000009"}')
+
+    world.catch_up()
+
+    assert world.session("grazer")["session_id"] == "sess-00000001"
+    assert json.loads((world.root / "mirror.json").read_text())["v"] > 1
 
 
 def test_a_session_of_a_channel_names_it(world: World) -> None:

@@ -44,7 +44,6 @@ from nightherd.wiring import (
     open_record,
     open_threads,
     open_workshop,
-    refresh_mirror,
     rescue_terms,
     rescuer,
 )
@@ -226,11 +225,7 @@ class DirectGateway:
             async with open_record(self.state_dir) as record:
                 return await work(record)
 
-        try:
-            return anyio.run(opened)
-        finally:
-            # No process may be there that keeps the readable files; one that is does it by itself.
-            refresh_mirror(self.state_dir, is_new=False)
+        return anyio.run(opened)
 
 
 async def _cancel(record: Record, job_id: JobId, state_dir: Path) -> Job:

@@ -130,7 +130,7 @@ def _is_begun(state: Path) -> bool:
 async def _examine(
     state: Path, is_fixing: bool, is_deep: bool, is_noting: bool, on_step: OnStep
 ) -> list[Examined]:
-    async with open_record(state) as record:
+    async with open_record(state, is_examining=True) as record:
         checks = doctor_checks(state, record, on_step)
         found = await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_step=on_step)
         if not is_noting:

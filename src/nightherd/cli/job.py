@@ -30,7 +30,7 @@ def show(invocation: Invocation, job: str) -> None:
     """One job: prompt, result, cost, executions."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
-    with closing(open_reader(state, refuses_old=True)) as reader:
+    with closing(open_reader(state)) as reader:
         journals = open_journals(state)
         view = show_job(reader, journals, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, journals, view.job.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup, load
 from nightherd.cli.render import ColorChoice, Screen
 from nightherd.cli.streams import open_closed_streams
-from nightherd.errors import RefusedError
+from nightherd.errors import NightherdError, RefusedError
 
 NAME = "nightherd"
 HELP_WIDTH = 96
@@ -54,6 +55,9 @@ COMMANDS = {
         "nightherd.cli.completion:completion", "Print a shell's completion script."
     ),
 }
+
+LEAVES_FILES = frozenset(("demo", "init", "doctor", "config", "service", "completion", "api"))
+"""Commands that have nothing to do with the state directory, or only examine it."""
 
 ELSEWHERE = {
     "trigger": "run",
@@ -130,9 +134,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         width = min(screen.width or HELP_WIDTH, HELP_WIDTH)
         with nightherd.make_context(NAME, given, obj=screen, terminal_width=width) as ctx:
-            nightherd.invoke(ctx)
+            try:
+                nightherd.invoke(ctx)
+            finally:
+                _refresh_files(ctx)
 
     return guarded(command, screen, given, environ=os.environ)
+
+
+def _refresh_files(ctx: click.Context) -> None:
+    """Bring the readable files up to date, also those that an earlier, killed command left behind."""
+    invocation = ctx.find_object(Invocation)
+    if invocation is None or ctx.invoked_subcommand in LEAVES_FILES:
+        return
+    # What a command has done is done: files that cannot be written are the doctor's matter.
+    with suppress(NightherdError, OSError):
+        load("nightherd.wiring.stale_mirror:refresh_stale_mirror")(invocation.new_state_directory())
 
 
 def _complete(instruction: str) -> int:

@@ -22,7 +22,7 @@ from nightherd.model.session import Session
 from nightherd.model.session_change import RenameSession, UseSession
 from nightherd.model.text import counted
 from nightherd.views.sessions import get_session, session_row
-from nightherd.wiring import known_secrets, open_record, refresh_mirror, system_clock
+from nightherd.wiring import known_secrets, open_record, system_clock
 
 NAME_LIMIT = 100
 
@@ -80,7 +80,6 @@ async def _apply(state: Path, change: Change, session_id: SessionId) -> Session:
 
 
 def _tell(invocation: Invocation, session: Session, said: str) -> None:
-    refresh_mirror(invocation.state_directory(), is_new=False)
     screen = invocation.screen
     if screen.is_json:
         screen.document("session", session_row(session), system_clock().now())
@@ -103,8 +102,6 @@ def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> Non
     state = invocation.state_directory()
     done = anyio.run(_clean_up, state, age, is_dry)
     screen, now = invocation.screen, system_clock().now()
-    if not is_dry:
-        refresh_mirror(state, is_new=False)
     if screen.is_json:
         data = {
             "is_dry_run": is_dry,

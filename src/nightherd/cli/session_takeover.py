@@ -28,7 +28,6 @@ from nightherd.wiring import (
     kept_transcript,
     open_journals,
     open_retelling,
-    refresh_mirror,
     system_clock,
 )
 
@@ -145,10 +144,7 @@ def take_in(invocation: Invocation, session: Session, directory: str) -> Job | N
         async with open_retelling(state, fleet, invocation.environ) as retelling:
             return (await retell(session, retelling)).job
 
-    job = anyio.run(tell)
-    if job is not None:
-        refresh_mirror(invocation.state_directory(), is_new=False)
-    return job
+    return anyio.run(tell)
 
 
 def _tell_taken(invocation: Invocation, job: Job | None) -> None:

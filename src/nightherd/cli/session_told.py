@@ -8,7 +8,7 @@ from nightherd.cli.import_command import fleet_if_any
 from nightherd.cli.invocation import Invocation
 from nightherd.engine.retelling import Retold, retell_import
 from nightherd.model.session import Session
-from nightherd.wiring import open_retelling, refresh_mirror
+from nightherd.wiring import open_retelling
 
 
 def told(invocation: Invocation, session: Session) -> Session:
@@ -19,7 +19,4 @@ def told(invocation: Invocation, session: Session) -> Session:
         async with open_retelling(state, fleet, invocation.environ) as retelling:
             return await retell_import(session, retelling)
 
-    retold = anyio.run(tell)
-    if retold.job is not None:
-        refresh_mirror(state, is_new=False)
-    return retold.session
+    return anyio.run(tell).session

@@ -159,7 +159,7 @@ def _declared(
 
 def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
     """The fleet on record."""
-    with closing(open_reader(state_dir, refuses_old=True)) as reader:
+    with closing(open_reader(state_dir)) as reader:
         return show_fleet(reader, declared, is_at_work, system_clock().now())
 
 

@@ -110,6 +110,21 @@ class WriteLock:
                 return
 
 
+def is_free(path: Path) -> bool:
+    """Return whether no process holds the lock at this moment; makes nothing and waits for nobody."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def _is_same_file(descriptor: int, path: Path) -> bool:
     try:
         found = path.stat()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from anyio import to_thread
@@ -10,16 +9,17 @@ from anyio import to_thread
 from nightherd.errors import AgentNotFoundError, RefusedError
 from nightherd.host.liveness import is_at_work
 from nightherd.library.changes import open_changes
+from nightherd.library.reading import reading
 from nightherd.mirror.fleet_state import ScheduleState
 from nightherd.model.agent_state import AgentState, AgentStatus
 from nightherd.model.change import Refused, ResetAgent
 from nightherd.views.fleet import show_fleet
-from nightherd.wiring import open_reader, refresh_mirror, system_clock
+from nightherd.wiring import refresh_mirror, system_clock
 
 
 def get_agent_state(state_dir: str | Path, agent: str) -> AgentState:
     """Return what an agent is doing now; `idle` for an agent that never had a job."""
-    with closing(open_reader(Path(state_dir))) as reader:
+    with reading(state_dir) as reader:
         view = show_fleet(reader, {}, is_at_work, system_clock().now())
     states = (one.state for one in view.agents if one.state.name == agent)
     return next(states, AgentState(name=agent))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from anyio import to_thread
@@ -15,13 +14,13 @@ from nightherd.files.identity import directory_identity
 from nightherd.host.liveness import is_at_work
 from nightherd.library.changes import open_changes
 from nightherd.library.fleet import Order, open_fleet
+from nightherd.library.reading import reading
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.lost import ObservedJob
 from nightherd.views import jobs as views
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.wiring import (
     load_persistence,
-    open_reader,
     open_threads,
     refresh_mirror,
     rescue_terms,
@@ -46,14 +45,14 @@ async def create_job(
 
 def get_job(state_dir: str | Path, job: str) -> ObservedJob:
     """Return a job, by its id, a unique prefix, `@last` or `@last-failed`; `JobNotFoundError` without one."""
-    with closing(open_reader(Path(state_dir))) as reader:
+    with reading(state_dir) as reader:
         row = views.get_job(reader, views.find_job_id(reader, job))
         return observe_job(reader, row, is_at_work, system_clock().now())
 
 
 def list_jobs(state_dir: str | Path, query: JobQuery | None = None) -> Sequence[ObservedJob]:
     """Return jobs, newest first; none when the directory does not exist."""
-    with closing(open_reader(Path(state_dir))) as reader:
+    with reading(state_dir) as reader:
         rows = reader.list_jobs(query or JobQuery())
         return observe_jobs(reader, rows, is_at_work, system_clock().now())
 

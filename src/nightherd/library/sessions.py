@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +11,13 @@ from anyio import to_thread
 
 from nightherd.errors import RefusedError, SessionNotFoundError
 from nightherd.library.changes import open_changes
+from nightherd.library.reading import reading
 from nightherd.model.change import Change, Refused, Why
 from nightherd.model.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.session_change import RemoveSession, RenameSession, UseSession
 from nightherd.ports import StateReader
 from nightherd.views.conversation import find_session_id
-from nightherd.wiring import open_reader, refresh_mirror
+from nightherd.wiring import refresh_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class SessionInfo:
 
 def get_session_info(state_dir: str | Path, agent: str) -> SessionInfo | None:
     """Return the agent's persistent session, else its latest; None when it has none."""
-    with closing(open_reader(Path(state_dir))) as reader:
+    with reading(state_dir) as reader:
         session = _persistent(reader, agent)
         if session is None:
             latest = reader.list_sessions(SessionQuery(agent=agent, limit=1))

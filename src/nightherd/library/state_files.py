@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
 from nightherd.library.fleet import open_fleet
+from nightherd.library.reading import reading
 from nightherd.library.result import RunnerResult
 from nightherd.model.ids import JobId
 from nightherd.model.thread_state import check_state, migrated
@@ -18,7 +18,6 @@ from nightherd.views.jobs import find_job_id
 from nightherd.wiring import (
     load_persistence,
     open_journals,
-    open_reader,
     open_threads,
     system_clock,
 )
@@ -46,7 +45,7 @@ def save_state(state_dir: str | Path, job: str) -> Path:
     """
     root = Path(state_dir)
     job_id = _find(root, job)
-    with closing(open_reader(root)) as reader:
+    with reading(root) as reader:
         document = thread_state(reader, open_journals(root), job_id, now=system_clock().now())
     return open_threads(root, load_persistence(root)).write(job_id, document)
 
@@ -75,5 +74,5 @@ def _root(state_dir: str | Path) -> Path:
 
 
 def _find(root: Path, job: str) -> JobId:
-    with closing(open_reader(root)) as reader:
+    with reading(root) as reader:
         return find_job_id(reader, job)

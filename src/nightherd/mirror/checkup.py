@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from nightherd.errors import StateError, StateFileError
 from nightherd.files.corrupt import keep_aside
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
 from nightherd.files.regular import read_regular
+from nightherd.mirror.behind import is_followed, mirrored_change
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.images import JOBS, SESSIONS, JobImage, SessionImage, read_image
 from nightherd.mirror.layout import MirrorLayout
@@ -24,12 +24,23 @@ from nightherd.ports import ChangeFeed, Mirror
 
 
 def mirror_checks(
-    root: Path, now: datetime, mirror: Mirror, feed: ChangeFeed
+    root: Path, now: datetime, mirror: Mirror, feed: ChangeFeed, recorded: int
 ) -> tuple[Check, Check]:
     """The checks of the readable files: the first is quick, the second reads each of them.
 
-    What is damaged is kept aside, and all are written again.
+    What is damaged is kept aside, and all are written again. `recorded` is the last change that was in the ledger
+    when the examination began.
     """
+
+    def examine_quickly() -> Iterator[Finding]:
+        yield from examine_state(root)
+        yield from examine_position(root, recorded)
+
+    async def mend_quickly(findings: Sequence[Finding]) -> None:
+        if any(finding.path == str(MirrorLayout(root).state) for finding in findings):
+            await mend(findings)
+        else:
+            catch_up(mirror)
 
     def examine() -> Iterator[Finding]:
         yield from examine_files(root)
@@ -42,7 +53,7 @@ def mirror_checks(
 
     title = "readable files"
     return (
-        Check("mirror", title, partial(examine_state, root), mend_all=mend),
+        Check("mirror", title, examine_quickly, mend_all=mend_quickly),
         Check(
             "mirror-files",
             f"{title}, each one",
@@ -68,6 +79,29 @@ def examine_state(root: Path) -> Iterator[Finding]:
         read_fleet_state(path)
     except StateFileError as error:
         yield _damaged("mirror", path, error.message)
+
+
+def examine_position(root: Path, recorded: int) -> Iterator[Finding]:
+    """Files that show less than the state: a command was killed before it wrote them."""
+    change = mirrored_change(root)
+    if change is None or change >= recorded or is_followed(root):
+        return
+    behind = f"{recorded - change} {'change' if recorded - change == 1 else 'changes'}"
+    yield Finding(
+        check="mirror",
+        level=Level.WARNING,
+        message=f"the readable files are behind the state by {behind}",
+        path=str(MirrorLayout(root).memory),
+        remedy="nightherd doctor --fix brings them up to date, and so does the next command",
+        is_fixable=True,
+    )
+
+
+def catch_up(mirror: Mirror) -> None:
+    """Bring the files up to date; `StateFileError` says what keeps them behind."""
+    mirror.catch_up()
+    for path, reason in mirror.unwritten.items():
+        raise StateFileError(reason, path=path, operation="write")
 
 
 def examine_files(root: Path) -> Iterator[Finding]:

@@ -15,13 +15,15 @@ from pathlib import Path
 
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.files.calls import SYSTEM_CALLS, FileCalls
+from nightherd.mirror.behind import VERSION
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.mirror.lock import MirrorLock
-from nightherd.mirror.memory import VERSION, LostImage, Memory, Pending, declare, fold, note_lost
+from nightherd.mirror.memory import LostImage, Memory, Pending, declare, fold, note_lost
 from nightherd.mirror.output_log import write_output_log
 from nightherd.mirror.position import load_memory, save_memory
 from nightherd.mirror.scribe import Scribe
 from nightherd.mirror.session_context import Conversation
+from nightherd.mirror.upgrade import upgrade
 from nightherd.mirror.wipe import output_logs, wipe
 from nightherd.model.ids import JobId
 from nightherd.ports import ChangeFeed, Clock, Journals, Wait
@@ -189,6 +191,8 @@ class MirrorFollower:
             self._scribe.notices.append(loaded.notice)
         memory = self._checked(loaded.memory)
         work = _Work(memory=memory, pending=Pending(), saved=loaded.data)
+        if memory.v != VERSION:
+            upgrade(memory, self._feed, work.pending)
         if self._agents is not None:
             declare(work.memory, self._agents, work.pending)
         if self._started_at is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nightherd.files.path_safety import safe_child, safe_name
 from nightherd.files.permission import atomic_write_error
+from nightherd.mirror.behind import LOCK, MEMORY, STATE
 
 OTHER = re.compile(r"[^A-Za-z0-9]")
 LONGEST_SLUG = 200
@@ -25,17 +26,17 @@ class MirrorLayout:
     @property
     def memory(self) -> Path:
         """How far the mirror has come."""
-        return self.root / "mirror.json"
+        return self.root / MEMORY
 
     @property
     def lock(self) -> Path:
         """Held by the one process that writes the mirror."""
-        return self.root / "mirror.lock"
+        return self.root / LOCK
 
     @property
     def state(self) -> Path:
         """The fleet at a glance."""
-        return self.root / "state.yaml"
+        return self.root / STATE
 
     @cached_property
     def jobs(self) -> Path:

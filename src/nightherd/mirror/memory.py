@@ -28,8 +28,6 @@ from nightherd.model.known import known
 from nightherd.model.session import SessionMode, SessionStatus
 from nightherd.ports import LedgerEntry
 
-VERSION = 1
-
 
 class LostImage(msgspec.Struct, frozen=True, kw_only=True):
     """Since when a running job has no live worker, and what happens next."""
@@ -212,7 +210,7 @@ def _fold_session(memory: Memory, image: SessionImage, pending: Pending) -> None
     agent = _agent(memory, image.agent, pending)
     before = agent.shown_session
     if agent.persistent == image.id and not _is_current(image):
-        agent.persistent = None
+        agent.persistent = current_session(memory, image.agent)
     elif _is_current(image):
         current = memory.sessions.get(agent.persistent or "")
         if current is None or image.place >= current.image.place:
@@ -220,6 +218,13 @@ def _fold_session(memory: Memory, image: SessionImage, pending: Pending) -> None
     agent.latest = _newer(memory, agent.latest, image)
     if agent.shown_session == image.id or agent.shown_session != before:
         pending.agent_sessions.add(image.agent)
+
+
+def current_session(memory: Memory, agent: str) -> str | None:
+    """Return the session that the agent's jobs continue without naming it; those that have not ended are remembered."""
+    images = (session.image for session in memory.sessions.values())
+    candidates = [image for image in images if image.agent == agent and _is_current(image)]
+    return max(candidates, key=lambda image: image.place).id if candidates else None
 
 
 def _is_current(session: SessionImage) -> bool:

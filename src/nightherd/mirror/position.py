@@ -12,7 +12,11 @@ from nightherd.files.atomic import atomic_write_file
 from nightherd.files.corrupt import keep_aside
 from nightherd.files.permission import state_file_error
 from nightherd.files.regular import read_regular
-from nightherd.mirror.memory import VERSION, Memory
+from nightherd.mirror.behind import VERSION
+from nightherd.mirror.memory import Memory
+
+FIRST_VERSION = 1
+"""The oldest version that can be upgraded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,7 @@ def load_memory(path: Path, now: datetime) -> Loaded:
     try:
         data = read_regular(path)
         memory = msgspec.json.decode(data, type=Memory)
-        if memory.v == VERSION:
+        if FIRST_VERSION <= memory.v <= VERSION:
             return Loaded(memory=memory, data=data)
         reason = f"version {memory.v}, this nightherd writes {VERSION}"
     except FileNotFoundError:

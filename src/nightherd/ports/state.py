@@ -202,3 +202,7 @@ class Mirror(Protocol):
 
     def rebuild(self) -> object:
         """Delete the files and make them again."""
+
+    @property
+    def unwritten(self) -> Mapping[str, str]:
+        """Files that are behind, and why; empty when all is well."""

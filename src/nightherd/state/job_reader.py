@@ -6,7 +6,8 @@ nothing of writing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.forward import brought_forward
 from nightherd.db.queries import Queries
 from nightherd.db.schema import known_schema, refuse_newer, schema_number
-from nightherd.errors import StateFileError
+from nightherd.errors import StateError, StateFileError
 from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
@@ -29,12 +30,19 @@ DAY_PREFIX = len("job-YYYY-MM-DD")
 """Up to here a prefix of an id names whole days, beyond it a few jobs of one."""
 
 
-class SqliteJobReader:
-    """Questions about the jobs in `state_dir`; each answer is consistent in itself."""
+CatchUp = Callable[[bool], None]
+"""Brings database and ledger to agree; the argument says whether it waits for a live writer to finish."""
 
-    def __init__(self, state_dir: Path, *, refuses_old: bool = False) -> None:
-        self._refuses_old = refuses_old
-        """Whether a database that knows less than the ledger is an error; else its next writer puts it right."""
+
+class SqliteJobReader:
+    """Questions about the jobs in `state_dir`; each answer is consistent in itself.
+
+    A database that has lost changes which the ledger has (its WAL is gone, the power was cut) shows old rows.
+    With `catch_up` they are put back before the first answer, or it is a `StateFileError`; without, they are shown.
+    """
+
+    def __init__(self, state_dir: Path, *, catch_up: CatchUp | None = None) -> None:
+        self._catch_up = catch_up
         self._path = Path(state_dir) / DATABASE
         self._queries = Queries()
         self._database: Database | None = None
@@ -113,7 +121,7 @@ class SqliteJobReader:
             self.close()  # somebody has written, and so brought it forward
         if self._found is None:
             # Before the database is: it commits first, so a sound one knows at least as much.
-            recorded = last_recorded(self._path.with_name(LEDGER))
+            recorded = self._recorded()
             database = open_for_reading(self._path)
             if database is None:
                 self._refuse_lost()
@@ -127,8 +135,11 @@ class SqliteJobReader:
                 database.close()
                 refuse_newer(found, known_schema(), self._path)
                 return None
-            if self._refuses_old:
-                self._refuse_behind(database, recorded)
+            try:
+                self._agree(database, recorded, is_current=found == known_schema())
+            except BaseException:
+                database.close()
+                raise
             if found < known_schema():
                 self._older, self._version = database, database.data_version()
                 database = brought_forward(database, found)
@@ -136,22 +147,43 @@ class SqliteJobReader:
             self._found = SqliteRows(database, self._queries)
         return self._found
 
-    def _refuse_behind(self, database: Database, recorded: int) -> None:
-        """A database that knows less than the ledger shows old rows: its WAL was lost, or it is an old copy."""
+    def _agree(self, database: Database, recorded: int, *, is_current: bool) -> None:
+        """See to it that the database knows what the ledger knew before it was opened, and the other way round."""
+        if self._catch_up is None:
+            return
+        last = self._last_change(database)
+        if recorded > last:
+            self._put_back(database, recorded, is_current=is_current)
+        elif recorded < last and is_current and self._recorded() < last:
+            with suppress(
+                StateError
+            ):  # the database has it: the next writer gives it to the ledger
+                self._catch_up(False)
+
+    def _put_back(self, database: Database, recorded: int, *, is_current: bool) -> None:
+        first = self._last_change(database) + 1
+        cause: StateError | None = None
         try:
-            ((_, last),) = database.execute(self._queries["outbox_span"])
-        except BaseException:
-            database.close()
-            raise
-        if recorded > int(str(last)):
-            database.close()
+            if is_current and self._catch_up is not None:
+                self._catch_up(True)
+        except StateError as error:
+            cause = error
+        if self._last_change(database) < recorded:
+            why = f"; they cannot be put back: {cause.message}" if cause is not None else ""
             raise StateFileError(
-                f"{self._path} has lost the changes {int(str(last)) + 1} to {recorded}: its WAL is gone,"
-                " or an old copy was put back",
+                f"{self._path} has lost the changes {first} to {recorded}: its WAL is gone,"
+                f" or an old copy was put back{why}",
                 path=str(self._path),
                 code="BEHIND_LEDGER",
                 hint="nightherd doctor --fix puts them back from the ledger",
-            )
+            ) from cause
+
+    def _last_change(self, database: Database) -> int:
+        ((_, last),) = database.execute(self._queries["outbox_span"])
+        return int(str(last))
+
+    def _recorded(self) -> int:
+        return last_recorded(self._path.with_name(LEDGER))
 
     def _refuse_lost(self) -> None:
         """A ledger without a database is not an empty state: somebody deleted the database."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from nightherd.db.connection import Database, Value, open_for_writing
 from nightherd.db.group import OUTBOX_LIMIT, GroupCommit
 from nightherd.db.ledger import Ledger
-from nightherd.db.lock import PATIENCE_S, WriteLock
+from nightherd.db.lock import PATIENCE_S, Notice, WriteLock
 from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.queries import Queries
 from nightherd.db.writer import Run, Writer
@@ -83,33 +83,15 @@ class SqliteStore:
 
     def _open(self) -> Run:
         """In the writer's thread and under the lock: the database, migrated, and agreeing with the ledger."""
-        queries = Queries()
-        database = open_for_writing(self._state_dir / DATABASE)
-        try:
-            migrate(database, queries, load_migrations(), self._now())
-            commit = GroupCommit(
-                database,
-                StateTables(database, queries, self._durability, self._keep_damaged),
-                Ledger(self._state_dir / LEDGER, self._probe),
-                queries=queries,
-                now=self._now,
-                probe=self._probe,
-                notice=self._notices.append,
-                outbox_limit=self._outbox_limit,
-            )
-        except BaseException:
-            database.close()
-            raise
-        self._database = database
-        return commit.run
-
-    def _keep_damaged(self, table: str, key: str, found: Mapping[str, Value]) -> None:
-        """Keep a damaged row aside that is replaced by what the ledger has, and tell of it."""
-        keep_row(self._state_dir, table, tuple(found), tuple(found.values()), self._clock.now())
-        self._notices.append(
-            f"{table} {key} was damaged in the database; it is back from the ledger,"
-            f" and as it was in {DAMAGED_ROWS}"
+        self._database, commit = open_commit(
+            self._state_dir,
+            self._clock,
+            self._probe,
+            self._durability,
+            self._notices.append,
+            self._outbox_limit,
         )
+        return commit.run
 
     def _close_database(self) -> None:
         try:
@@ -119,5 +101,43 @@ class SqliteStore:
             # Everything is committed; only the tidying up at the end failed.
             self._notices.append(error.message)
 
-    def _now(self) -> str:
-        return time_text(self._clock.now())
+
+def open_commit(
+    state_dir: Path,
+    clock: Clock,
+    probe: Probe,
+    durability: Durability,
+    notice: Notice,
+    outbox_limit: int = OUTBOX_LIMIT,
+) -> tuple[Database, GroupCommit]:
+    """Open the database, migrated, and what commits changes to it. The caller holds `write.lock`."""
+
+    def now() -> str:
+        return time_text(clock.now())
+
+    def keep_damaged(table: str, key: str, found: Mapping[str, Value]) -> None:
+        """Keep a damaged row aside that is replaced by what the ledger has, and tell of it."""
+        keep_row(state_dir, table, tuple(found), tuple(found.values()), clock.now())
+        notice(
+            f"{table} {key} was damaged in the database; it is back from the ledger,"
+            f" and as it was in {DAMAGED_ROWS}"
+        )
+
+    queries = Queries()
+    database = open_for_writing(state_dir / DATABASE)
+    try:
+        migrate(database, queries, load_migrations(), now())
+        commit = GroupCommit(
+            database,
+            StateTables(database, queries, durability, keep_damaged),
+            Ledger(state_dir / LEDGER, probe),
+            queries=queries,
+            now=now,
+            probe=probe,
+            notice=notice,
+            outbox_limit=outbox_limit,
+        )
+    except BaseException:
+        database.close()
+        raise
+    return database, commit

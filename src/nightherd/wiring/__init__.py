@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         check_runtime,
         runtime_for,
     )
+    from nightherd.wiring.stale_mirror import refresh_stale_mirror
     from nightherd.wiring.workshops import (
         lease_terms,
         make_shift,
@@ -85,6 +86,7 @@ __all__ = [
     "random_text",
     "rebuild_database",
     "refresh_mirror",
+    "refresh_stale_mirror",
     "rescue_terms",
     "rescuer",
     "runtime_for",
@@ -122,6 +124,7 @@ _HOMES = {
     "random_text": "nightherd.wiring.memories",
     "rebuild_database": "nightherd.wiring.care",
     "refresh_mirror": "nightherd.wiring.mirrors",
+    "refresh_stale_mirror": "nightherd.wiring.stale_mirror",
     "rescue_terms": "nightherd.wiring.workshops",
     "rescuer": "nightherd.wiring.workshops",
     "runtime_for": "nightherd.wiring.runtimes",

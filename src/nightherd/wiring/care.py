@@ -109,7 +109,10 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
         threads=lambda: threads_of() if is_kept(state_dir) else None,
     )
     mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
-    mirror, each_file = mirror_checks(state_dir, now, open_mirror(state_dir), open_feed(state_dir))
+    recorded = load("nightherd.state.ledger_end:last_recorded")(state_dir / "ledger")
+    mirror, each_file = mirror_checks(
+        state_dir, now, open_mirror(state_dir), open_feed(state_dir), recorded
+    )
     suspended, threads = load("nightherd.mirror.thread_checkup:thread_checks")(
         state_dir,
         threads_of,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from nightherd.wiring.loading import load
@@ -32,17 +33,34 @@ def random_text() -> RandomText:
     return cast("RandomText", load("nightherd.host.randomness:random_text"))
 
 
-def open_reader(state_dir: Path, *, refuses_old: bool = False) -> StateReader:
-    """Questions about the state in `state_dir`; a directory that is not there yet reads as empty."""
-    reader = load("nightherd.state.reader:SqliteReader")
-    return cast("StateReader", reader(state_dir, refuses_old=refuses_old))
+def open_reader(state_dir: Path, *, is_examining: bool = False) -> StateReader:
+    """Questions about the state in `state_dir`; a directory that is not there yet reads as empty.
+
+    What a killed writer, a power cut or a lost WAL left undone is finished before the first answer, unless
+    `is_examining`: then the rows are shown as they are.
+    """
+    made = load("nightherd.state.reader:SqliteReader")
+    catch_up = None if is_examining else partial(_catch_up, state_dir)
+    return cast("StateReader", made(state_dir, catch_up=catch_up))
 
 
 def open_job_list(state_dir: Path) -> JobList:
     """The same for what lists of jobs need, and cheaper to load."""
-    return cast(
-        "JobList", load("nightherd.state.job_reader:SqliteJobReader")(state_dir, refuses_old=True)
-    )
+    made = load("nightherd.state.job_reader:SqliteJobReader")
+    return cast("JobList", made(state_dir, catch_up=partial(_catch_up, state_dir)))
+
+
+def _catch_up(state_dir: Path, waits: bool) -> None:
+    """Bring database and ledger to agree; the operator log says what was put back."""
+    clock = system_clock()
+    notices = load("nightherd.state.catch_up:catch_up")(state_dir, clock, waits=waits)
+    if not notices:
+        return
+    line, level = load("nightherd.model.log:LogLine"), load("nightherd.model.log:LogLevel")
+    log = open_log(state_dir, known_secrets(None, {}))
+    for notice in notices:
+        log.write(line(at=clock.now(), level=level.WARNING, event="trouble", message=notice))
+    log.close()
 
 
 def open_store(state_dir: Path, clock: Clock, durability: str = "checkpoint") -> StateWriter:
@@ -124,11 +142,14 @@ def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
 
 
 @asynccontextmanager
-async def open_record(state_dir: Path) -> AsyncIterator[Record]:
-    """Both memories of `state_dir`, for bringing them to agree. Makes nothing before the first change."""
+async def open_record(state_dir: Path, *, is_examining: bool = False) -> AsyncIterator[Record]:
+    """Both memories of `state_dir`, for bringing them to agree. Makes nothing before the first change.
+
+    Who is examining reads the rows as they are (`open_reader`).
+    """
     clock = system_clock()
     state = open_store(state_dir, clock)
-    reader = open_reader(state_dir)
+    reader = open_reader(state_dir, is_examining=is_examining)
     try:
         yield load("nightherd.engine.record:Record")(
             state=state,
