@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from nightherd.mirror.fleet_state import read_fleet_state
     from nightherd.model.failure import RunnerErrorDetails, classify_error
     from nightherd.model.job import JobQuery
+    from nightherd.model.lost import Lost, ObservedJob
     from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
     from nightherd.model.session import SessionQuery
     from nightherd.state.directory import StateDirectory, validate_state_directory
@@ -78,8 +79,10 @@ __all__ = [
     "InjectedMcpToolDef",
     "JobQuery",
     "JobTimeoutError",
+    "Lost",
     "MalformedResponseError",
     "NightherdError",
+    "ObservedJob",
     "OpenFleet",
     "Order",
     "ReadFailed",
@@ -141,6 +144,8 @@ _HOMES = {
     "InjectedMcpServerDef": "nightherd.model.mcp",
     "InjectedMcpToolDef": "nightherd.model.mcp",
     "JobQuery": "nightherd.model.job",
+    "Lost": "nightherd.model.lost",
+    "ObservedJob": "nightherd.model.lost",
     "JobTimeoutError": "nightherd.errors",
     "MalformedResponseError": "nightherd.errors",
     "NightherdError": "nightherd.errors",

@@ -140,7 +140,7 @@ def test_slots_of_a_limited_login_are_skipped_and_every_view_says_so() -> None:
     stall.look(after=timedelta(hours=1))
     now = stall.clock.now()
     until = f"{reset:%Y-%m-%dT%H:%M:%SZ}"
-    mine, _ = list_views(stall.bench.reader, declared, now)
+    mine, _ = list_views(stall.bench.reader, declared, lambda worker: True, now)
     shown = show_fleet(stall.bench.reader, declared.agents, lambda worker: True, now)
 
     assert [one.reason for one in stall.slots()] == [f"rate limited until {until} (five_hour)"]

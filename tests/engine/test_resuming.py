@@ -33,6 +33,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.ids import SessionId, WorkerId
 from nightherd.model.job import Job, JobStatus, SuspendReason
+from nightherd.model.lost import HANDED_OVER
 from nightherd.model.retry import RetryPolicy
 from nightherd.model.session import Session, SessionMode, SessionStatus
 from nightherd.model.session_terms import SessionTerms
@@ -316,6 +317,12 @@ def test_job_that_nobody_waits_for_is_handed_over_and_nothing_is_lost() -> None:
 
     assert (handed.status, handed.restart_count, handed.turns) == (JobStatus.PENDING, 0, 1)
     assert (ended.status, ended.epoch, ended.restart_count) == (JobStatus.COMPLETED, 2, 0)
+    recovered = [
+        (event.extra or {})["reason"]
+        for event in bench.journal(job.id)
+        if isinstance(event, SystemEvent) and event.subtype is SystemSubtype.RECOVERED
+    ]
+    assert recovered == [HANDED_OVER], "nothing was lost: its worker gave it back"
 
 
 def test_worker_killed_between_the_last_word_and_the_row_leaves_a_job_that_waits() -> None:

@@ -61,6 +61,7 @@ agents:
       - say: two
 """
 EXPORTED = {
+    "Lost", "ObservedJob",
     "append_job_output", "append_jsonl", "atomic_write_file", "atomic_write_json", "atomic_write_yaml",
     "classify_error", "clear_session", "create_default_schedule_state", "create_job", "generate_job_id",
     "generate_session_id", "get_agent_state", "get_job", "get_session_info", "get_state_directory",

@@ -67,7 +67,7 @@ def test_overriding_a_schedule(root: Path, cli: Cli) -> None:
     assert status_after("disable", "bounded/nightly") == "disabled"
     assert status_after("reset", "bounded/nightly") == "idle"
     before = state(root, "bounded")["schedules"]["nightly"]["next_run_at"]
-    status_after("set", "bounded/nightly", "10m")
+    status_after("set", "bounded/nightly", "30 3 * * *")
     assert state(root, "bounded")["schedules"]["nightly"]["next_run_at"] != before
 
 

@@ -13,16 +13,17 @@ import anyio
 import pytest
 import yaml
 
-from nightherd import open_fleet
+from nightherd import Lost, ObservedJob, open_fleet
 from surfaces.drivers import FLEET, Cli, Shell
 from surfaces.test_run_processes import wait_for
 
 NEXT = "it resumes when a worker starts: nightherd start"
 
 
-def kill_worker(shell: Shell, agent: str = "slow") -> str:
+def kill_worker(shell: Shell, *words: str) -> str:
     """The id of a job whose worker was killed in the middle of a tool."""
-    process = shell.start("run", agent, "--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = words or ("run", "slow", "--quiet")
+    process = shell.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for(shell.directory / "started", process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -66,6 +67,44 @@ def test_every_command_says_that_a_job_lost_its_worker(cli: Cli, job_id: str) ->
     assert f"lost its worker; {NEXT}" in cli("jobs", "show", job_id).out
     assert f"{job_id} lost its worker; {NEXT}" in cli("agent", "show", "slow").out
     assert f"{job_id} lost its worker" in cli("status").out
+
+
+def test_sessions_say_that_their_job_lost_its_worker(cli: Cli, job_id: str) -> None:
+    (listed,) = cli("session", "list", "--json").data
+    shown = cli("session", "show", listed["id"], "--json").data
+    tree = cli("session", "tree", listed["id"], "--json").data
+    (job,) = cli("jobs", "--json").data
+
+    assert (listed["status"], listed["lost"]) == ("active", {"job": job_id, **job["lost"]})
+    assert shown["lost"] == tree["lost"] == listed["lost"]
+    assert "lost" in cli("session", "list").out
+    assert f"{job_id} lost its worker; {NEXT}" in cli("session", "show", listed["id"]).out
+    assert "lost, " in cli("session", "tree", listed["id"]).out
+
+
+SCHEDULED = FLEET.replace(
+    "  - name: slow\n",
+    "  - name: slow\n    schedules: {nightly: {type: interval, interval: 1s}}\n",
+)
+
+
+@pytest.mark.timeout(120)
+def test_schedules_say_that_their_job_lost_its_worker(shell: Shell, cli: Cli, fleet: Path) -> None:
+    (fleet / "nightherd.yaml").write_text(SCHEDULED)
+    job_id = kill_worker(shell, "start")
+    (job,) = cli("jobs", "--json").data
+    lost = {"job": job_id, **job["lost"]}
+
+    (listed,) = cli("schedule", "list", "--json").data
+    state = yaml.safe_load((fleet / ".nightherd" / "state.yaml").read_text())
+    agent = cli("agent", "show", "slow", "--json").data
+
+    assert (listed["status"], listed["lost"]) == ("idle", lost)
+    assert agent["schedules"] == [listed]
+    nightly = state["agents"]["slow"]["schedules"]["nightly"]
+    assert (nightly["status"], nightly["lost"]) == ("idle", lost)
+    assert "lost" in cli("schedule", "list").out
+    assert f"{job_id} lost its worker; {NEXT}" in cli("schedule", "why", "slow/nightly").out
 
 
 def test_the_duration_of_a_lost_job_does_not_grow(cli: Cli, job_id: str) -> None:
@@ -143,7 +182,8 @@ def test_the_library_says_it(killed: Path, job_id: str) -> None:
 
     one, listed = anyio.run(ask)
 
-    assert one.lost is not None
+    assert isinstance(one, ObservedJob)
+    assert isinstance(one.lost, Lost)
     assert one.lost == listed.lost
     assert one.status == "running"
 

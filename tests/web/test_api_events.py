@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -271,5 +272,30 @@ def test_text_comes_without_an_id_and_not_after_its_event(tmp_path: Path) -> Non
                 assert b"text_delta" not in heard
             live.close()
             tasks.cancel_scope.cancel()
+
+    anyio.run(main)
+
+
+def test_a_follower_is_told_once_that_the_job_lost_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(tails, "LOOKS_PER_QUESTION", 2)
+
+    async def main() -> None:
+        async with served(tmp_path) as world:
+            job_id = await world.submit("slow")
+            workshop = world.site.workshop
+            gone, at = WorkerId("worker-gone0000"), workshop.clock.now()
+            await workshop.state.apply([StartExecution(job_id=job_id, worker=gone, at=at)])
+            lost = (await world.get(f"/v1/jobs/{job_id}")).data["lost"]
+            async with following(world, job_id) as first, following(world, job_id) as second:
+                for one in (first, second):
+                    await one.hear(b"event: lost")
+                heard = [await one.hear(tails.STILL_THERE * 2) for one in (first, second)]
+
+            data = json.dumps({"job_id": job_id, **lost}, separators=(",", ":"))
+            for text in heard:
+                assert text.count(b"event: lost\ndata: " + data.encode() + b"\n\n") == 1
 
     anyio.run(main)

@@ -53,6 +53,11 @@ def test_a_job_whose_worker_is_gone_is_lost_in_every_answer(tmp_path: Path) -> N
             assert listed["duration_seconds"] == shown["worked_seconds"] == 0.0
             assert (agent["status"], agent["lost_job"]) == ("idle", job_id)
             assert agent["lost_since"] == listed["lost"]["since"]
+            (session,) = (await world.get("/v1/sessions")).data
+            assert session["lost"] == {"job": job_id, **listed["lost"]}
+            assert (await world.get(f"/v1/sessions/{session['id']}")).data["lost"] == session[
+                "lost"
+            ]
             assert (shown["tree"]["jobs"], shown["children"], shown["denials"]) == (1, [], [])
 
     anyio.run(main)

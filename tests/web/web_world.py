@@ -256,7 +256,7 @@ class Follower:
             while b"\n\n" in self._text:
                 block, _, self._text = self._text.partition(b"\n\n")
                 fields = dict(line.split(": ", 1) for line in block.decode().split("\n"))
-                if "data" in fields and fields["event"] != "text_delta":
+                if "id" in fields:
                     event = json.loads(fields["data"])
                     assert (fields["id"], fields["event"]) == (str(event["seq"]), event["type"])
                     yield event

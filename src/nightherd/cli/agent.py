@@ -16,6 +16,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.render import status_cell
 from nightherd.cli.status import agent_table, look
 from nightherd.cli.text import absolute, neutralise
+from nightherd.host.liveness import is_at_work
 from nightherd.model.session_order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
 from nightherd.views.schedules import list_views, schedule_row
@@ -117,6 +118,8 @@ def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[dict[str, 
     view = next(one for one in fleet_view.agents if one.state.name == found.name)
     with closing(open_reader(state_dir)) as reader:
         schedules = [
-            schedule_row(one) for one in list_views(reader, fleet, now) if one.agent is found
+            schedule_row(one)
+            for one in list_views(reader, fleet, is_at_work, now)
+            if one.agent is found
         ]
     return view, schedules

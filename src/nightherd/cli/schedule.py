@@ -16,8 +16,10 @@ from nightherd.cli.render import Screen, status_cell, table
 from nightherd.cli.text import one_line
 from nightherd.cli.values import DURATION
 from nightherd.daemon.record import find_daemon
+from nightherd.host.liveness import is_at_work
 from nightherd.model.due import Due, upcoming
 from nightherd.model.login_limit import text_of
+from nightherd.model.lost import lost_text
 from nightherd.model.schedule_rule import rule_text
 from nightherd.views.jobs import timestamp
 from nightherd.views.schedules import ScheduleView, list_views, schedule_row
@@ -112,7 +114,7 @@ def tell_rest(invocation: Invocation) -> None:
 def _views(invocation: Invocation, now: datetime) -> list[ScheduleView]:
     fleet = load_fleet_told(invocation)
     with closing(open_reader(invocation.state_directory())) as reader:
-        return list_views(reader, fleet, now)
+        return list_views(reader, fleet, is_at_work, now)
 
 
 def _merged(
@@ -134,6 +136,8 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
     about = state.last_error or ""
     if state.is_paused:
         about = f"paused after {state.consecutive_failures} failures: {about}"
+    elif view.lost_job is not None:
+        about = lost_text(view.lost_job)
     elif view.limit is not None:
         about = text_of(view.limit)
     elif view.held_by:
@@ -142,7 +146,7 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
         about = about or f"overridden by {view.override.updated_by}"
     return (
         view.id,
-        status_cell(state.status.value),
+        status_cell(state.status.value if view.lost_job is None else "lost"),
         rule_text(view.rule) or "by hand",
         screen.when(state.last_run_at, now),
         screen.when(view.next_run_at, now),

@@ -12,6 +12,7 @@ from nightherd.cli.complete import complete_schedules
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.schedule import tell_rest
 from nightherd.cli.text import absolute, neutralise
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.schedule_rule import Schedule, rule_text
 from nightherd.views.schedules import ScheduleView, schedule_row, view_of
@@ -30,7 +31,7 @@ def schedule_argument(command: Command) -> Command:
 def load_view(invocation: Invocation, agent: Agent, schedule: Schedule) -> ScheduleView:
     """The schedule with everything on record about it."""
     with closing(open_reader(invocation.state_directory())) as reader:
-        return view_of(reader, agent, schedule, system_clock().now())
+        return view_of(reader, agent, schedule, is_at_work, system_clock().now())
 
 
 def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> None:

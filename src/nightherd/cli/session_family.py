@@ -9,6 +9,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading, session_argument, told_session
 from nightherd.cli.session_text import comparison_text, tree_text
+from nightherd.host.liveness import is_at_work
 from nightherd.views.session_family import (
     branch_document,
     comparison_document,
@@ -30,7 +31,7 @@ def tree(invocation: Invocation, session: str) -> None:
     named = told_session(invocation, session)
     with reading(invocation) as reader:
         found = get_session(reader, named.id)
-        family = family_of(reader, journals, found, now)
+        family = family_of(reader, journals, found, is_at_work, now)
     if screen.is_json:
         screen.document("session_tree", branch_document(family), now)
     else:
@@ -49,7 +50,12 @@ def compare(invocation: Invocation, one: str, other: str) -> None:
     first, second = (told_session(invocation, named) for named in (one, other))
     with reading(invocation) as reader:
         comparison = compare_sessions(
-            reader, journals, get_session(reader, first.id), get_session(reader, second.id), now
+            reader,
+            journals,
+            get_session(reader, first.id),
+            get_session(reader, second.id),
+            is_at_work,
+            now,
         )
     if screen.is_json:
         screen.document("session_comparison", comparison_document(comparison), now)

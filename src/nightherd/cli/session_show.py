@@ -18,6 +18,7 @@ from nightherd.cli.session_options import (
 )
 from nightherd.cli.session_text import message_text, session_card
 from nightherd.cli.text import neutralise
+from nightherd.host.liveness import is_at_work
 from nightherd.model.message import open_calls
 from nightherd.model.session import SessionStatus
 from nightherd.model.text import counted
@@ -51,7 +52,7 @@ def show(
     journals = open_journals(invocation.state_directory())
     named = told_session(invocation, session) if history else named_session(invocation, session)
     with reading(invocation) as reader:
-        view = show_session(reader, journals, get_session(reader, named.id), now)
+        view = show_session(reader, journals, get_session(reader, named.id), is_at_work, now)
     if history:
         page = history_page(
             journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json

@@ -18,6 +18,7 @@ from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading, session_argument, told_session
 from nightherd.engine.retelling import retell
 from nightherd.errors import NotFoundError, RefusedError
+from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Fleet
 from nightherd.model.job import Job
 from nightherd.model.session import Session, SessionStatus
@@ -49,7 +50,7 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
     told_session(invocation, session)
     with reading(invocation) as reader:
         found = find_session(reader, session)
-        shown = up_to_now(reader, open_journals(state), found, now)
+        shown = up_to_now(reader, open_journals(state), found, is_at_work, now)
         open_jobs = [
             job
             for last in reader.jobs_of_session(found.id)[-1:]

@@ -8,8 +8,10 @@ from datetime import datetime
 from nightherd.cli.event_text import event_text
 from nightherd.cli.render import Screen, Style, status_cell, table
 from nightherd.cli.text import neutralise, one_line
+from nightherd.model.lost import ObservedJob, lost_text
 from nightherd.model.message import Speaker
 from nightherd.model.money import format_usd
+from nightherd.model.observed_session import lost_job_of, status_text
 from nightherd.model.session import Session, expires_at
 from nightherd.model.text import counted
 from nightherd.views.history import Spoken
@@ -39,7 +41,7 @@ def session_table(sessions: Sequence[Session], screen: Screen, now: datetime) ->
             one.id,
             one.agent,
             one.mode.value,
-            status_cell(one.status.value),
+            status_cell(status_text(one)),
             screen.when(one.last_active_at, now),
             str(one.job_count),
             str(one.message_count),
@@ -72,7 +74,8 @@ def session_card(view: SessionView, screen: Screen, now: datetime) -> str:
         ("mode", session.mode.value),
         ("channel", session.channel_id and one_line(session.channel_id)),
         ("schedule", session.schedule),
-        ("status", style.status(session.status.value)),
+        ("status", style.status(status_text(session))),
+        ("lost", lost_text(lost) if (lost := lost_job_of(session)) is not None else None),
         ("created", screen.when(session.created_at, now)),
         ("active", screen.when(session.last_active_at, now)),
         ("expires", screen.when(ends, now) if ends is not None else None),
@@ -83,10 +86,15 @@ def session_card(view: SessionView, screen: Screen, now: datetime) -> str:
         ("directory", one_line(session.working_directory)),
         ("fork of", _origin(session)),
         ("imported", session.imported_from and one_line(session.imported_from)),
-        *(("job", f"{job.id} {job.status.value}") for job in view.jobs),
+        *(("job", f"{job.id} {job_status(job)}") for job in view.jobs),
         *(("fork", f"{one.id} after message {one.base_messages}") for one in view.forks),
     ]
     return "\n".join(f"{label:<11}{value}" for label, value in pairs if value)
+
+
+def job_status(job: ObservedJob) -> str:
+    """The job's status as people read it."""
+    return job.status.value if job.lost is None else "lost"
 
 
 def _runtime(session: Session) -> str:
@@ -126,7 +134,7 @@ def _branches(branch: Branch, marked: str, style: Style, *, lead: str, tail: str
     said = f"{counted(session.message_count, 'message')}, {format_usd(session.cost_microusd)}{gone}"
     named = f' "{one_line(session.name, NAME_LIMIT)}"' if session.name else ""
     here = " <" if session.id == marked else ""
-    yield f"{lead}{name}{at}: {style.status(session.status.value)}, {said}{named}{here}"
+    yield f"{lead}{name}{at}: {style.status(status_text(session))}, {said}{named}{here}"
     for place, fork in enumerate(branch.forks):
         is_last = place == len(branch.forks) - 1
         below = tail + ("└─ " if is_last else "├─ ")
@@ -149,7 +157,7 @@ def comparison_text(comparison: Comparison, screen: Screen) -> str:
 def _side(side: Side, style: Style) -> Iterator[str]:
     session, job = side.session, side.outcome
     yield ""
-    yield f"{style.bold(session.id)}: {style.status(session.status.value)}"
+    yield f"{style.bold(session.id)}: {style.status(status_text(session))}"
     yield f"  {'since':<9}{counted(side.messages, 'message')} in {counted(len(side.jobs), 'job')}"
     yield f"  {'cost':<9}{format_usd(side.cost_microusd)}"
     if job is not None:

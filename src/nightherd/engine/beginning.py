@@ -31,6 +31,7 @@ from nightherd.model.event import (
 )
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.job import Job, JobTexts
+from nightherd.model.lost import WORKER_GONE
 from nightherd.model.money import format_usd
 from nightherd.model.outcome import JOURNAL_LOST, Tally, is_afterthought, usage_of
 from nightherd.model.overrides import FollowUp, follow_up_of
@@ -102,7 +103,7 @@ def begin(
         record_leftover(job.id, recorder, workshop.journals)
         found = children_of_calls(job, recorder.tally.open_calls, workshop)
         left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
-        _tell_return(recorder, job, was_suspended=past.was_suspended)
+        _tell_return(recorder, job, workshop, was_suspended=past.was_suspended)
         if past.cut_off != NOTHING_USED:
             recorder.record(_answer_lost(past.cut_off))
         close_open_calls(recorder, past.interruption, besides=frozenset(left))
@@ -221,13 +222,16 @@ def _ask(recorder: Recorder, text: str) -> None:
     recorder.record(SystemEvent(subtype=SystemSubtype.USER_INPUT, content=text, end=True))
 
 
-def _tell_return(recorder: Recorder, job: Job, *, was_suspended: bool) -> None:
+def _tell_return(recorder: Recorder, job: Job, workshop: Workshop, *, was_suspended: bool) -> None:
     """Why there is another execution."""
     if was_suspended:
         recorder.record(describe(Resumed(reason="suspended", after_seq=recorder.last_seq)))
     else:
         lost = generate_execution_id(job.id, job.epoch - 1)
-        recorder.record(describe(Recovered(lost_execution=lost, reason="its worker is gone")))
+        executions = workshop.reader.list_executions(job.id)
+        reasons = [one.error for one in executions if one.epoch == job.epoch - 1]
+        reason = (reasons[-1] if reasons else None) or WORKER_GONE
+        recorder.record(describe(Recovered(lost_execution=lost, reason=reason)))
 
 
 def _record_lost(job: Job) -> SystemEvent:

@@ -47,6 +47,7 @@ from nightherd.model.change import (
 )
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
+from nightherd.model.lost import HANDED_OVER
 from nightherd.model.mcp import InjectedMcpServerDef
 from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.overrides import overridden
@@ -174,7 +175,7 @@ class _Execution:
             with self.recorder.into(self._open_journal()):
                 stop = await self._run()
                 if stop is None:
-                    return await self._hand_over("its worker gave it back")
+                    return await self._hand_over(HANDED_OVER)
                 stop = await self._end(stop)
                 await self.recorder.sync(workshop.sync)
         except StateError as error:

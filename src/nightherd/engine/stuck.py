@@ -31,13 +31,13 @@ from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.login_limit import limit_of
+from nightherd.model.lost import WORKER_GONE
 from nightherd.model.outcome import usage_of
 from nightherd.model.recollection import Recollection
 from nightherd.model.usage import Totals
 from nightherd.model.worker import WorkerStatus
 from nightherd.views.jobs import get_job
 
-GONE = "its worker is gone"
 UNKNOWN = WorkerId("unknown")
 
 
@@ -131,7 +131,7 @@ def ending(
         job_id=job.id,
         epoch=job.epoch,
         at=record.clock.now(),
-        reason=GONE,
+        reason=WORKER_GONE,
         max_restarts=max_restarts,
         last_seq=known.last_seq,
         last_checkpoint=known.last_checkpoint,
@@ -169,7 +169,7 @@ async def caught_up(record: Record, job: Job, known: Recollection) -> Job:
             job_id=job.id,
             epoch=job.epoch,
             at=at,
-            reason=GONE,
+            reason=WORKER_GONE,
             max_restarts=job.restart_count + 1,
             last_seq=job.last_seq,
             total=known.totals_before(job.epoch + 1),

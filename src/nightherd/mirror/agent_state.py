@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nightherd.files.yaml_dump import dump_field
-from nightherd.mirror.images import AgentImage
+from nightherd.mirror.images import AgentImage, ScheduleImage
 from nightherd.mirror.memory import AgentMemory, LiveJob, Memory
 from nightherd.model.agent_state import AgentStatus
 from nightherd.model.schedule import ScheduleStatus
@@ -71,7 +71,7 @@ def agent_document(
         **({} if lost is None else {"lost": lost}),
         "schedules": {
             schedule.name: {
-                "status": schedule.status,
+                **_schedule_status(schedule, jobs),
                 "last_run_at": schedule.last_run_at,
                 "next_run_at": schedule.next_run_at,
                 "last_error": schedule.last_error.rstrip() if schedule.last_error else None,
@@ -79,6 +79,16 @@ def agent_document(
             for schedule in sorted(agent.schedules.values(), key=lambda schedule: schedule.name)
         },
     }
+
+
+def _schedule_status(schedule: ScheduleImage, jobs: Mapping[str, LiveJob]) -> dict[str, Any]:
+    """The schedule's status, and its lost job while no other of its jobs runs."""
+    mine = {id: job for id, job in jobs.items() if job.schedule == schedule.name and job.is_running}
+    lost = _oldest_lost(mine)
+    if lost is None or any(job.lost is None for job in mine.values()):
+        return {"status": schedule.status}
+    is_running = schedule.status == ScheduleStatus.RUNNING
+    return {"status": ScheduleStatus.IDLE.value if is_running else schedule.status, "lost": lost}
 
 
 def _oldest_lost(jobs: Mapping[str, LiveJob]) -> dict[str, str] | None:

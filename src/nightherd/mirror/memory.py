@@ -40,6 +40,7 @@ class LiveJob(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A job that has not ended, or whose end is not mirrored yet."""
 
     agent: str
+    schedule: str | None = None
     session_id: str | None = None
     is_running: bool = False
     row_at: int = 0
@@ -244,7 +245,7 @@ def _fold_job(memory: Memory, image: JobImage, pending: Pending, change: int) ->
     pending.transcripts.add(image.id)
     live = memory.jobs.setdefault(image.id, LiveJob(agent=image.agent))
     live.row_at = change
-    live.session_id = image.session_id
+    live.session_id, live.schedule = image.session_id, image.schedule
     live.is_running = image.status == JobStatus.RUNNING
     live.lost = live.lost if live.is_running else None
     live.runtime_session_id = live.runtime_session_id or image.runtime_session_id

@@ -8,6 +8,10 @@ from datetime import datetime, timedelta
 from nightherd.model.job import Job
 from nightherd.model.worker import Worker
 
+WORKER_GONE = "its worker is gone"
+"""Why an execution was lost that nobody ended."""
+HANDED_OVER = "its worker stopped and handed it over"
+"""Why an execution ended that its worker gave back in order."""
 BY_A_LIVE_WORKER = "a live worker rescues it within one lease period"
 BY_THE_NEXT_WORKER = "it resumes when a worker starts: nightherd start"
 CANCELLED_BY_THE_NEXT_WORKER = "it is cancelled when a worker starts: nightherd start"
@@ -43,6 +47,11 @@ def with_observation(
     """The row with what was observed."""
     values = {name: getattr(job, name) for name in _COLUMNS}
     return ObservedJob(**values, lost=lost, worked=worked, waits_behind=waits_behind)
+
+
+def lost_text(job: ObservedJob) -> str:
+    """What people are told of a lost job."""
+    return f"{job.id} lost its worker; {job.lost.next}" if job.lost is not None else ""
 
 
 def lost_since(job: Job, started_at: datetime | None, worker: Worker | None) -> datetime:

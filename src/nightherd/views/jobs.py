@@ -154,6 +154,12 @@ def waits_behind_row(ahead: Job | None) -> dict[str, str | None] | None:
     }
 
 
+def lost_job_row(job: ObservedJob | None) -> dict[str, str | None] | None:
+    """The lost job of a schedule or a session; None when it has none."""
+    lost = lost_row(job.lost) if job is not None else None
+    return None if job is None or lost is None else {"job": job.id, **lost}
+
+
 def lost_row(lost: Lost | None) -> dict[str, str | None] | None:
     """Since when a running job has no worker, and what happens next; None when it has one or needs none."""
     return None if lost is None else {"since": timestamp(lost.since), "next": lost.next}

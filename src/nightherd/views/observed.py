@@ -46,6 +46,14 @@ def observe_job(reader: JobList, job: Job, is_at_work: IsAtWork, now: datetime) 
     return observed
 
 
+def first_lost(jobs: Sequence[ObservedJob]) -> ObservedJob | None:
+    """Return the oldest lost job of `jobs`, unless a live worker has one of the others."""
+    running = [job for job in jobs if job.status is JobStatus.RUNNING]
+    if not running or any(job.lost is None for job in running):
+        return None
+    return min(running, key=lambda job: job.number)
+
+
 def own_job(reader: JobList, job: Job, now: datetime) -> ObservedJob:
     """A job that this very process works at or has just ended: it is not lost."""
     ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()

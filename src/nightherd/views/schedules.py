@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.due import next_slot, parse_rule
 from nightherd.model.duration import format_duration, rough_duration
+from nightherd.model.job import JobQuery, JobStatus
 from nightherd.model.login_limit import text_of as limit_text
+from nightherd.model.lost import ObservedJob, lost_text
 from nightherd.model.overlap import open_text
 from nightherd.model.schedule import (
     ScheduleOverride,
@@ -24,13 +26,17 @@ from nightherd.model.schedule_rule import CatchUp, Rule, Schedule, rule_text
 from nightherd.model.scheduled import session_key
 from nightherd.model.session import SessionMode
 from nightherd.views.held import Held, held_schedules
-from nightherd.views.jobs import timestamp
+from nightherd.views.jobs import every_job, lost_job_row, timestamp
+from nightherd.views.observed import first_lost, observe_jobs
 from nightherd.views.rate_limits import limits_of_agents
 
 if TYPE_CHECKING:
     from nightherd.model.job import Job
     from nightherd.model.login_limit import LoginLimit
     from nightherd.ports import StateReader
+    from nightherd.views.observed import IsAtWork
+
+PAGE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +55,8 @@ class ScheduleView:
     """The suspended jobs because of which no slot becomes a job."""
     limit: LoginLimit | None = None
     """The rate limit of the agent's login because of which no slot becomes a job."""
+    lost_job: ObservedJob | None = None
+    """Its oldest job without a live worker, while no other of its jobs runs."""
 
     @property
     def id(self) -> str:
@@ -56,30 +64,64 @@ class ScheduleView:
         return self.state.id
 
 
-def list_views(reader: StateReader, fleet: Fleet, now: datetime) -> list[ScheduleView]:
+def list_views(
+    reader: StateReader, fleet: Fleet, is_at_work: IsAtWork, now: datetime
+) -> list[ScheduleView]:
     """Every declared schedule, in the order of the fleet."""
     states = {state.id: state for state in reader.list_schedules()}
     overrides = {override.id: override for override in reader.list_overrides()}
     held = held_schedules(reader, fleet.agents.values())
     limits = limits_of_agents(reader, fleet.agents.values(), now)
+    lost = lost_jobs_of_schedules(reader, is_at_work, now)
     return [
-        _with_waits(make_view(agent, schedule, states, overrides, now), held, limits)
+        _with_waits(make_view(agent, schedule, states, overrides, now), held, limits, lost)
         for agent in fleet.agents.values()
         for schedule in agent.schedules.values()
     ]
 
 
-def view_of(reader: StateReader, agent: Agent, schedule: Schedule, now: datetime) -> ScheduleView:
+def view_of(
+    reader: StateReader, agent: Agent, schedule: Schedule, is_at_work: IsAtWork, now: datetime
+) -> ScheduleView:
     """One schedule."""
     states = {state.id: state for state in reader.list_schedules(agent.name)}
     overrides = {override.id: override for override in reader.list_overrides()}
     view = make_view(agent, schedule, states, overrides, now)
     limits = limits_of_agents(reader, [agent], now)
-    return _with_waits(view, held_schedules(reader, [agent]), limits)
+    lost = lost_jobs_of_schedules(reader, is_at_work, now)
+    return _with_waits(view, held_schedules(reader, [agent]), limits, lost)
 
 
-def _with_waits(view: ScheduleView, held: Held, limits: Mapping[str, LoginLimit]) -> ScheduleView:
-    return replace(view, held_by=held.get(view.id, ()), limit=limits.get(view.agent.name))
+def lost_jobs_of_schedules(
+    reader: StateReader, is_at_work: IsAtWork, now: datetime
+) -> Mapping[str, ObservedJob]:
+    """Return, by schedule, the oldest lost job of those none of whose running jobs has a live worker."""
+    rows = list(every_job(reader, JobQuery(status=JobStatus.RUNNING, limit=PAGE)))
+    jobs: dict[str, list[ObservedJob]] = {}
+    for job in observe_jobs(reader, rows, is_at_work, now):
+        if job.schedule is not None:
+            jobs.setdefault(schedule_id(job.agent, job.schedule), []).append(job)
+    lost = {key: first_lost(mine) for key, mine in jobs.items()}
+    return {key: job for key, job in lost.items() if job is not None}
+
+
+def _with_waits(
+    view: ScheduleView,
+    held: Held,
+    limits: Mapping[str, LoginLimit],
+    lost: Mapping[str, ObservedJob],
+) -> ScheduleView:
+    lost_job, state = lost.get(view.id), view.state
+    if lost_job is not None and state.status is ScheduleStatus.RUNNING:
+        # `running` is for jobs that a live worker has.
+        state = replace(state, status=ScheduleStatus.IDLE)
+    return replace(
+        view,
+        state=state,
+        held_by=held.get(view.id, ()),
+        limit=limits.get(view.agent.name),
+        lost_job=lost_job,
+    )
 
 
 def make_view(
@@ -137,6 +179,7 @@ def schedule_row(view: ScheduleView) -> dict[str, Any]:
         "agent": view.agent.name,
         "name": schedule.name,
         "status": state.status.value,
+        "lost": lost_job_row(view.lost_job),
         "rule": rule_text(view.rule) or None,
         "declared_rule": rule_text(schedule.rule) or None,
         "enabled": view.is_enabled,
@@ -203,10 +246,11 @@ def _overlap(view: ScheduleView) -> list[str]:
             *(f"it is held up: {open_text(job)}" for job in view.held_by),
             f"until then every slot {becomes} ({_limit_text(view)})",
         ]
-    if view.state.status is not ScheduleStatus.RUNNING:
+    lost = [] if view.lost_job is None else [lost_text(view.lost_job)]
+    if view.state.status is not ScheduleStatus.RUNNING and not lost:
         return []
     have = "has" if most == 1 else "have"
-    return [f"unless {most} of its jobs {have} not ended by then (max_overlap)"]
+    return [*lost, f"unless {most} of its jobs {have} not ended by then (max_overlap)"]
 
 
 def _rate_limit(view: ScheduleView) -> list[str]:

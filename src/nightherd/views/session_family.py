@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nightherd.model.ids import SessionId
 from nightherd.model.job import Job
@@ -22,6 +22,9 @@ from nightherd.views.conversation import (
 )
 from nightherd.views.sessions import session_row, up_to_now
 
+if TYPE_CHECKING:
+    from nightherd.views.observed import IsAtWork
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
@@ -31,7 +34,13 @@ class Branch:
     forks: tuple[Branch, ...] = ()
 
 
-def family_of(reader: StateReader, journals: Journals, session: Session, now: datetime) -> Branch:
+def family_of(
+    reader: StateReader,
+    journals: Journals,
+    session: Session,
+    is_at_work: IsAtWork,
+    now: datetime,
+) -> Branch:
     """The whole family of a session, from the first of it; those cleaned up are in it too."""
     known: set[SessionId] = set()
     while session.parent_session_id is not None and len(known) < DEEPEST:
@@ -40,21 +49,22 @@ def family_of(reader: StateReader, journals: Journals, session: Session, now: da
             break
         known.add(parent.id)
         session = parent
-    return _branch(reader, journals, session, now, frozenset())
+    return _branch(reader, journals, session, is_at_work, now, frozenset())
 
 
 def _branch(
     reader: StateReader,
     journals: Journals,
     session: Session,
+    is_at_work: IsAtWork,
     now: datetime,
     above: frozenset[SessionId],
 ) -> Branch:
     above |= {session.id}
     forks = [one for one in reader.sessions_of_parent(session.id) if one.id not in above]
     return Branch(
-        session=up_to_now(reader, journals, session, now),
-        forks=tuple(_branch(reader, journals, one, now, above) for one in forks),
+        session=up_to_now(reader, journals, session, is_at_work, now),
+        forks=tuple(_branch(reader, journals, one, is_at_work, now, above) for one in forks),
     )
 
 
@@ -95,7 +105,12 @@ class Comparison:
 
 
 def compare(
-    reader: StateReader, journals: Journals, one: Session, other: Session, now: datetime
+    reader: StateReader,
+    journals: Journals,
+    one: Session,
+    other: Session,
+    is_at_work: IsAtWork,
+    now: datetime,
 ) -> Comparison:
     """Where the two part, and what became of each since."""
     left = segments_of(reader, journals, one)
@@ -105,8 +120,8 @@ def compare(
         common=common,
         place=place_of(journals, left, common) if common else None,
         sides=(
-            _side(up_to_now(reader, journals, one, now, left), left, common),
-            _side(up_to_now(reader, journals, other, now, right), right, common),
+            _side(up_to_now(reader, journals, one, is_at_work, now, left), left, common),
+            _side(up_to_now(reader, journals, other, is_at_work, now, right), right, common),
         ),
     )
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nightherd.errors import SessionNotFoundError
 from nightherd.model.event import AssistantEvent
 from nightherd.model.ids import SessionId
 from nightherd.model.job import Job
+from nightherd.model.lost import ObservedJob
 from nightherd.model.money import to_usd
+from nightherd.model.observed_session import ObservedSession, lost_job_of, with_lost_job
 from nightherd.model.session import (
     Session,
     SessionQuery,
@@ -29,7 +31,11 @@ from nightherd.model.usage import tokens_in
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import Segment, count_messages, find_session_id, segments_of
 from nightherd.views.history import Spoken
-from nightherd.views.jobs import LAST, timestamp
+from nightherd.views.jobs import LAST, lost_job_row, timestamp
+from nightherd.views.observed import first_lost, observe_jobs
+
+if TYPE_CHECKING:
+    from nightherd.views.observed import IsAtWork
 
 PAGE = 200
 RECENT = 64
@@ -51,7 +57,7 @@ class SessionView:
     """One session with everything around it."""
 
     session: Session
-    jobs: Sequence[Job]
+    jobs: Sequence[ObservedJob]
     parts: Sequence[Segment]
     """What its conversation is made of."""
     forks: Sequence[Session]
@@ -94,11 +100,15 @@ def status_at(session: Session, now: datetime) -> SessionStatus:
 
 
 def list_page(
-    reader: StateReader, journals: Journals, query: SessionQuery, now: datetime
+    reader: StateReader,
+    journals: Journals,
+    query: SessionQuery,
+    is_at_work: IsAtWork,
+    now: datetime,
 ) -> SessionPage:
     """One page of sessions, newest first, by where they stand now."""
     found = list(islice(_matching(reader, query, now), query.limit + 1))
-    sessions = [up_to_now(reader, journals, one, now) for one in found[: query.limit]]
+    sessions = [up_to_now(reader, journals, one, is_at_work, now) for one in found[: query.limit]]
     more = len(found) > query.limit
     return SessionPage(sessions=sessions, next_before=sessions[-1].number if more else None)
 
@@ -138,13 +148,17 @@ def every_session(reader: StateReader, query: SessionQuery) -> Iterator[Session]
 
 
 def show_session(
-    reader: StateReader, journals: Journals, session: Session, now: datetime
+    reader: StateReader,
+    journals: Journals,
+    session: Session,
+    is_at_work: IsAtWork,
+    now: datetime,
 ) -> SessionView:
     """The session and everything around it."""
     parts = segments_of(reader, journals, session)
     return SessionView(
-        session=up_to_now(reader, journals, session, now, parts),
-        jobs=reader.jobs_of_session(session.id),
+        session=up_to_now(reader, journals, session, is_at_work, now, parts),
+        jobs=observe_jobs(reader, reader.jobs_of_session(session.id), is_at_work, now),
         parts=parts,
         forks=reader.sessions_of_parent(session.id),
     )
@@ -154,19 +168,21 @@ def up_to_now(
     reader: StateReader,
     journals: Journals,
     session: Session,
+    is_at_work: IsAtWork,
     now: datetime,
     parts: Sequence[Segment] | None = None,
-) -> Session:
+) -> ObservedSession:
     """The session as it stands now; of one in use, what the running job has come to is counted too."""
     session = replace(session, status=status_at(session, now))
     if session.status is not SessionStatus.ACTIVE:
-        return session
+        return with_lost_job(session, None)
+    jobs = observe_jobs(reader, reader.jobs_of_session(session.id), is_at_work, now)
     parts = segments_of(reader, journals, session) if parts is None else parts
     if not parts:
-        return session
+        return with_lost_job(session, first_lost(jobs))
     turns, tokens, at = _latest(journals, parts[-1].job)
     job = parts[-1].job
-    return replace(
+    counted = replace(
         session,
         message_count=max(count_messages(parts), session.message_count),
         token_estimate=tokens or session.token_estimate,
@@ -175,6 +191,7 @@ def up_to_now(
         if at is not None
         else session.last_active_at,
     )
+    return with_lost_job(counted, first_lost(jobs))
 
 
 def _latest(journals: Journals, job: Job) -> tuple[int, int | None, datetime | None]:
@@ -195,6 +212,7 @@ def session_row(session: Session) -> dict[str, Any]:
         "agent": session.agent,
         "mode": session.mode.value,
         "status": session.status.value,
+        "lost": lost_job_row(lost_job_of(session)),
         "name": session.name,
         "channel_id": session.channel_id,
         "schedule": session.schedule,

@@ -76,7 +76,7 @@ async def reset_agent(site: OnSite, name: str) -> Response:
 async def list_schedules(site: OnSite) -> Response:
     """Every declared schedule: its rule, where it stands, and when it is next."""
     now = site.workshop.clock.now()
-    views = await site.ask(lambda reader: list_views(reader, site.fleet(), now))
+    views = await site.ask(lambda reader: list_views(reader, site.fleet(), is_at_work, now))
     return document("schedules", [schedule_row(view) for view in views], now)
 
 
@@ -150,7 +150,7 @@ async def _override(site: Site, agent: str, name: str, body: Word | None, **said
     )
     site.wake()
     now = workshop.clock.now()
-    view = await site.ask(lambda reader: view_of(reader, owner, schedule, now))
+    view = await site.ask(lambda reader: view_of(reader, owner, schedule, is_at_work, now))
     return document("schedule", schedule_row(view), now)
 
 
@@ -160,7 +160,7 @@ async def _agent(site: Site, name: str) -> Response:
     if found is None:
         raise NotFoundError(f"there is no agent {name!r}")
     now = site.workshop.clock.now()
-    views = await site.ask(lambda reader: list_views(reader, site.fleet(), now))
+    views = await site.ask(lambda reader: list_views(reader, site.fleet(), is_at_work, now))
     schedules = [schedule_row(one) for one in views if one.agent.name == name]
     data: dict[str, Any] = {**agent_row(found), "schedules": schedules}
     return document("agent", data, now)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.resuming import Wish
 from nightherd.engine.session_resume import resume_session
+from nightherd.host.liveness import is_at_work
 from nightherd.model.session import SessionQuery, SessionStatus
 from nightherd.views.sessions import (
     find_session,
@@ -40,7 +41,7 @@ async def list_sessions(
     now = site.workshop.clock.now()
     query = SessionQuery(agent=agent, status=status, before=before, limit=limit)
     journals = site.workshop.journals
-    page = await site.ask(lambda reader: list_page(reader, journals, query, now))
+    page = await site.ask(lambda reader: list_page(reader, journals, query, is_at_work, now))
     rows = [session_row(session) for session in page.sessions]
     return document("sessions", rows, now, next_before=page.next_before)
 
@@ -51,7 +52,9 @@ async def show(site: OnSite, session: str) -> Response:
     now = site.workshop.clock.now()
     journals = site.workshop.journals
     view = await site.ask(
-        lambda reader: show_session(reader, journals, find_session(reader, session), now)
+        lambda reader: show_session(
+            reader, journals, find_session(reader, session), is_at_work, now
+        )
     )
     return document("session", session_document(view), now)
 

@@ -21,7 +21,7 @@ from nightherd.web.asking import Asking
 from nightherd.web.counters import Counters
 from nightherd.web.tails import Tails
 from nightherd.web.until import UNTIL, is_past
-from nightherd.wiring import open_journals, open_reader, rescuer
+from nightherd.wiring import open_journals, open_reader, rescuer, system_clock
 
 
 def _untold(trouble: str) -> None:
@@ -90,7 +90,7 @@ async def open_site(
     async def rescue() -> object:
         return await rescuer(bench(), fleet())()
 
-    async with Tails(open_journals(state_dir), ask) as tails:
+    async with Tails(open_journals(state_dir), ask, system_clock()) as tails:
         try:
             yield Site(
                 fleet=fleet,

@@ -19,11 +19,15 @@ from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskGroup
 
 from nightherd.errors import NightherdError
+from nightherd.host.liveness import is_at_work
 from nightherd.model.event import Event, SystemEvent
 from nightherd.model.ids import JobId
 from nightherd.model.live_text import TextDelta, is_about_answer
+from nightherd.model.lost import ObservedJob
 from nightherd.model.system import SystemSubtype
-from nightherd.ports import Journals, Tail, TextTail
+from nightherd.ports import Clock, Journals, StateReader, Tail, TextTail
+from nightherd.views.jobs import lost_row
+from nightherd.views.observed import observe_job
 from nightherd.web.asking import Asking
 
 SHORTEST_WAIT_S = 0.02
@@ -62,6 +66,12 @@ def text_frame(delta: TextDelta) -> bytes:
     return b"event: text_delta\ndata: %s\n\n" % msgspec.json.encode(delta)
 
 
+def lost_frame(job: ObservedJob) -> bytes:
+    """The event that a job has no live worker. It has no id: who comes back asks for events of the journal."""
+    data = msgspec.json.encode({"job_id": job.id, **(lost_row(job.lost) or {})})
+    return b"event: lost\ndata: %s\n\n" % data
+
+
 def joined(frames: Sequence[Frame]) -> Frame:
     """As many of the first as go out at once; a slow client has no more than that waiting for it."""
     size, count = 0, 0
@@ -93,6 +103,8 @@ class JobTail:
         self._piece_count = 0
         self.beats = 0
         """How often it was said that nothing has happened for a while."""
+        self.lost: bytes | None = None
+        """What is sent while the job has no live worker; None while it has one, or needs none."""
         self._frames: deque[Frame] = deque()
         self._bytes = 0
         self._parts: dict[int, Frame] = {}
@@ -164,8 +176,9 @@ class JobTail:
 class Tails:
     """Every job that is followed, each looked at once. An async context manager: it works in the background."""
 
-    def __init__(self, journals: Journals, ask: Asking) -> None:
+    def __init__(self, journals: Journals, ask: Asking, clock: Clock) -> None:
         self._journals = journals
+        self._clock = clock
         self._ask = ask
         self._tails: dict[JobId, JobTail] = {}
         self._limiter = CapacityLimiter(8)
@@ -190,11 +203,13 @@ class Tails:
     async def follow(self, job_id: JobId, after: int) -> AsyncGenerator[bytes, None]:
         """What is to be sent to one who has everything up to `after`, until the job has ended.
 
-        Every now and then, when nothing happens, a comment that says that the stream is still there.
+        Every now and then, when nothing happens, a comment that says that the stream is still there. Once for each
+        worker that the job loses, an event `lost` without an id.
         """
         tail = await self._join(job_id)
         try:
             seen, pieces = after, 0
+            told: bytes | None = None
             while True:
                 changed, is_over, beats = tail.changed, tail.is_over, tail.beats
                 if seen >= tail.floor:
@@ -212,6 +227,9 @@ class Tails:
                     yield text
                 elif is_over:
                     return
+                elif tail.lost is not None and tail.lost != told:
+                    told = tail.lost
+                    yield told
                 else:
                     await changed.wait()
                     if tail.beats != beats:
@@ -266,12 +284,13 @@ class Tails:
         wait, looks, last = SHORTEST_WAIT_S, 0, anyio.current_time()
         try:
             # The row may have said before the first look that it is over.
-            is_terminal = await self._is_terminal(job_id)
+            is_terminal = await self._look_at_row(job_id, tail)
             while self._tails.get(job_id) is tail and not tail.is_over:
                 events, deltas = await to_thread.run_sync(tail.poll, limiter=self._limiter)
                 if deltas:
                     tail.add_text(deltas)
                 if events:
+                    tail.lost = None
                     tail.add(events)
                     wait, looks, last = SHORTEST_WAIT_S, 0, anyio.current_time()
                     await anyio.sleep(wait)  # what comes together goes out together
@@ -282,7 +301,7 @@ class Tails:
                 else:
                     looks += 1
                     if looks % LOOKS_PER_QUESTION == 0:
-                        is_terminal = await self._is_terminal(job_id)
+                        is_terminal = await self._look_at_row(job_id, tail)
                     await anyio.sleep(wait)
                     wait = min(wait * 1.1, LONGEST_WAIT_S)
                     if anyio.current_time() - last >= HEARTBEAT_S:
@@ -298,6 +317,17 @@ class Tails:
                 del self._tails[job_id]
             tail.close()
 
-    async def _is_terminal(self, job_id: JobId) -> bool:
-        job = await self._ask(lambda reader: reader.find_job(job_id))
-        return job is None or job.is_terminal
+    async def _look_at_row(self, job_id: JobId, tail: JobTail) -> bool:
+        """Whether the job is over; its followers are told when it has lost its worker."""
+        job = await self._ask(lambda reader: self._observed(reader, job_id))
+        if job is None or job.is_terminal:
+            return True
+        lost = None if job.lost is None else lost_frame(job)
+        if lost != tail.lost:
+            tail.lost = lost
+            tail.tell()
+        return False
+
+    def _observed(self, reader: StateReader, job_id: JobId) -> ObservedJob | None:
+        job = reader.find_job(job_id)
+        return None if job is None else observe_job(reader, job, is_at_work, self._clock.now())

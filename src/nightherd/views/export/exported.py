@@ -88,7 +88,7 @@ def to_export(
     parts = segments_of(reader, journals, session)
     jobs = observe_jobs(reader, [part.job for part in parts], is_at_work, at)
     return Exported(
-        session=up_to_now(reader, journals, session, at, parts),
+        session=up_to_now(reader, journals, session, is_at_work, at, parts),
         ancestors=ancestors_of(reader, session),
         parts=parts,
         jobs={job.id: job for job in jobs},
