@@ -39,7 +39,7 @@ def stall_with(error: Event) -> tuple[Stall, Job]:
 
 
 def why(stall: Stall) -> str:
-    (view,) = list_views(stall.bench.reader, stall.declared, stall.clock.now())
+    (view,) = list_views(stall.bench.reader, stall.declared, lambda worker: True, stall.clock.now())
     return "\n".join(why_next(view, is_kept=True))
 
 

@@ -57,7 +57,7 @@ def _catch_up(state_dir: Path, waits: bool) -> None:
     if not notices:
         return
     line, level = load("nightherd.model.log:LogLine"), load("nightherd.model.log:LogLevel")
-    log = open_log(state_dir, known_secrets(None, {}))
+    log = open_log(state_dir, known_secrets(None, {}, state_dir))
     for notice in notices:
         log.write(line(at=clock.now(), level=level.WARNING, event="trouble", message=notice))
     log.close()
