@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import anyio
 import pytest
 
 from engine.bench import Bench
+from engine.yard import Yard
+from nightherd.engine.ending import ending_of
+from nightherd.engine.rescue import rescue
 from nightherd.model.event import AssistantEvent, describe
-from nightherd.model.execution import Execution
+from nightherd.model.execution import Execution, ExecutionStatus
+from nightherd.model.ids import WorkerId
 from nightherd.model.issue import issue_of_payload
+from nightherd.model.job import ExitReason
 from nightherd.model.money import MicroUsd
-from nightherd.model.system import Complete, Init
+from nightherd.model.system import Complete, HookRan, Init
 from nightherd.model.usage import Usage
 from nightherd.testing.runtime import PlayedRuntime
 
@@ -46,6 +52,26 @@ def test_everything_a_runtime_says_is_in_its_executions_row() -> None:
     assert empty == NOT_THE_RUNTIMES
     assert (execution.api_duration_ms, execution.stop_reason) == (1234, "end_turn")
     assert execution.trigger_type == "api"
+
+
+def test_time_of_an_earlier_executions_requests_is_not_a_later_ones() -> None:
+    ran = HookRan(name="tell", id="after_run[0]", event="completed")
+    events = [describe(Complete(stop_reason="end_turn", api_duration_ms=1234)), describe(ran)]
+
+    ending = ending_of(events)
+
+    assert ending is not None
+    assert (ending.exit_reason, ending.api_duration_ms) == (ExitReason.SUCCESS, None)
+
+
+def test_execution_that_is_lost_says_nothing_of_their_requests() -> None:
+    yard = Yard()
+    lost = yard.taken(WorkerId("worker-goneaaaa"))
+    anyio.run(rescue, yard.record, yard.terms)
+
+    (execution,) = yard.bench.reader.list_executions(lost.id)
+
+    assert (execution.status, execution.api_duration_ms) == (ExecutionStatus.LOST, None)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from nightherd.model.event import ErrorEvent, Event, SystemEvent, is_message, pa
 from nightherd.model.hook import HookEvent
 from nightherd.model.job import Job
 from nightherd.model.outcome import CANCELLED, SILENT_END, Outcome, Tally
+from nightherd.model.replace import replace
 from nightherd.model.system import HookRan, SystemSubtype
 
 GOES_ON = frozenset({SystemSubtype.SUSPENDED, SystemSubtype.RESUMED})
@@ -38,7 +39,10 @@ async def go_on_ending(
 
 
 def ending_of(events: Iterable[Event]) -> Outcome | None:
-    """How the events say the job has ended, when hooks of that end had begun and nothing came after."""
+    """How the events say the job has ended, when hooks of that end had begun and nothing came after.
+
+    The time that the lost execution spent on requests is not in it: the next execution made none.
+    """
     tally, begun, ended = Tally(), None, None
     for event in events:
         tally = tally.add(event)
@@ -58,7 +62,7 @@ def ending_of(events: Iterable[Event]) -> Outcome | None:
         return None
     if begun == HookEvent.CANCELLED:
         return CANCELLED
-    return ended or SILENT_END
+    return replace(ended, api_duration_ms=None) if ended is not None else SILENT_END
 
 
 def _read_ending(job: Job, workshop: Workshop) -> Outcome | None:

@@ -93,6 +93,8 @@ def test_job_is_on_record_with_its_session_and_its_cost(stage: ClaudeStage) -> N
     assert job["usage"]["input_tokens"] == 1010
     assert job["cost_usd"] > 0
     assert job["runtime_session_id"]
+    (execution,) = job["executions"]
+    assert 0 < execution["api_duration_ms"] <= execution["duration_ms"]
     (result,) = lines_of(herd.journal(), "tool_result")
     assert result["result"].strip() == "[secret:ANTHROPIC_API_KEY]"
     # The raw copy of Claude's own transcript is the one stated exception.
@@ -234,6 +236,9 @@ def test_killed_worker_takes_claude_along_and_the_job_goes_on(stage: ClaudeStage
     assert rescuer.returncode == 0, rescuer.stderr
     assert (job["status"], job["summary"]) == ("completed", "All done.")
     assert job["restart_count"] == 1
+    lost, finished = job["executions"]
+    assert lost["api_duration_ms"] is None
+    assert 0 < finished["api_duration_ms"] <= finished["duration_ms"]
     assert (stage.work / "times").read_text() == "once\n"
     assert len(api.asked) == 3
     texts = api.asked[2].texts

@@ -53,6 +53,8 @@ def test_a_job_is_on_record_with_its_cost_and_without_its_secrets(tmp_path: Path
     assert (job["status"], job["turns"]) == ("completed", 2)
     assert job["usage"]["input_tokens"] == 1010
     assert job["cost_usd"] > 0
+    (execution,) = job["executions"]
+    assert 0 < execution["api_duration_ms"] <= execution["duration_ms"]
     assert "[secret:ANTHROPIC_API_KEY]" in api.asked[1].texts[-1]
     everything = [path for path in tmp_path.glob(".nightherd/**/*") if path.is_file()]
     assert not [path for path in everything if SECRET.encode() in path.read_bytes()]
