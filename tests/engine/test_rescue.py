@@ -10,13 +10,15 @@ import pytest
 
 from engine.yard import Yard
 from nightherd.engine.rescue import BATCH, rescue
+from nightherd.engine.settling import last_line
 from nightherd.errors import JournalError
 from nightherd.model.change import CancelJob, CorrectJob, LoseExecution
 from nightherd.model.event import SystemEvent, describe, payload_of
 from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.money import MicroUsd
+from nightherd.model.suspension import Suspension
 from nightherd.model.system import End, ExecutionStarted
 from nightherd.model.usage import Totals
 
@@ -139,6 +141,23 @@ def test_job_cancelled_after_its_last_line_was_written_is_cancelled_on_record_to
     assert payload_of(last) == End(status="cancelled", exit_reason="cancelled")
     (checkpoint,) = bench.reader.list_checkpoints(job.id)
     assert (checkpoint.trigger, checkpoint.seq) == ("on_cancel", 3)
+
+
+def test_job_that_waits_for_a_job_below_resumes_when_that_one_ended_before_the_rescue() -> None:
+    """As it does when its own worker writes the row: there is nothing left to wait for."""
+    yard = Yard()
+    job = yard.taken(WorkerId("worker-goneaaaa"))
+    below = Suspension(
+        reason=SuspendReason.LIMIT, message="a child met it", code="spend_exceeded", is_below=True
+    )
+    execution = generate_execution_id(job.id, 1)
+    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal.append(describe(ExecutionStarted(worker="worker-goneaaaa", continues_after=0)))
+    journal.append(last_line(below))
+
+    (rescued,) = go(yard)
+
+    assert (rescued.status, rescued.suspend_reason) == (JobStatus.PENDING, None)
 
 
 def test_job_is_not_given_to_others_while_its_processes_cannot_be_killed() -> None:

@@ -30,6 +30,7 @@ def last_line(stop: Stop) -> SystemEvent:
                 is_named=stop.is_named,
                 limit=stop.limit,
                 login_limit=stop.login_limit,
+                is_below=stop.is_below,
             ),
             stop.message,
         )

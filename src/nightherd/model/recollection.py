@@ -157,6 +157,7 @@ def _suspension(waits: Suspended, message: str) -> Suspension:
         is_named=waits.is_named,
         limit=waits.limit,
         login_limit=waits.login_limit,
+        is_below=waits.is_below,
     )
 
 

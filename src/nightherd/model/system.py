@@ -210,6 +210,8 @@ class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """The provider's name of the usage limit that was hit."""
     login_limit: str | None = None
     """The id of the login's limit: a rescuer records it when the worker died before it could."""
+    is_below: bool = False
+    """Whether a job below met the limit."""
 
 
 class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):
