@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import anyio
 
@@ -13,18 +14,39 @@ from limits.turns import turn
 from nightherd.engine.execution import execute
 from nightherd.engine.progress import LONGEST_S, save_progress
 from nightherd.engine.stopper import Stopper
+from nightherd.errors import StateError
+from nightherd.model.change import Answer, Change
 from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.limits import DayLimits, Limits
 from nightherd.model.money import MicroUsd
 from nightherd.model.spending import Reservation
-from nightherd.ports import RuntimeRequest
+from nightherd.ports import RuntimeRequest, StateWriter
 from nightherd.testing.runtime import PlayedRuntime
 
 TURNS = (*turn(1, cents=1), *turn(2, cents=1))
 
 
-def at_work(bench: Bench, *steps: timedelta, look: Callable[[], None] = lambda: None) -> list[Job]:
+class FullDisk:
+    """A state whose first change cannot be written."""
+
+    def __init__(self, state: StateWriter) -> None:
+        self._state = state
+        self._is_full = True
+
+    async def apply(self, changes: Sequence[Change]) -> Sequence[Answer]:
+        was_full, self._is_full = self._is_full, False
+        if was_full:
+            raise StateError("no space left on device")
+        return await self._state.apply(changes)
+
+
+def at_work(
+    bench: Bench,
+    *steps: timedelta,
+    look: Callable[[], None] = lambda: None,
+    state: StateWriter | None = None,
+) -> list[Job]:
     """The job's row after each step of the clock, while its runtime goes on for ever."""
     job_id = bench.submit().job.id
     rows: list[Job] = []
@@ -33,7 +55,8 @@ def at_work(bench: Bench, *steps: timedelta, look: Callable[[], None] = lambda: 
         await is_asked.wait()
         for step in steps:
             bench.clock.advance(step)
-            await save_progress([stopper], bench.workshop)
+            shop = bench.workshop
+            await save_progress([stopper], replace(shop, state=state or shop.state))
             rows.append(bench.job(job_id))
             look()
         stopper.stop(ExitReason.CANCELLED)
@@ -101,3 +124,12 @@ def test_what_is_set_aside_for_a_turn_is_not_given_back_before_its_answer() -> N
     at_work(bench, timedelta(seconds=5), look=look)
 
     assert set_aside == [50_000]
+
+
+def test_what_could_not_be_written_is_written_later_though_nothing_is_new() -> None:
+    bench = Bench(PlayedRuntime(TURNS, is_endless=True))
+    full = cast("StateWriter", FullDisk(bench.workshop.state))
+
+    first, second = at_work(bench, timedelta(seconds=5), timedelta(seconds=LONGEST_S), state=full)
+
+    assert (first.turns, second.turns) == (0, 2)

@@ -42,7 +42,7 @@ class Progress:
         self._is_countable = is_countable
         self._begun = clock.monotonic()
         self._due = self._begun + FIRST_S
-        self._written = (job.turns, job.messages, job.cost_microusd)
+        self._written = self._written_before = (job.turns, job.messages, job.cost_microusd)
 
     def __call__(self) -> CountUsage | None:
         """The change to apply now; None when nothing is due or nothing is new."""
@@ -53,7 +53,7 @@ class Progress:
         known = (total.turns, total.messages, total.usage.cost_microusd)
         if known == self._written or total.turns < self._job.turns:
             return None  # nothing is new, or the record of earlier executions is not read yet
-        self._written = known
+        self._written_before, self._written = self._written, known
         self._due = monotonic + min(max((monotonic - self._begun) / SHARE, SHORTEST_S), LONGEST_S)
         return CountUsage(
             job_id=self._job.id,
@@ -63,13 +63,20 @@ class Progress:
             last_seq=self._recorder.last_seq,
         )
 
+    def undo(self) -> None:
+        """Note that the last change could not be applied: the same is written later, also when nothing is new."""
+        self._written = self._written_before
+
 
 async def save_progress(running: Iterable[Stopper], workshop: Workshop) -> None:
     """Write what the running jobs have used, in one transaction. Nothing that goes wrong here ends a job."""
-    changes = [change for stopper in running if (change := stopper.progress()) is not None]
-    if not changes:
+    kept = [stopper.progress for stopper in running if stopper.progress is not None]
+    due = [(progress, change) for progress in kept if (change := progress()) is not None]
+    if not due:
         return
     try:
-        await workshop.state.apply(changes)  # refused: the job ended, or is another worker's
-    except NightherdError:
-        return  # a full disk, say: the next write brings everything
+        # Refused: the job ended, or is another worker's.
+        await workshop.state.apply([change for _, change in due])
+    except NightherdError:  # a full disk, say
+        for progress, _ in due:
+            progress.undo()

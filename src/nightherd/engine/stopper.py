@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import anyio
 
 from nightherd.model.job import ExitReason
-from nightherd.model.spending import CountUsage
 
 if TYPE_CHECKING:
+    from nightherd.engine.progress import Progress
     from nightherd.engine.state_files import StateFile
 
 
@@ -22,8 +21,8 @@ class Stopper:
         self.is_abandoned = False
         self.is_handed_over = False
         self.scope = anyio.CancelScope()
-        self.progress: Callable[[], CountUsage | None] = lambda: None
-        """What the execution has used since that was last written; None when nothing is due."""
+        self.progress: Progress | None = None
+        """What the execution has used and is to be written; None before it has begun."""
         self.state_file: StateFile | None = None
         """The file that shows the job at its last checkpoint; None when none is kept on the way."""
 
