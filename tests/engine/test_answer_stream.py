@@ -20,6 +20,7 @@ from nightherd.model.system import Init, SystemSubtype
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 INIT = describe(Init(runtime="scripted", runtime_session_id="abc"))
+CUT_OFF_EXTRA = {"cut_off": True}
 NEVER_ENDS = AssistantEvent(content="whole", turn=1, index=0, end=True)
 
 
@@ -193,6 +194,19 @@ def test_text_whose_answer_was_recorded_before_the_kill_is_not_recorded_again() 
 
     assert cut_off(yard.bench, job.id) == []
     assert leftover(yard.bench, job.id) == []
+
+
+def test_a_line_whose_writer_was_killed_before_it_removed_the_text_is_not_repeated() -> None:
+    yard = Yard()
+    job = yard.taken(yard.register("worker-dead"))
+    begin(yard.bench, job)
+    leave(yard.bench, job, "The answer", after=1)
+    begin(yard.bench, job, AssistantEvent(content="The answer", partial=True, extra=CUT_OFF_EXTRA))
+    yard.bench.lose(job.id)
+
+    yard.bench.execute(job.id)
+
+    assert cut_off(yard.bench, job.id) == ["The answer"]
 
 
 def test_a_job_that_ends_with_its_rescue_keeps_what_it_was_answering() -> None:

@@ -130,6 +130,12 @@ def test_a_cancelled_job_shows_what_it_had_said(cli: Cli, shell: Shell, fleet: P
     history = cli("session", "show", session, "--history").out
     assert "an answer that was cut off, not in the conversation:\nOne" in history
     assert not list((fleet / ".nightherd" / "jobs").glob("*.text"))
+    assert cli("doctor", "--verify").code == 0
+    exported = cli("session", "export", session)
+    assert exported.code == 0
+    assert "One" not in exported.out or '"partial":true' in exported.out
+    forked = cli("session", "fork", session, "--at-message", "1", "--json")
+    assert (forked.code, forked.data["message_count"]) == (0, 1)
 
 
 def test_a_killed_worker_leaves_one_line_and_the_job_completes(
