@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import anyio
 import pytest
@@ -20,6 +21,7 @@ from nightherd.errors import FencedError
 from nightherd.model.agent import RuntimeName
 from nightherd.model.change import CancelJob, Change, SettleExecution, SuspendExecution
 from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.event import ErrorEvent
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.limits import Limits
 from nightherd.model.outcome import Outcome
@@ -213,6 +215,26 @@ def test_child_that_ends_with_its_suspended_parent_has_an_on_cancel_checkpoint()
     cancel(bench, parent)
 
     assert ends(bench, child)[-1] == ("on_cancel", "cancelled")
+
+
+def test_state_file_of_a_child_that_ends_with_its_failed_parent_is_written() -> None:
+    bench = bench_with(TWO_TURNS)
+    written: list[tuple[str, str]] = []
+
+    class Folder:
+        def write(self, job_id: str, document: Any, /) -> None:
+            written.append((job_id, document["status"]))
+
+    bench.workshop = replace(bench.workshop, threads=Folder())
+    parent = bench.submit().job
+    child = bench.run(parent_job_id=parent.id)
+    assert written[-1] == (child.id, "suspended")
+    bench.runtime = PlayedRuntime([ErrorEvent(message="no", code="broken")])
+
+    assert bench.execute(parent.id).status is JobStatus.FAILED
+
+    assert bench.job(child.id).status is JobStatus.CANCELLED
+    assert (child.id, "cancelled") in written
 
 
 def test_end_checkpoint_counts_worked_time_and_not_the_outage() -> None:

@@ -310,3 +310,17 @@ def test_a_job_is_given_more_before_it_begins_and_while_it_runs(
     assert (less.code, told.code) == (5, 5)
     assert "a job that runs can only be given more" in less.err
     assert "is running" in told.err
+
+
+def test_a_job_cancelled_while_it_is_suspended_lists_its_on_cancel_checkpoint(
+    cli: Cli, dug: str
+) -> None:
+    assert cli("jobs", "cancel", dug).code == 0
+
+    *_, before, last = cli("checkpoint", "list", dug, "--json").data
+    assert (before["trigger"], before["status"]) == ("on_suspend", "suspended")
+    assert (last["trigger"], last["status"], last["turn"]) == ("on_cancel", "cancelled", 2)
+    assert last["number"] == before["number"] + 1
+    state = json.loads(cli("checkpoint", "show", dug, "--state").out)
+    assert (state["status"], state["limits"]["turns"]) == ("cancelled", 2)
+    assert cli("doctor", "--verify").code == 0

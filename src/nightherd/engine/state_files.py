@@ -104,9 +104,22 @@ async def write_stopped(
         elif trouble is not None and isinstance(room, Workshop):
             log_unwritten(job_id, trouble, room)
     if job.is_terminal:
-        for child in room.reader.jobs_of_parent(job_id):
-            if child.is_terminal:
-                await write_stopped(child.id, room, threads, on_trouble=on_trouble)
+        await write_children(job_id, room, threads, on_trouble=on_trouble)
+
+
+async def write_children(
+    job_id: JobId,
+    room: Workshop | Record,
+    threads: ThreadFiles | None,
+    *,
+    on_trouble: Callable[[str], None] | None = None,
+) -> None:
+    """Write the files of the jobs below a job that has ended: those that waited ended with it."""
+    if threads is None:
+        return
+    for child in room.reader.jobs_of_parent(job_id):
+        if child.is_terminal:
+            await write_stopped(child.id, room, threads, on_trouble=on_trouble)
 
 
 async def write_state(

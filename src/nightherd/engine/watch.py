@@ -17,7 +17,7 @@ from nightherd.engine.limits import ASKING, Guard, Stop, earlier_ms, job_limits,
 from nightherd.engine.pricing import price_unknown
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.spawning import Nursery
-from nightherd.engine.state_files import StateFile, write_stopped
+from nightherd.engine.state_files import StateFile, write_children, write_stopped
 from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, RuntimeName
 from nightherd.model.change import Change
@@ -160,6 +160,7 @@ class QuietWatch:
         is_completed = job.status is JobStatus.COMPLETED
         if not is_completed:
             await self._nursery.leave(job)
+            await _write_ended_children(job, self._workshop)
         if not is_completed or self._was_suspended():
             await self._bookmarks.state_file.write_end()
         await _tell_asker(job, self._workshop)
@@ -296,6 +297,7 @@ class CloseWatch:
     async def settled(self, job: Job) -> None:
         await self._nursery.leave(job)
         await self.state_file.write_end()
+        await _write_ended_children(job, self._workshop)
         await obey_earlier(job, self._workshop)
         await _tell_asker(job, self._workshop)
 
@@ -321,6 +323,12 @@ async def _tell_asker(job: Job, workshop: Workshop) -> None:
     if is_asked(job) and job.trigger_id is not None:
         await tell_asker(job, workshop)
         await write_stopped(JobId(job.trigger_id), workshop, workshop.threads)
+
+
+async def _write_ended_children(job: Job, workshop: Workshop) -> None:
+    """Write the files of the jobs that ended because `job` did."""
+    if job.is_terminal and job.status is not JobStatus.COMPLETED:
+        await write_children(job.id, workshop, workshop.threads)
 
 
 def _has_more_to_spend(event: Event, tally: Tally) -> bool:
