@@ -18,12 +18,12 @@ class Commanded:
 
     def __init__(self, root: Path, fleet: str, environment: Mapping[str, str]) -> None:
         self.root = root
-        self._environment = dict(environment)
+        self.environment = dict(environment)
         (root / "nightherd.yaml").write_text(fleet)
 
     def nightherd(self, *words: str) -> subprocess.CompletedProcess[str]:
         """The command, to its end."""
-        return warm_command.run(words, self.root, self._environment)
+        return warm_command.run(words, self.root, self.environment)
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -31,7 +31,7 @@ class Commanded:
         process = subprocess.Popen(
             [sys.executable, "-m", "nightherd", *words],
             cwd=self.root,
-            env=self._environment,
+            env=self.environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -170,6 +170,23 @@ def test_rejected_key_suspends_the_job_for_a_person(tmp_path: Path) -> None:
     assert f"nightherd jobs resume {job['id']}" in done.stderr
 
 
+def test_a_job_without_a_key_waits_for_a_person_and_completes_once_there_is_one(
+    tmp_path: Path,
+) -> None:
+    with MessagesApi(Say(text="All done.")) as api:
+        herd = Herd(tmp_path, api)
+        key = herd.environment.pop("ANTHROPIC_API_KEY")
+        done = herd.nightherd("run", "helper", "-p", "make it")
+        job = herd.job()
+        herd.environment["ANTHROPIC_API_KEY"] = key
+        resumed = herd.nightherd("jobs", "resume", job["id"], "--quiet")
+
+    assert (done.returncode, job["status"], job["suspend_reason"]) == (8, "suspended", "error")
+    assert job["error"]["code"] == "missing_api_key"
+    assert f"nightherd jobs resume {job['id']}" in done.stderr
+    assert (resumed.returncode, resumed.stdout.strip()) == (0, "All done."), resumed.stderr
+
+
 def test_a_job_is_suspended_before_it_could_spend_too_much(tmp_path: Path) -> None:
     with MessagesApi(Say(text="never asked")) as api:
         herd = Herd(tmp_path, api)
