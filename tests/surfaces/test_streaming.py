@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
 import signal
 import subprocess
 from pathlib import Path
@@ -105,6 +107,31 @@ def start_slow(shell: Shell, directory: Path) -> tuple[subprocess.Popen[bytes], 
         if document["schema"] == "nightherd/v1/text_delta":
             return run, {"job_id": job_id, **document["data"]}
     raise AssertionError("the follower ended without a piece")
+
+
+def read_until(master: int, words: bytes) -> bytes:
+    """What a terminal shows by the time that `words` are there."""
+    seen = b""
+    while words not in seen:
+        seen += os.read(master, 65_536)
+    return seen
+
+
+def test_a_person_at_a_terminal_sees_the_text_before_the_answer_ends(
+    shell: Shell, fleet: Path
+) -> None:
+    (fleet / "nightherd.yaml").write_text(FLEET % NEVER)
+    master, slave = pty.openpty()
+    run = shell.start("run", "slow", stdout=slave, stderr=slave)
+    os.close(slave)
+
+    read_until(master, b"One ")
+    run.send_signal(signal.SIGINT)
+    seen = read_until(master, b"cancelled")
+
+    assert b"- the answer was cut off here" in seen
+    assert b"One" not in seen
+    os.close(master)
 
 
 def cut_off_lines(cli: Cli, job_id: str) -> list[dict[str, Any]]:

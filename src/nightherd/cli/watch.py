@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from nightherd.cli.edge import abandon_output
+from nightherd.cli.event_text import event_text
 from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.streamed_text import StreamedText
@@ -69,6 +70,8 @@ class Watcher:
             self._answered = event.seq
         if not self._is_shown or (isinstance(event, SystemEvent) and event.subtype in KNOWN):
             return
+        if event_text(event, self._screen.out) is None and not self._streamed.is_in_line:
+            return  # nothing to see: the progress may stay
         # What goes into a pipe is not on the terminal that the progress is redrawn on.
         with self._aside() if self._screen.is_terminal else nullcontext():
             self._write(lambda: self._streamed.event(event))
