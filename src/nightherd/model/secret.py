@@ -13,6 +13,7 @@ import msgspec
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.hook import HttpRequest
+from nightherd.model.secret_cuts import mask_at_cuts
 from nightherd.model.secret_values import Exists, is_secret_name, secret_values
 
 MASKED_FIELDS = frozenset(
@@ -33,7 +34,8 @@ class Secrets:
         if self.pattern is None:
             return value
         if isinstance(value, str):
-            return self.pattern.sub(lambda found: f"[secret:{self.names[found[0]]}]", value)
+            masked = self.pattern.sub(lambda found: f"[secret:{self.names[found[0]]}]", value)
+            return mask_at_cuts(masked, self.names) if "..." in masked else masked
         if isinstance(value, Mapping):
             return {self.mask(key): self.mask(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
