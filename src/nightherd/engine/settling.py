@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nightherd.engine.record import Record
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.running import Stop
@@ -48,29 +50,20 @@ def settling_change(
 ) -> SettleExecution | SuspendExecution:
     """Return the change that settles or suspends the job; `has_checkpoint` if its last checkpoint was seen to."""
     tally, at = recorder.tally, workshop.clock.now()
+    reached: dict[str, Any] = {
+        "job_id": job.id,
+        "epoch": job.epoch,
+        "at": at,
+        "last_seq": recorder.last_seq,
+        "total": tally.totals,
+        "own": tally.totals - before.totals,
+        "answer": tally.answer,
+    }
     if isinstance(stop, Suspension):
-        return SuspendExecution(
-            job_id=job.id,
-            epoch=job.epoch,
-            at=at,
-            suspension=stop,
-            last_seq=recorder.last_seq,
-            total=tally.totals,
-            own=tally.totals - before.totals,
-            answer=tally.answer,
-            login_limit=limit_of(stop, job.id, at),
-        )
-    return SettleExecution(
-        job_id=job.id,
-        epoch=job.epoch,
-        at=at,
-        outcome=stop,
-        last_seq=recorder.last_seq,
-        total=tally.totals,
-        own=tally.totals - before.totals,
-        answer=tally.answer,
-        last_checkpoint=None if has_checkpoint else 0,
-    )
+        limit = limit_of(stop, job.id, at)
+        return SuspendExecution(**reached, suspension=stop, login_limit=limit)
+    last = None if has_checkpoint else 0
+    return SettleExecution(**reached, outcome=stop, last_checkpoint=last)
 
 
 def record_cancel(job: Job, known: Recollection, record: Record) -> Recollection:

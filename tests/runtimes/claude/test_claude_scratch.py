@@ -33,22 +33,28 @@ def scratch(tmp_path: Path) -> set[Path]:
     return set((tmp_path / "tmp").glob("nightherd-*"))
 
 
+def start_both(tmp_path: Path, first: str, second: str) -> tuple[set[Path], set[Path]]:
+    """The scratch directories after execution 1 and after execution 2 has started, in these state directories."""
+
+    async def run() -> tuple[set[Path], set[Path]]:
+        earlier = ClaudeProcess(launch(tmp_path, 1), Keepers(directory=first), GRACE)
+        later = ClaudeProcess(launch(tmp_path, 2), Keepers(directory=second), GRACE)
+        try:
+            await earlier.start()
+            before = scratch(tmp_path)
+            await later.start()
+            return before, scratch(tmp_path)
+        finally:
+            await later.close()
+            await earlier.close()
+
+    return anyio.run(run)
+
+
 def test_a_copy_of_the_state_directory_leaves_the_files_of_the_original_alone(
     tmp_path: Path,
 ) -> None:
-    async def run() -> tuple[set[Path], set[Path]]:
-        original = ClaudeProcess(launch(tmp_path, 1), Keepers(directory="1:1"), GRACE)
-        copy = ClaudeProcess(launch(tmp_path, 2), Keepers(directory="1:2"), GRACE)
-        try:
-            await original.start()
-            before = scratch(tmp_path)
-            await copy.start()
-            return before, scratch(tmp_path)
-        finally:
-            await copy.close()
-            await original.close()
-
-    before, after = anyio.run(run)
+    before, after = start_both(tmp_path, "1:1", "1:2")
 
     assert len(before) == 1
     assert (before < after, len(after)) == (True, 2)
@@ -56,18 +62,6 @@ def test_a_copy_of_the_state_directory_leaves_the_files_of_the_original_alone(
 
 
 def test_files_of_an_earlier_execution_are_removed(tmp_path: Path) -> None:
-    async def run() -> tuple[set[Path], set[Path]]:
-        process = ClaudeProcess(launch(tmp_path, 2), Keepers(directory="1:1"), GRACE)
-        lost = ClaudeProcess(launch(tmp_path, 1), Keepers(directory="1:1"), GRACE)
-        try:
-            await lost.start()
-            before = scratch(tmp_path)
-            await process.start()
-            return before, scratch(tmp_path)
-        finally:
-            await process.close()
-            await lost.close()
-
-    before, after = anyio.run(run)
+    before, after = start_both(tmp_path, "1:1", "1:1")
 
     assert (len(before), len(after), before & after) == (1, 1, set())
