@@ -11,7 +11,7 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from engine.test_retries import RunsInTurn
-from engine.yard import Yard
+from engine.yard import Yard, until
 from nightherd.engine.execution import execute
 from nightherd.engine.rescue import rescue
 from nightherd.engine.resuming import Wish, resume_job
@@ -23,6 +23,7 @@ from nightherd.model.change import Answer, Change, SuspendExecution
 from nightherd.model.event import ErrorEvent
 from nightherd.model.ids import JobId
 from nightherd.model.job import JobStatus, SuspendReason
+from nightherd.model.login_limit import STAGGER
 from nightherd.testing.clock import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER
@@ -75,9 +76,25 @@ def test_worker_leaves_the_other_jobs_of_a_limited_login_until_the_reset() -> No
 
     yard.bench.clock.advance(timedelta(hours=3))
     anyio.run(wake_jobs, yard.bench.workshop)
-    work(yard, FIRST, SECOND, SCRIPTED)
+    seen: list[int] = []
 
-    assert yard.started == [free, hit.id], "the others start a moment later, one by one"
+    async def go() -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(pass_time)
+                await yard.shift(FIRST, SECOND, SCRIPTED).work()
+                tasks.cancel_scope.cancel()
+
+    async def pass_time() -> None:
+        while True:
+            await until(lambda: len(yard.ended) > 1 + len(seen))
+            seen.append(len(yard.started))
+            yard.bench.clock.advance(STAGGER)
+
+    anyio.run(go)
+
+    assert yard.started == [free, hit.id, *waiting], "an idle worker waits for those a moment later"
+    assert seen[:2] == [2, 3], "one by one"
 
 
 def test_job_in_the_foreground_waits_and_says_until_when() -> None:

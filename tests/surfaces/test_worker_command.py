@@ -142,3 +142,24 @@ def test_run_takes_over_from_a_worker_that_is_gone(shell: Shell, cli: Cli, fleet
     newest, oldest = cli("jobs", "--json").data
     assert (newest["status"], oldest["status"]) == ("completed", "pending")
     assert oldest["restart_count"] == 1
+
+
+def test_idle_worker_runs_a_suspended_job_whose_time_has_come_before_it_leaves(
+    cli: Cli, fleet: Path
+) -> None:
+    (fleet / "nightherd.yaml").write_text("""\
+retry: {attempts: 1, first_pause: 1ms, longest_pause: 1ms, max_wait: 1ms}
+agents:
+  - name: early
+    runtime: scripted
+    default_prompt: go
+    script:
+      - fail: {code: network, message: no route, recoverable: true}
+""")
+    assert cli("run", "early").code == 8
+
+    worked = cli("worker", "--until-idle")
+
+    job = cli("jobs", "show", "@last", "--json").data
+    assert "started job-" in worked.err + worked.out
+    assert (job["status"], job["resumes_at"], len(job["executions"])) == ("suspended", None, 2)

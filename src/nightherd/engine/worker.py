@@ -5,8 +5,9 @@ It looks after the others too: jobs whose worker is gone are rescued by whoever 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import anyio
 from anyio.abc import TaskGroup
@@ -32,6 +33,7 @@ from nightherd.model.change import Applied, ClaimJob
 from nightherd.model.event import Event
 from nightherd.model.ids import JobId
 from nightherd.model.job import ExitReason, Job
+from nightherd.model.login_limit import STAGGER
 from nightherd.model.scheduled import for_schedule
 
 IDLE_S = 0.25
@@ -139,9 +141,9 @@ class Shift:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._ask_again)
             tasks.start_soon(self._oversee)
-            tasks.start_soon(self._look_after_others)
-            tasks.start_soon(self._wake_others)
-            tasks.start_soon(self._expire_sessions)
+            tasks.start_soon(self._repeat, self._rescue, self._rescue_every_s)
+            tasks.start_soon(self._repeat, self._wake_due, WAKE_S)
+            tasks.start_soon(self._repeat, self._expire_sessions, EXPIRE_S)
             tasks.start_soon(self._obey_answers)
             tasks.start_soon(self._given_up.look_after)
             async with anyio.create_task_group() as jobs:
@@ -187,20 +189,24 @@ class Shift:
             self._freed.set()
 
     async def _is_idle(self) -> bool:
-        """Whether there is nothing left to do, jobs of lost workers included."""
-        if self._running or self._has_work():
+        """Whether there is nothing left to do, jobs of lost workers and jobs that are due included."""
+        if self._running or self._has_work(within=STAGGER):
             return False
         await self._rescue()
+        await self._wake_due()
         await self._obey()
-        return not (self._given_up.is_busy or self._has_work())
+        return not (self._given_up.is_busy or self._has_work(within=STAGGER))
 
-    def _has_work(self) -> bool:
-        """Whether a job waits that could be ours; asking costs a look at an index, not a transaction."""
+    def _has_work(self, within: timedelta = timedelta()) -> bool:
+        """Whether a job waits that could be ours, now or after so long.
+
+        Asking costs a look at an index, not a transaction.
+        """
         try:
             reader = self._workshop.reader
             if not reader.has_waiting_job(self._runnable):
                 return False
-            at = self._workshop.clock.now()
+            at = self._workshop.clock.now() + within
             limits = reader.list_login_limits(at) if self._stopped_by else ()
             return not limits or reader.has_waiting_job(
                 free_agents(self._runnable, self._stopped_by, limits, at)
@@ -281,29 +287,25 @@ class Shift:
         self._tell_trouble("the lease is lost; every job is left to other workers")
         self.drain()
 
-    async def _look_after_others(self) -> None:
+    async def _repeat(self, duty: Callable[[], Awaitable[None]], every_s: float) -> None:
         while True:
-            await self._rescue()
-            await self._beats.wait(self._rescue_every_s)
+            await duty()
+            await self._beats.wait(every_s)
 
-    async def _wake_others(self) -> None:
+    async def _wake_due(self) -> None:
         """Jobs that wait for a time wait for a worker when it has come."""
-        while True:
-            try:
-                if await wake_jobs(self._workshop):
-                    self._freed.set()
-            except NightherdError as error:
-                self._tell_trouble(error.message)
-            await self._beats.wait(WAKE_S)
+        try:
+            if await wake_jobs(self._workshop):
+                self._freed.set()
+        except NightherdError as error:
+            self._tell_trouble(error.message)
 
     async def _expire_sessions(self) -> None:
         """Sessions that nobody goes on with are over."""
-        while True:
-            try:
-                await expire_sessions(self._workshop)
-            except NightherdError as error:
-                self._tell_trouble(error.message)
-            await self._beats.wait(EXPIRE_S)
+        try:
+            await expire_sessions(self._workshop)
+        except NightherdError as error:
+            self._tell_trouble(error.message)
 
     async def _obey_answers(self) -> None:
         """Jobs that wait although they have been answered go on."""
