@@ -357,6 +357,20 @@ def test_damaged_files_of_jobs_and_sessions_are_kept_aside_and_written_again(
     assert [file.read_text() for file in kept] == ["{ [", "{ ["]
 
 
+def test_readable_file_that_differs_from_the_state_is_found_and_written_again(used: Ward) -> None:
+    path = next(iter(sorted((used.root / "jobs").glob("*.yaml"))))
+    good = path.read_text()
+    path.write_text(good.replace("status: completed", "status: running"))
+
+    (found,) = used.doctor("--verify").of("mirror-files")
+
+    assert found["path"] == str(path)
+    assert found["message"].endswith("differs from the state, which says status: completed")
+    assert used.doctor("--fix", "--verify").of("mirror-files")[0]["is_fixed"]
+    assert path.read_text() == good
+    used.clean("--verify")
+
+
 def test_readable_files_that_were_deleted_are_missed_and_written_again(used: Ward) -> None:
     files = [min(used.root.glob(each)) for each in ("jobs/job-*.yaml", "sessions/sess-*.json")]
     whole = [file.read_bytes() for file in files]

@@ -92,12 +92,12 @@ SCHEDULED = FLEET.replace(
 def test_schedules_say_that_their_job_lost_its_worker(shell: Shell, cli: Cli, fleet: Path) -> None:
     (fleet / "nightherd.yaml").write_text(SCHEDULED)
     job_id = kill_worker(shell, "start")
-    (job,) = cli("jobs", "--json").data
-    lost = {"job": job_id, **job["lost"]}
 
     (listed,) = cli("schedule", "list", "--json").data
     state = yaml.safe_load((fleet / ".nightherd" / "state.yaml").read_text())
     agent = cli("agent", "show", "slow", "--json").data
+    (job,) = cli("jobs", "--json").data
+    lost = {"job": job_id, **job["lost"]}
 
     assert (listed["status"], listed["lost"]) == ("idle", lost)
     assert agent["schedules"] == [listed]

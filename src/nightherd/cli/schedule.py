@@ -11,6 +11,7 @@ from nightherd.cli.complete import complete_agents
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen, status_cell, table
 from nightherd.cli.text import one_line
@@ -114,7 +115,9 @@ def tell_rest(invocation: Invocation) -> None:
 def _views(invocation: Invocation, now: datetime) -> list[ScheduleView]:
     fleet = load_fleet_told(invocation)
     with closing(open_reader(invocation.state_directory())) as reader:
-        return list_views(reader, fleet, is_at_work, now)
+        views = list_views(reader, fleet, is_at_work, now)
+    refresh_lost(invocation, [view.lost_job for view in views if view.lost_job is not None])
+    return views
 
 
 def _merged(

@@ -7,11 +7,13 @@ import click
 from nightherd.cli.complete import complete_agents
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.session_options import reading
 from nightherd.cli.session_text import session_table
 from nightherd.cli.text import PAGE, neutralise, next_page
 from nightherd.host.liveness import is_at_work
+from nightherd.model.observed_session import lost_job_of
 from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.views.sessions import list_page, session_row
 from nightherd.wiring import open_journals, system_clock
@@ -79,6 +81,8 @@ def list_sessions(
     journals = open_journals(invocation.state_directory())
     with reading(invocation) as reader:
         page = list_page(reader, journals, query, is_at_work, now)
+    lost = [lost_job_of(one) for one in page.sessions]
+    refresh_lost(invocation, [job for job in lost if job is not None])
     if screen.is_json:
         rows = [session_row(one) for one in page.sessions]
         screen.document("sessions", rows, now, next_before=page.next_before)

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.session_options import (
@@ -53,6 +54,7 @@ def show(
     named = told_session(invocation, session) if history else named_session(invocation, session)
     with reading(invocation) as reader:
         view = show_session(reader, journals, get_session(reader, named.id), is_at_work, now)
+    refresh_lost(invocation, view.jobs)
     if history:
         page = history_page(
             journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json

@@ -17,6 +17,7 @@ from nightherd.files.regular import read_regular
 from nightherd.mirror.behind import is_followed, mirrored_change
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.images import JOBS, SESSIONS, JobImage, SessionImage, read_image
+from nightherd.mirror.job_file import lines_about
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.mirror.memory import Memory
 from nightherd.model.finding import Finding, Level
@@ -45,6 +46,7 @@ def mirror_checks(
     def examine() -> Iterator[Finding]:
         yield from examine_files(root)
         yield from missing_files(root, feed)
+        yield from differing_files(root, feed)
 
     async def mend(findings: Sequence[Finding]) -> None:
         # All are written anew, so none that is damaged may be in the way, found or not.
@@ -135,6 +137,44 @@ def missing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
             remedy="all are written again",
             is_fixable=True,
         )
+
+
+def differing_files(root: Path, feed: ChangeFeed) -> Iterator[Finding]:
+    """Files of jobs that show another state than the ledger has. Reads the whole feed."""
+    layout = MirrorLayout(root)
+    change = mirrored_change(root)
+    if change is None or is_followed(root):
+        return
+    try:
+        jobs = {image.id: image for image in _job_images(feed, change)}
+    except (StateError, OSError):
+        return  # the checks of the ledger say what is wrong with it
+    for job_id, image in sorted(jobs.items()):
+        path = layout.jobs / f"{job_id}.yaml"
+        try:
+            shown = set(read_regular(path).decode(errors="replace").splitlines(keepends=True))
+        except OSError:
+            continue  # missing, or named by the check of files that cannot be read
+        differing = [line for line in lines_about(image) if line not in shown]
+        if differing:
+            said = f"'{path}' differs from the state, which says {differing[0].strip()}"
+            yield _damaged("mirror-files", path, said)
+
+
+def _job_images(feed: ChangeFeed, until: int) -> Iterator[JobImage]:
+    """The rows of jobs that the changes up to `until` wrote, in their order."""
+    for entry in feed.read():
+        if entry.change > until:
+            return
+        for table, row in entry.rows:
+            if table != JOBS:
+                continue
+            try:
+                image = read_image(table, row)
+            except StateFileError:
+                continue  # said when its change was mirrored, and left out
+            if isinstance(image, JobImage):
+                yield image
 
 
 def _written(layout: MirrorLayout, feed: ChangeFeed, until: int) -> Iterator[Path]:

@@ -56,6 +56,19 @@ def job_text(
     return "".join(lines)
 
 
+def lines_about(job: JobImage) -> tuple[str, ...]:
+    """Lines that the file has while it shows this row: how the job stands, and what it has used."""
+    is_suspended = job.status == JobStatus.SUSPENDED
+    return (
+        dump_line("status", JobStatus.RUNNING.value if is_suspended else job.status),
+        dump_line("exit_reason", job.exit_reason),
+        dump_line("started_at", job.started_at),
+        dump_line("finished_at", job.finished_at),
+        dump_line("turns", job.turns),
+        dump_line("cost_usd", to_usd(MicroUsd(job.cost_microusd))),
+    )
+
+
 def _error(job: JobImage) -> dict[str, str | None] | None:
     return None if job.error is None else {"code": job.error_code, "message": job.error}
 
