@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import anyio
+import msgspec
 import pytest
 
 from engine.bench import Bench
@@ -25,10 +26,11 @@ from nightherd.model.event import (
     payload_of,
 )
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.outcome import Tally
 from nightherd.model.passing_error import PASSING_ERRNOS
 from nightherd.model.retry import Failure, RetryPolicy, TryAgain, next_step
 from nightherd.model.suspension import Suspension
-from nightherd.model.system import Complete, Init, Resumed, SystemSubtype, Warned
+from nightherd.model.system import Complete, Init, Resumed, Suspended, SystemSubtype, Warned
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.clock import START, FakeClock
@@ -360,6 +362,22 @@ def test_pause_is_never_shorter_than_the_provider_asked_for() -> None:
 
     assert isinstance(step, Suspension)
     assert step.until == BEGINNING + timedelta(seconds=100)
+
+
+def test_time_in_which_no_worker_was_there_uses_up_no_patience() -> None:
+    def at(hours: int) -> datetime:
+        return BEGINNING + timedelta(hours=hours)
+
+    pause = Suspended(reason="error", code="network", until=at(1))
+    tally = (
+        Tally()
+        .add(msgspec.structs.replace(UNREACHABLE, timestamp=at(0)))
+        .add(msgspec.structs.replace(describe(pause), timestamp=at(0)))
+        .add(msgspec.structs.replace(describe(Resumed(reason="suspended")), timestamp=at(50)))
+        .add(msgspec.structs.replace(UNREACHABLE, timestamp=at(50)))
+    )
+
+    assert (tally.failures, tally.failing_since) == (2, at(49))
 
 
 def test_expired_session_is_tried_once_more_and_then_it_fails() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -115,7 +115,9 @@ class Tally:
     failures: int = 0
     """Runs that failed in a row: since the last finished turn, or since a wait for a person or a named time."""
     failing_since: datetime | None = None
-    """When the first of them failed."""
+    """When the first of them failed, later by the time in which nobody was there to try again."""
+    paused_until: datetime | None = None
+    """When the next try is due."""
 
     @property
     def cut_off(self) -> Tally:
@@ -205,7 +207,7 @@ class Tally:
         match payload_of(event):
             case ExecutionStarted() | Recovered() | Resumed():
                 # From here on another run speaks, and counts what it uses from its own beginning.
-                after = self.cut_off
+                after = self._begun_again(event.timestamp)
                 return replace(after, usage_before=after.usage, outcome=None)
             case Init(runtime_session_id=found) if found is not None:
                 return replace(self, runtime_session_id=found)
@@ -223,6 +225,8 @@ class Tally:
                 )
             case Suspended(until=None) | Suspended(is_named=True):
                 return replace(self, failures=0, failing_since=None)
+            case Suspended(until=until):
+                return replace(self, paused_until=until)
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)
             case Warned(code=code, raw=raw) if code == JOURNAL_LOST:
@@ -234,6 +238,14 @@ class Tally:
                 return self._longer_by(event)
             case _:
                 return self
+
+    def _begun_again(self, at: datetime | None) -> Tally:
+        """The tally when another run begins: a machine that was off used up no patience."""
+        after = self.cut_off
+        due, since = after.paused_until, after.failing_since
+        if due is None or since is None or at is None:
+            return after
+        return replace(after, failing_since=since + max(at - due, timedelta()), paused_until=None)
 
     def _add_by_hand(self, event: MessageEvent) -> Tally:
         """It is part of the conversation, and neither a turn of the job, nor its answer, nor its cost."""
