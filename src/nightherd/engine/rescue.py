@@ -152,11 +152,13 @@ async def _rescue(
             current = await caught_up(record, job, journal)
         except RefusedError:
             continue  # something came first: another rescuer, or the worker's own end of it
-        try:
-            found = await to_thread.run_sync(record_cancel, current, journal, record)
-        except NightherdError as error:
-            on_trouble(f"{job.id}: {error.message}")
-            continue
+        found = journal
+        if current.cancel_requested_at is not None:
+            try:
+                found = await to_thread.run_sync(record_cancel, current, journal, record)
+            except NightherdError as error:
+                on_trouble(f"{job.id}: {error.message}")
+                continue
         last = _last_sign(current, found, record)
         change = ending(
             current,

@@ -80,14 +80,14 @@ class Shift:
         self._record = record
         self._rescue_terms = rescue_terms
         self._reports = replace(reports, on_trouble=log_trouble(workshop, reports.on_trouble))
+        self._rescue = one_at_a_time(self._rescue_lost)
         self._given_up = GivenUp(self._agents, workshop, self._reports.on_trouble)
         self._answers = Answers()
         self._rescue_every_s = rescue_every_s
         self._leaves_when_idle = leaves_when_idle
         self._beats = beats if beats is not None else Beats()
         self._running: dict[JobId, Stopper] = {}
-        self._is_draining = False
-        self._is_cancelling = False
+        self._is_draining = self._is_cancelling = False
         self._is_claiming = False
         self._at_once = 1
         self._last_trouble = ""
@@ -319,7 +319,7 @@ class Shift:
         except NightherdError as error:
             self._tell_trouble(error.message)
 
-    async def _rescue(self) -> None:
+    async def _rescue_lost(self) -> None:
         for notice in self._workshop.state.take_notices():
             self._reports.on_trouble(notice)
         try:
@@ -359,3 +359,17 @@ class Shift:
         if text != self._last_trouble:
             self._last_trouble = text
             self._reports.on_trouble(text)
+
+
+def one_at_a_time(duty: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    """Return the duty, which waits while it is being done already.
+
+    An idle worker must not leave while its other rescue has ended a job whose hooks are still to run.
+    """
+    lock = anyio.Lock()
+
+    async def in_turn() -> None:
+        async with lock:
+            await duty()
+
+    return in_turn
