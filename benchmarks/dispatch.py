@@ -40,7 +40,8 @@ from nightherd.model.ids import JobId, SessionId, generate_execution_id
 from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.session import Session
 from nightherd.ports import StateReader, no_probe
-from nightherd.wiring import make_shift, open_reader, open_record, open_workshop
+from nightherd.wiring.memories import open_reader, open_record
+from nightherd.wiring.workshops import make_shift, open_workshop
 
 JOBS = 1_000
 IN_FLIGHT = 64

@@ -21,7 +21,7 @@ import msgspec
 from nightherd.engine.adopt import Report
 from nightherd.engine.adopt_transcripts import adopt_transcripts
 from nightherd.imports.claude import find_transcripts
-from nightherd.wiring import open_desk
+from nightherd.wiring.care import open_desk
 
 FILES = 200
 ROUNDS = 80

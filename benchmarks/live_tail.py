@@ -29,7 +29,8 @@ from nightherd.web.app import make_app
 from nightherd.web.server import serve
 from nightherd.web.site import open_site
 from nightherd.web.socket_file import address_of
-from nightherd.wiring import open_journals, open_workshop
+from nightherd.wiring.memories import open_journals
+from nightherd.wiring.workshops import open_workshop
 
 RATE = 200
 SECONDS = 5

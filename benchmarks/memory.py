@@ -16,7 +16,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Fleet
 from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.job import Job
-from nightherd.wiring import make_shift, open_workshop
+from nightherd.wiring.workshops import make_shift, open_workshop
 
 AT_ONCE = 500
 WARM_UP = 20

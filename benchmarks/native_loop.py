@@ -22,7 +22,6 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from nightherd import wiring
 from nightherd.engine.execution import execute
 from nightherd.engine.recorder import Recorder
 from nightherd.engine.submit import SubmitRequest, submit
@@ -34,6 +33,7 @@ from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.runtimes.native.whole_answers import WholeAnswers
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
+from nightherd.wiring import memories, workshops
 
 TURNS = 50
 ROUNDS = 5
@@ -96,7 +96,7 @@ async def loop(place: Path, number: int) -> None:
         environment={"PATH": os.environ["PATH"]},
     )
     recorder = Recorder(find_secrets({}), lambda event: None)
-    journal = wiring.open_journals(place).open(job, epoch=1, execution=execution)
+    journal = memories.open_journals(place).open(job, epoch=1, execution=execution)
     with recorder.into(journal):
         async for event in runtime().execute(request):
             recorder.record(event)
@@ -114,7 +114,7 @@ def agent_at(place: Path) -> Agent:
 @asynccontextmanager
 async def workshop_at(place: Path) -> AsyncIterator[Workshop]:
     fleet = Fleet(file=str(place / "nightherd.yaml"), agents={"a": agent_at(place)})
-    async with wiring.open_workshop(place / ".nightherd", fleet, dict(os.environ)) as workshop:
+    async with workshops.open_workshop(place / ".nightherd", fleet, dict(os.environ)) as workshop:
         yield replace(workshop, runtimes=lambda name: runtime())
 
 

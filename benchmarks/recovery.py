@@ -17,7 +17,8 @@ from nightherd.model.agent import Fleet
 from nightherd.model.change import StartExecution
 from nightherd.model.ids import WorkerId
 from nightherd.model.job import JobQuery, JobStatus
-from nightherd.wiring import open_record, open_workshop, rescue_terms
+from nightherd.wiring.memories import open_record
+from nightherd.wiring.workshops import open_workshop, rescue_terms
 
 LOST = 1_000
 IN_FLIGHT = 64

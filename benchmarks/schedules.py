@@ -28,7 +28,8 @@ from nightherd.model.job import ExitReason, Job, JobStatus
 from nightherd.model.schedule_rule import Cron, Interval, Rule, Schedule
 from nightherd.model.trigger import TriggerType
 from nightherd.views.fleet import show_fleet
-from nightherd.wiring import open_reader, open_record, open_workshop, system_clock
+from nightherd.wiring.memories import open_reader, open_record, system_clock
+from nightherd.wiring.workshops import open_workshop
 
 AGENTS, EACH = 1_000, 10
 REST_S = 10

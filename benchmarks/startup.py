@@ -15,7 +15,7 @@ import anyio
 
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.wiring import open_workshop
+from nightherd.wiring.workshops import open_workshop
 
 ROUNDS = 20
 JOBS = 100

@@ -9,17 +9,17 @@ import sys
 import time
 from pathlib import Path
 
-from nightherd import wiring
 from nightherd.model.ids import JobId
 from nightherd.model.secret import find_secrets
 from nightherd.runtimes.native.conversation import recall
+from nightherd.wiring import memories
 
 LOADS = 15
 
 
 def load(root: Path, job: JobId) -> float:
     """The conversation as a new process would get it, as the objects that go to a model; seconds of the processor."""
-    journals, secrets = wiring.open_journals(root), find_secrets({})
+    journals, secrets = memories.open_journals(root), find_secrets({})
     begun = time.process_time()
     recall(journals.read(job), secrets)
     return time.process_time() - begun

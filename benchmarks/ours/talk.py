@@ -29,7 +29,6 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from nightherd import wiring
 from nightherd.engine.execution import execute
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
@@ -44,6 +43,7 @@ from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.constants import HASH_DIGITS
 from nightherd.runtimes.native.encode import encode
+from nightherd.wiring import workshops
 
 LAST, BLOCK = 500, 100
 TEXT = "x" * 1_000
@@ -153,7 +153,9 @@ def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
     )
 
     async def work() -> JobId:
-        async with wiring.open_workshop(root / ".nightherd", fleet, dict(os.environ)) as workshop:
+        async with workshops.open_workshop(
+            root / ".nightherd", fleet, dict(os.environ)
+        ) as workshop:
             told = replace(workshop, runtimes=lambda name: talk)
             job = (await submit(SubmitRequest(agent=agent, prompt="go"), told)).job.id
             done = await execute(job, agent, told, on_event=lambda event: None)

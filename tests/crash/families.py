@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from crash.ground import Ground, check_calls
 from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 
 TURN_COST = 1_000
 TURNS = {"boss": 3, "helper": 3}

@@ -26,7 +26,7 @@ from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.system import SystemSubtype
 from nightherd.model.usage import Usage
 from nightherd.testing.fork_server import Ended, ForkServer
-from nightherd.wiring import open_journals, open_reader
+from nightherd.wiring.memories import open_journals, open_reader
 
 FIRST = """\
 agents:

@@ -23,7 +23,8 @@ from nightherd.model.ids import JobId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.worker import Worker
 from nightherd.ports import Findings
-from nightherd.wiring import open_journals, open_reader, open_record, open_workshop
+from nightherd.wiring.memories import open_journals, open_reader, open_record
+from nightherd.wiring.workshops import open_workshop
 from surfaces.drivers import Shell
 
 PATIENCE_S = 60.0

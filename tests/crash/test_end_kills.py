@@ -30,7 +30,7 @@ from crash.ground import (
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.trigger_point import TriggerPoint
 from nightherd.testing.fork_server import Ended
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 from soak import often
 
 SEED = 20_261_115

@@ -16,7 +16,7 @@ from crash.ground import Ground
 from nightherd.model.event import ToolResultEvent
 from nightherd.model.job import Job, JobStatus
 from nightherd.testing.fork_server import Ended, Trial
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 
 PATIENCE_S = 60.0
 FLEET = """\

@@ -28,7 +28,7 @@ from nightherd.model.job import Job, JobStatus
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import submit
-from nightherd.wiring import open_journals, open_reader
+from nightherd.wiring.memories import open_journals, open_reader
 from state.stores import contents, open_store, replayed
 
 STATE = ".nightherd"

@@ -25,7 +25,7 @@ from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUs
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.testing.fork_server import Ended, ForkServer
-from nightherd.wiring import open_journals, open_reader
+from nightherd.wiring.memories import open_journals, open_reader
 from state.stores import contents, replayed
 
 SEED = 20_260_102

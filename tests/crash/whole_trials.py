@@ -29,7 +29,8 @@ from nightherd.runtimes import scripted
 from nightherd.state import checks, mending
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
-from nightherd.wiring import open_record, open_workshop
+from nightherd.wiring.memories import open_record
+from nightherd.wiring.workshops import open_workshop
 
 LOADED = (doctor, run, files, checkup, follower, scripted, checks, mending)
 """What commands import on first use, so that no trial has to."""

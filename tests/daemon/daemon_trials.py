@@ -19,7 +19,7 @@ from nightherd.engine.scheduling import SchedulingReports
 from nightherd.engine.worker import WorkerReports
 from nightherd.errors import NightherdError
 from nightherd.testing.fork_process import Say
-from nightherd.wiring import make_shift, open_workshop
+from nightherd.wiring.workshops import make_shift, open_workshop
 
 
 def run(order: Any, say: Say) -> None:

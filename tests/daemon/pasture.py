@@ -18,7 +18,7 @@ from nightherd.model.schedule import Slot, SlotOutcome
 from nightherd.model.trigger import TriggerType
 from nightherd.state.agreement import differences
 from nightherd.testing.fork_server import ForkServer, Trial
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 
 PATIENCE_S = 90.0
 TARGET = "daemon.daemon_trials:run"

@@ -20,7 +20,8 @@ from nightherd.mirror.fleet_state import FleetState, read_fleet_state
 from nightherd.model.ids import JobId
 from nightherd.model.job import JobStatus
 from nightherd.web.socket_file import connect
-from nightherd.wiring import open_reader, open_workshop
+from nightherd.wiring.memories import open_reader
+from nightherd.wiring.workshops import open_workshop
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

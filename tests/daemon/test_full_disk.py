@@ -14,7 +14,7 @@ from nightherd.host.process import start_time
 from nightherd.model.job import JobStatus
 from nightherd.state.agreement import differences
 from nightherd.testing.fork_server import ForkServer, Trial
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -28,7 +28,7 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.job import JobStatus
 from nightherd.model.schedule import ScheduleStatus
 from nightherd.web.socket_file import listen
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 from surfaces.drivers import Cli, submit_pending
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

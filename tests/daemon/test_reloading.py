@@ -18,7 +18,7 @@ from nightherd.model.job import JobStatus
 from nightherd.model.secret import find_secrets
 from nightherd.model.signature import sign_github
 from nightherd.testing.fork_server import Trial
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 from surfaces.drivers import Shell, submit_pending
 from web.web_world import UnixConnection, free_port
 

@@ -17,7 +17,8 @@ from nightherd.model.event import describe
 from nightherd.model.system import ExecutionStarted
 from nightherd.ports import Journals
 from nightherd.state.reader import SqliteReader
-from nightherd.wiring import doctor_checks, open_record
+from nightherd.wiring.care import doctor_checks
+from nightherd.wiring.memories import open_record
 from surfaces.drivers import execute_pending, submit_pending
 
 TIMES = {

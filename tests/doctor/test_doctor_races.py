@@ -17,7 +17,7 @@ from nightherd.model.finding import Finding, Level
 from nightherd.model.ids import ExecutionId
 from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.ports import StateReader
-from nightherd.wiring import open_record
+from nightherd.wiring.memories import open_record
 
 Look = Callable[[Record], Iterator[Finding]]
 

@@ -32,7 +32,8 @@ from nightherd.state.reader import SqliteReader
 from nightherd.testing.fleet_values import checkpoint, fire, worker
 from nightherd.testing.state_values import BEGINNING, job_id, start
 from nightherd.testing.state_values import submit as submitted
-from nightherd.wiring import open_record, open_workshop
+from nightherd.wiring.memories import open_record
+from nightherd.wiring.workshops import open_workshop
 from surfaces.drivers import Shell, submit_pending
 
 WORKER = "worker-00000001"

@@ -31,7 +31,8 @@ from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.state_values import submit
-from nightherd.wiring import open_journals, open_workshop
+from nightherd.wiring.memories import open_journals
+from nightherd.wiring.workshops import open_workshop
 
 USAGE = {
     "per_model": {

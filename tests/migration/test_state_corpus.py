@@ -26,7 +26,8 @@ from nightherd.testing.state_values import job_id, submit
 from nightherd.views.events import read_events
 from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_jobs
-from nightherd.wiring import open_journals, rebuild_database
+from nightherd.wiring.care import rebuild_database
+from nightherd.wiring.memories import open_journals
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "state"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from nightherd.mirror.follower import MirrorFollower
 from nightherd.mirror.output_log import write_output_log
 from nightherd.model.ids import JobId
 from nightherd.state.feed import LedgerFeed
-from nightherd.wiring import open_journals, system_clock
+from nightherd.wiring.memories import open_journals, system_clock
 
 FLEET = """\
 version: 1

@@ -12,7 +12,7 @@ from nightherd.model.agent import Agent, Fleet, RuntimeName
 from nightherd.model.hook import Hook, HookPoint, HttpRequest
 from nightherd.model.mcp import McpServer, McpTransport
 from nightherd.model.secret import find_secrets, secrets_of
-from nightherd.wiring import known_secrets
+from nightherd.wiring.memories import known_secrets
 
 VALUE = "s3cr3t-v4lue-of-it"
 

@@ -18,7 +18,7 @@ from nightherd.model.persistence import Retention
 from nightherd.model.retention_run import RetentionRun, Step, next_step
 from nightherd.testing.clock import FakeClock
 from nightherd.testing.fork_server import ForkServer
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 from surfaces.drivers import Cli
 
 DAY = timedelta(days=1)

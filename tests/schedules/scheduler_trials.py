@@ -11,7 +11,7 @@ import anyio
 from nightherd.config.load import load_fleet
 from nightherd.engine.scheduling import Scheduler, SchedulingReports
 from nightherd.testing.fork_process import Say
-from nightherd.wiring import open_workshop
+from nightherd.wiring.workshops import open_workshop
 
 
 def schedule(order: Any, say: Say) -> None:

@@ -14,7 +14,7 @@ import pytest
 from nightherd.model.job import JobQuery
 from nightherd.model.schedule import SlotOutcome
 from nightherd.testing.fork_server import ForkServer
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 
 PATIENCE_S = 90.0
 NAMES = ("a", "b", "c")

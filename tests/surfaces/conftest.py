@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from nightherd import wiring
+from nightherd.wiring import runtimes
 from surfaces.drivers import FLEET, Shell
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a fleet of scripted agents; the test stands in it. Nothing is installed but the core."""
-    monkeypatch.setitem(wiring.EXTRAS, "sdk", ("a_package_that_nobody_has", "claude"))
+    monkeypatch.setitem(runtimes.EXTRAS, "sdk", ("a_package_that_nobody_has", "claude"))
     (tmp_path / "nightherd.yaml").write_text(FLEET)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -19,7 +19,7 @@ from nightherd.config.load import load_fleet
 from nightherd.engine.execution import execute
 from nightherd.engine.submit import SubmitRequest, submit
 from nightherd.model.ids import JobId
-from nightherd.wiring import open_workshop
+from nightherd.wiring.workshops import open_workshop
 
 FLEET = """\
 fleet:

@@ -12,7 +12,7 @@ from nightherd import Order, open_fleet
 from nightherd.config.load import load_fleet
 from nightherd.engine.schedule_jobs import NoJob, slot_job
 from nightherd.errors import AgentBlockedError
-from nightherd.wiring import open_workshop
+from nightherd.wiring.workshops import open_workshop
 from surfaces.drivers import Cli
 
 FLEET = """\

@@ -10,7 +10,7 @@ from nightherd.cli.errand import exit_code_of
 from nightherd.model.ids import generate_job_id
 from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.trigger import TriggerType
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 from surfaces.drivers import Cli
 
 CASES = [

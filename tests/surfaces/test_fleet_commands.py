@@ -16,7 +16,7 @@ from nightherd.daemon.unit import unit_name
 from nightherd.model.change import RegisterWorker, StartExecution
 from nightherd.model.ids import WorkerId
 from nightherd.model.worker import Worker, WorkerStatus
-from nightherd.wiring import open_record
+from nightherd.wiring.memories import open_record
 from surfaces.drivers import Cli, Shell, submit_pending
 
 

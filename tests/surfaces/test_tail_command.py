@@ -10,7 +10,7 @@ import pytest
 from nightherd.model.event import AssistantEvent, Event, describe
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.system import End
-from nightherd.wiring import open_journals
+from nightherd.wiring.memories import open_journals
 from surfaces.drivers import Cli, Shell, execute_pending, submit_pending
 
 

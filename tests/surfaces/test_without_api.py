@@ -11,7 +11,7 @@ import pytest
 from nightherd.cli.render import Screen
 from nightherd.cli.start import tell_started
 from nightherd.daemon.record import DaemonRecord, make_record, remove_record, write_record
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 from surfaces.drivers import Cli
 
 INSTALL = "pip install 'nightherd[serve]'"

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from nightherd.model.job import JobQuery
 from nightherd.model.signature import sign_github
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 from surfaces.drivers import Shell
 from web.web_world import UnixConnection
 

@@ -27,7 +27,7 @@ from nightherd.web.app import make_app
 from nightherd.web.server import Port, serve
 from nightherd.web.site import Site, open_site
 from nightherd.web.socket_file import address_of, connect
-from nightherd.wiring import open_workshop
+from nightherd.wiring.workshops import open_workshop
 
 FLEET = """\
 fleet: {name: served}

@@ -14,7 +14,7 @@ from nightherd.files.identity import directory_identity
 from nightherd.host.ancestry import find_agent_above
 from nightherd.model.agent import Fleet
 from nightherd.model.widening import Widening
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 SHOWN = 5
 """How many changes are named in a line."""

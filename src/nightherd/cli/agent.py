@@ -10,7 +10,7 @@ from nightherd.cli.complete import complete_agents
 from nightherd.cli.errand import find_agent
 from nightherd.cli.fleet import load_fleet_told
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import Entry, LazyGroup, load
+from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.render import status_cell
@@ -20,7 +20,7 @@ from nightherd.host.liveness import is_at_work
 from nightherd.model.session_order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
 from nightherd.views.schedules import list_views, schedule_row
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 
 
 @click.group(
@@ -99,9 +99,11 @@ def show(invocation: Invocation, agent: str) -> None:
 @click.pass_obj
 def reset(invocation: Invocation, agent: str) -> None:
     """Forget the error of an agent, so that it shows as idle again."""
+    from nightherd.cli.gateway import open_gateway
+
     fleet = load_fleet_told(invocation)
     name = find_agent(fleet, agent).name
-    load("nightherd.cli.gateway:open_gateway")(invocation, fleet).reset_agent(name)
+    open_gateway(invocation, fleet).reset_agent(name)
     screen, now = invocation.screen, system_clock().now()
     view, schedules = _view(invocation, name)
     if screen.is_json:

@@ -33,7 +33,7 @@ from nightherd.views.checkpoints import (
 )
 from nightherd.views.jobs import LAST, find_job_id
 from nightherd.views.limits import limits_at
-from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
+from nightherd.wiring.memories import load_persistence, open_journals, open_reader, system_clock
 
 HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
 

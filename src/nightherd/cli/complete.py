@@ -11,10 +11,9 @@ from pathlib import Path
 import click
 
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.views.jobs import LAST, LAST_FAILED
-from nightherd.wiring import open_job_list, open_reader
+from nightherd.wiring.memories import open_job_list, open_reader
 
 MOST = 20
 
@@ -47,11 +46,11 @@ def complete_sessions(
 
 def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The names of the fleet's agents that begin so."""
+    from nightherd.config.load import load_fleet
+
     try:
         invocation = _invocation(ctx)
-        loaded = load("nightherd.config.load:load_fleet")(
-            invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd
-        )
+        loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
         names: Sequence[str] = tuple(loaded.fleet.agents)
         return [name for name in names if name.startswith(incomplete)]
     except Exception:  # noqa: BLE001 (an edge, as above)
@@ -62,11 +61,11 @@ def complete_schedules(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """The fleet's schedules that begin so, as AGENT/NAME."""
+    from nightherd.config.load import load_fleet
+
     try:
         invocation = _invocation(ctx)
-        loaded = load("nightherd.config.load:load_fleet")(
-            invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd
-        )
+        loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
         agents = loaded.fleet.agents.values()
         names = [f"{agent.name}/{name}" for agent in agents for name in agent.schedules]
         return [name for name in names if name.startswith(incomplete)]

@@ -21,7 +21,7 @@ from nightherd.config.show import show as show_fleet
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.problem import Severity
 from nightherd.model.text import counted
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 
 @click.group(

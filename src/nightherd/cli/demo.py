@@ -57,7 +57,8 @@ from nightherd.model.money import format_usd, to_usd
 from nightherd.model.text import shorten
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.results import result_document
-from nightherd.wiring import can_run, open_journals, open_reader, system_clock
+from nightherd.wiring.memories import open_journals, open_reader, system_clock
+from nightherd.wiring.runtimes import can_run
 
 PLOT = ("fixer", "reviewer")
 """Who is given a job, one after the other."""

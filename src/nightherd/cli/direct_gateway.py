@@ -38,15 +38,8 @@ from nightherd.model.schedule_change import OverrideSchedule
 from nightherd.model.schedule_rule import Schedule
 from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import get_job
-from nightherd.wiring import (
-    load_persistence,
-    open_reader,
-    open_record,
-    open_threads,
-    open_workshop,
-    rescue_terms,
-    rescuer,
-)
+from nightherd.wiring.memories import load_persistence, open_reader, open_record, open_threads
+from nightherd.wiring.workshops import open_workshop, rescue_terms, rescuer
 
 DoneT = TypeVar("DoneT")
 

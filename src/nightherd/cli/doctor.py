@@ -14,7 +14,6 @@ import anyio
 import click
 
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.lazy import load
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
@@ -23,15 +22,9 @@ from nightherd.config.load import load_fleet
 from nightherd.engine.doctor import Check, Examined, OnStep, examine, no_step
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.finding import Finding, Level
-from nightherd.wiring import (
-    doctor_checks,
-    night_checks,
-    noted_damage,
-    open_record,
-    rebuild_database,
-    refresh_mirror,
-    system_clock,
-)
+from nightherd.wiring.care import doctor_checks, night_checks, noted_damage, rebuild_database
+from nightherd.wiring.memories import open_record, system_clock
+from nightherd.wiring.mirrors import refresh_mirror
 
 if TYPE_CHECKING:
     from nightherd.state.noted_damage import NotedDamage
@@ -147,7 +140,9 @@ async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
         return []
 
     def checks() -> list[Check]:
-        loaded = load("nightherd.config.load:load_fleet")(
+        from nightherd.config.load import load_fleet
+
+        loaded = load_fleet(
             file,
             environ=invocation.environ,
             cwd=invocation.cwd,
@@ -195,10 +190,12 @@ def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> s
 @contextmanager
 def _steps(screen: Screen) -> Iterator[OnStep]:
     """Who is told how far it is: a line on a terminal, nobody anywhere else."""
+    from nightherd.cli.busy import Busy
+
     if not screen.can_animate:
         yield no_step
         return
-    with load("nightherd.cli.busy:Busy")(screen.talk, is_colored=screen.err.is_colored) as busy:
+    with Busy(screen.talk, is_colored=screen.err.is_colored) as busy:
         yield busy.tell
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
 from nightherd.errors import (
@@ -113,8 +112,10 @@ def _say(screen: Screen, message: str, hint: str | None) -> None:
 
 def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> int:
     """The error as the one document on standard output, so that a pipe always gets something to parse."""
+    from nightherd.wiring.memories import system_clock
+
     try:
-        clock = load("nightherd.wiring:system_clock")()
+        clock = system_clock()
         screen.document("error", data, clock.now())
     except BrokenPipeError:
         abandon_output()
@@ -122,6 +123,8 @@ def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> in
 
 
 def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
+    from nightherd.cli.problems import problems_data, problems_text
+
     hint = error.hint
     if screen.is_json:
         data = {
@@ -129,10 +132,10 @@ def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
             "message": error.message,
             "hint": hint,
             "exit_code": error.exit_code,
-            "problems": load("nightherd.cli.problems:problems_data")(error.problems, Path.cwd()),
+            "problems": problems_data(error.problems, Path.cwd()),
         }
         return _tell_json(screen, data, error.exit_code)
-    screen.say(load("nightherd.cli.problems:problems_text")(error.problems, Path.cwd()))
+    screen.say(problems_text(error.problems, Path.cwd()))
     _say(screen, error.message, hint)
     return error.exit_code
 
@@ -156,8 +159,10 @@ def _os_message(error: OSError) -> str:
 
 def _owner_of(path: Path) -> str | None:
     """Who may do what was not allowed: the owner of the file, or of the directory that keeps us from it."""
+    from pwd import getpwuid
+
     for one in (path, *path.parents):
         with suppress(OSError, KeyError):
-            owner = load("pwd:getpwuid")(one.stat().st_uid).pw_name
+            owner = getpwuid(one.stat().st_uid).pw_name
             return f"do it as {owner}, who owns {one}, or let others use it"
     return None

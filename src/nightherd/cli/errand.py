@@ -43,13 +43,9 @@ from nightherd.model.text import counted
 from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_job
 from nightherd.views.results import NO_TROUBLES, Troubles, result_document, troubles_of
-from nightherd.wiring import (
-    check_runtime,
-    open_job_list,
-    open_workshop,
-    rescuer,
-    system_clock,
-)
+from nightherd.wiring.memories import open_job_list, system_clock
+from nightherd.wiring.runtimes import check_runtime
+from nightherd.wiring.workshops import open_workshop, rescuer
 
 EXIT_OF_STATUS = {
     JobStatus.COMPLETED: 0,

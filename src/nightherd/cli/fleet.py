@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import load
 from nightherd.cli.problems import notice_text
 from nightherd.config.load import LoadedFleet, load_fleet
 from nightherd.errors import RefusedError
 from nightherd.model.agent import Fleet, RuntimeName
 from nightherd.model.problem import Problem
-from nightherd.wiring import check_runtime
+from nightherd.wiring.runtimes import check_runtime
 
 TOLD = 20
 """How many lines are said about a fleet before it starts."""
@@ -59,9 +58,10 @@ def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> F
 
 def _admitted(invocation: Invocation, fleet: Fleet, agent: str | None) -> Fleet:
     """The fleet without what nobody has accepted."""
+    from nightherd.cli.acceptance import admitted
+
     # Only commands that run agents need what compares configurations.
-    admitted: Fleet = load("nightherd.cli.acceptance:admitted")(invocation, fleet, agent=agent)
-    return admitted
+    return admitted(invocation, fleet, agent=agent)
 
 
 def load_all(invocation: Invocation) -> LoadedFleet:

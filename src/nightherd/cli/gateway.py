@@ -12,7 +12,6 @@ from typing import Protocol
 
 from nightherd.cli.direct_gateway import DirectGateway
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import load
 from nightherd.cli.overriding import Override
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.engine.forking import ForkAt
@@ -66,12 +65,14 @@ class Gateway(Protocol):
 
 def open_gateway(invocation: Invocation, fleet: Fleet | None = None) -> Gateway:
     """The way to take now; `fleet` is what the command itself found in the fleet file."""
+    from nightherd.cli.socket_gateway import SocketGateway
+
     state_dir = invocation.new_state_directory()
     direct = DirectGateway(state_dir, invocation.environ, fleet)
     record = find_daemon(state_dir)
     if record is None or record.socket is None or not _is_up_to_date(record, _file(invocation)):
         return direct
-    made: Gateway = load("nightherd.cli.socket_gateway:SocketGateway")(direct)
+    made: Gateway = SocketGateway(direct)
     return made
 
 

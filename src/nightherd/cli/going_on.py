@@ -28,7 +28,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Agent, Fleet
 from nightherd.model.ids import SessionId
 from nightherd.model.job import Job
-from nightherd.wiring import check_runtime
+from nightherd.wiring.runtimes import check_runtime
 
 HandIn = Callable[[Gateway], Job]
 """Has the job recorded, for a worker to run."""

@@ -12,7 +12,7 @@ import click
 
 from nightherd.cli.import_text import report_document, tell_report
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.lazy import Entry, LazyGroup, load
+from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.render import Screen
 from nightherd.config.load import load_fleet
@@ -23,7 +23,8 @@ from nightherd.errors import ConfigNotFoundError
 from nightherd.imports.claude import default_directory, find_transcripts
 from nightherd.imports.herdctl import read_fleet
 from nightherd.model.agent import Fleet
-from nightherd.wiring import open_desk, system_clock
+from nightherd.wiring.care import open_desk
+from nightherd.wiring.memories import system_clock
 
 dry_run_option = click.option(
     "--dry-run", "is_dry", is_flag=True, help="Only say what would be imported; write nothing."
@@ -118,12 +119,12 @@ def fleet_if_any(invocation: Invocation) -> Fleet | None:
 @contextmanager
 def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
     """A bar on a terminal that can show one; told of each record, silent anywhere else."""
+    from nightherd.cli.progress_bar import Bar
+
     if screen.is_json or not screen.can_animate or total < 2:
         yield _silent
         return
-    bar: Any = load("nightherd.cli.progress_bar:Bar")(
-        screen.talk, total, is_colored=screen.err.is_colored
-    )
+    bar: Any = Bar(screen.talk, total, is_colored=screen.err.is_colored)
     with bar:
         yield bar.tell
 

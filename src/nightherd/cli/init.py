@@ -12,7 +12,7 @@ from nightherd.cli.options import json_option
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, fleet_file_in
 from nightherd.config.json_schema import json_schema
 from nightherd.errors import NightherdError, RefusedError
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 SCHEMA = Path(STATE_DIRECTORY) / "schema" / "fleet.json"
 IGNORED = f"{STATE_DIRECTORY}/"

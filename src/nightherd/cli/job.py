@@ -9,7 +9,6 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.job_card import job_card
-from nightherd.cli.lazy import load
 from nightherd.cli.limit_text import limit_text
 from nightherd.cli.lost import refresh_lost
 from nightherd.cli.options import job_argument, json_option
@@ -19,7 +18,7 @@ from nightherd.views.checkpoints import come_to, latest_known
 from nightherd.views.job_document import job_document, show_job
 from nightherd.views.jobs import find_job_id
 from nightherd.views.limits import limit_row, limits_of_job
-from nightherd.wiring import open_journals, open_reader, system_clock
+from nightherd.wiring.memories import open_journals, open_reader, system_clock
 
 
 @click.command("show", epilog="Example: nightherd jobs show @last")
@@ -28,6 +27,8 @@ from nightherd.wiring import open_journals, open_reader, system_clock
 @click.pass_obj
 def show(invocation: Invocation, job: str) -> None:
     """One job: prompt, result, cost, executions."""
+    from nightherd.cli.declared_limits import declared_limits
+
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
@@ -40,7 +41,7 @@ def show(invocation: Invocation, job: str) -> None:
     given = view.texts.overrides.get("limits") if view.texts is not None else None
     declared: Limits | None = None
     if last is None and not view.job.is_terminal:  # the fleet file is read for nothing else
-        declared = load("nightherd.cli.declared_limits:declared_limits")(invocation, view)
+        declared = declared_limits(invocation, view)
     limits = limits_of_job(view.job, last, below, given=given, declared=declared)
     if screen.is_json:
         rows = [limit_row(one) for one in limits]

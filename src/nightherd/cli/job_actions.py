@@ -15,7 +15,7 @@ from nightherd.cli.job_text import observed
 from nightherd.cli.options import job_argument, json_option
 from nightherd.model.ids import JobId
 from nightherd.views.jobs import find_job_id, job_row
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 
 
 @click.command("cancel", epilog="Example: nightherd jobs cancel @last")

@@ -25,7 +25,8 @@ from nightherd.errors import RefusedError, UsageError
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.limits import LimitName, shown
 from nightherd.views.jobs import find_job_id, get_job
-from nightherd.wiring import open_reader, rescuer
+from nightherd.wiring.memories import open_reader
+from nightherd.wiring.workshops import rescuer
 
 
 @click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")

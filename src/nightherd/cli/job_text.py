@@ -15,7 +15,7 @@ from nightherd.model.lost import ObservedJob
 from nightherd.model.money import format_usd
 from nightherd.model.session_order import ahead_text
 from nightherd.views.observed import observe_job
-from nightherd.wiring import open_job_list
+from nightherd.wiring.memories import open_job_list
 
 HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")
 SPARE = ("TURNS", "TOOK", "CREATED")

@@ -16,7 +16,7 @@ from nightherd.cli.text import PAGE, neutralise, next_page
 from nightherd.model.job import JobQuery, JobStatus
 from nightherd.views.jobs import job_row, list_page
 from nightherd.views.observed import observe_jobs
-from nightherd.wiring import open_job_list, system_clock
+from nightherd.wiring.memories import open_job_list, system_clock
 
 MOST = 1_000
 

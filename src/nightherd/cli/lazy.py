@@ -99,7 +99,9 @@ class LazyGroup(click.Group):
 
     def _unknown(self, name: str) -> str:
         # difflib costs as much as a small command; only a mistake pays for it.
-        near = import_module("difflib").get_close_matches(name, self.entries, n=3)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self.entries, n=3)
         near = [self.elsewhere[name]] if name in self.elsewhere else near
         means = f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
         return f"there is no command {name!r}{means}"
@@ -111,9 +113,10 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names from the table; options of the group, and of the default command where it has one."""
-        item = load("click.shell_completion:CompletionItem")
-        found: list[CompletionItem] = [
-            item(name, help=entry.help)
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=entry.help)
             for name, entry in self.entries.items()
             if name.startswith(incomplete)
         ]

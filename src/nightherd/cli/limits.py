@@ -18,7 +18,7 @@ from nightherd.engine.limits import job_limits
 from nightherd.model.limits import shown
 from nightherd.model.state_schema import descriptions
 from nightherd.views.limits import LimitView, limit_row, limits_of_agent, limits_of_fleet
-from nightherd.wiring import load_persistence, open_reader, system_clock
+from nightherd.wiring.memories import load_persistence, open_reader, system_clock
 
 HEADING = ("WHOSE", "LIMIT", "MAXIMUM", "USED", "LEFT", "AT THE LIMIT", "WHAT IT LIMITS")
 

@@ -23,7 +23,7 @@ from nightherd.model.duration import parse_duration
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secret import Secrets
 from nightherd.views.jobs import timestamp
-from nightherd.wiring import open_log, system_clock
+from nightherd.wiring.memories import open_log, system_clock
 
 DEFAULT_COUNT = 50
 LOOK_S = 0.25

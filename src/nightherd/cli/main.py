@@ -14,7 +14,7 @@ import click
 from nightherd import __version__
 from nightherd.cli.edge import guarded
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import Entry, LazyGroup, load
+from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.render import ColorChoice, Screen
 from nightherd.cli.streams import open_closed_streams
 from nightherd.errors import NightherdError, RefusedError
@@ -144,17 +144,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _refresh_files(ctx: click.Context) -> None:
     """Bring the readable files up to date, also those that an earlier, killed command left behind."""
+    from nightherd.wiring.stale_mirror import refresh_stale_mirror
+
     invocation = ctx.find_object(Invocation)
     if invocation is None or ctx.invoked_subcommand in LEAVES_FILES:
         return
     # What a command has done is done: files that cannot be written are the doctor's matter.
     with suppress(NightherdError, OSError):
-        load("nightherd.wiring.stale_mirror:refresh_stale_mirror")(invocation.new_state_directory())
+        refresh_stale_mirror(invocation.new_state_directory())
 
 
 def _complete(instruction: str) -> int:
     """Answer the shell; click knows its protocols."""
-    code: int = load("click.shell_completion:shell_complete")(
-        nightherd, {}, NAME, COMPLETION, instruction
-    )
+    from click.shell_completion import shell_complete
+
+    code: int = shell_complete(nightherd, {}, NAME, COMPLETION, instruction)
     return code

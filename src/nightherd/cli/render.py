@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, TextIO
 
-from nightherd.cli.lazy import load
 from nightherd.cli.text import absolute, relative
 
 GLYPHS = {
@@ -153,15 +152,17 @@ class Screen:
 
     def document(self, noun: str, data: object, as_of: datetime, **beside: object) -> None:
         """`data` for programs: one line, in the envelope every command shares, `beside` next to it."""
+        from nightherd.views.jobs import timestamp
+
         # Loaded here, like json below: help, which prints no document, would pay for them too.
-        timestamp = load("nightherd.views.jobs:timestamp")
         envelope = {"schema": f"nightherd/v1/{noun}", "as_of": timestamp(as_of), "data": data}
         self.line({**envelope, **beside})
 
     def line(self, value: Mapping[str, Any]) -> None:
         """One JSON object on a line of its own, written at once: a follower waits for it."""
+        from json import dumps
+
         is_unicode = (self._out.encoding or "").lower().replace("-", "") == "utf8"
-        dumps = load("json:dumps")
         self.show(dumps(value, ensure_ascii=not is_unicode, separators=(",", ":")))
         self.flush()
 

@@ -17,7 +17,7 @@ from nightherd.engine.retention import Applied, apply_plans, plans
 from nightherd.model.retention import JobPlan
 from nightherd.model.text import counted
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring import (
+from nightherd.wiring.memories import (
     load_persistence,
     open_journals,
     open_reader,

@@ -43,7 +43,8 @@ from nightherd.model.job import Job
 from nightherd.model.overrides import Overrides
 from nightherd.model.session import SessionMode
 from nightherd.model.session_terms import SessionTerms
-from nightherd.wiring import check_runtime, write_output_log
+from nightherd.wiring.mirrors import write_output_log
+from nightherd.wiring.runtimes import check_runtime
 
 
 @dataclass(frozen=True, slots=True)

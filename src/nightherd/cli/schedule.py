@@ -24,7 +24,7 @@ from nightherd.model.lost import lost_text
 from nightherd.model.schedule_rule import rule_text
 from nightherd.views.jobs import timestamp
 from nightherd.views.schedules import ScheduleView, list_views, schedule_row
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 
 MOST = 1_000
 

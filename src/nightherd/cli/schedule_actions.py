@@ -16,7 +16,7 @@ from nightherd.cli.overriding import Override
 from nightherd.cli.schedule_text import schedule_argument, tell_schedule
 from nightherd.model.due import parse_rule
 from nightherd.model.scheduled import find_schedule
-from nightherd.wiring import check_runtime
+from nightherd.wiring.runtimes import check_runtime
 
 
 @click.command("run", epilog="Example: nightherd schedule run hello/nightly")

@@ -17,7 +17,7 @@ from nightherd.model.schedule import Slot
 from nightherd.model.scheduled import find_schedule
 from nightherd.views.jobs import timestamp
 from nightherd.views.schedules import schedule_row, slot_row, why_last, why_next
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 
 MOST = 1_000
 

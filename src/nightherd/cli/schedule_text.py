@@ -16,7 +16,7 @@ from nightherd.host.liveness import is_at_work
 from nightherd.model.agent import Agent
 from nightherd.model.schedule_rule import Schedule, rule_text
 from nightherd.views.schedules import ScheduleView, schedule_row, view_of
-from nightherd.wiring import open_reader, system_clock
+from nightherd.wiring.memories import open_reader, system_clock
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

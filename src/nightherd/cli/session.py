@@ -16,7 +16,7 @@ from nightherd.host.liveness import is_at_work
 from nightherd.model.observed_session import lost_job_of
 from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.views.sessions import list_page, session_row
-from nightherd.wiring import open_journals, system_clock
+from nightherd.wiring.memories import open_journals, system_clock
 
 MOST = 1_000
 

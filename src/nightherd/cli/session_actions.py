@@ -22,7 +22,7 @@ from nightherd.model.session import Session
 from nightherd.model.session_change import RenameSession, UseSession
 from nightherd.model.text import counted
 from nightherd.views.sessions import get_session, session_row
-from nightherd.wiring import known_secrets, open_record, system_clock
+from nightherd.wiring.memories import known_secrets, open_record, system_clock
 
 NAME_LIMIT = 100
 

@@ -20,7 +20,7 @@ from nightherd.views.export.exported import Export, Exported, ExportFormat, to_e
 from nightherd.views.export.markdown import as_markdown
 from nightherd.views.export.page import as_page
 from nightherd.views.sessions import get_session
-from nightherd.wiring import open_journals, system_clock
+from nightherd.wiring.memories import open_journals, system_clock
 
 FORMATS: dict[ExportFormat, Export] = {
     ExportFormat.JSON: as_document,

@@ -17,7 +17,7 @@ from nightherd.views.session_family import (
 )
 from nightherd.views.session_family import compare as compare_sessions
 from nightherd.views.sessions import get_session
-from nightherd.wiring import open_journals, system_clock
+from nightherd.wiring.memories import open_journals, system_clock
 
 
 @click.command("tree", epilog="Example: nightherd session tree @last")

@@ -24,7 +24,7 @@ from nightherd.engine.resuming import Wish
 from nightherd.errors import UsageError
 from nightherd.model.session import Session
 from nightherd.views.sessions import session_row
-from nightherd.wiring import open_record, random_text, system_clock
+from nightherd.wiring.memories import open_record, random_text, system_clock
 
 
 @click.command("fork", epilog="Example: nightherd session fork @last --at-message 5")

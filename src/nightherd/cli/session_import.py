@@ -14,7 +14,8 @@ from nightherd.engine.adopt_session import AdoptedSession, SessionFile, adopt_se
 from nightherd.imports.session_file import read_session_file
 from nightherd.model.text import counted
 from nightherd.views.sessions import session_row
-from nightherd.wiring import open_desk, system_clock
+from nightherd.wiring.care import open_desk
+from nightherd.wiring.memories import system_clock
 
 
 @click.command("import", epilog="Example: nightherd session import session.json")

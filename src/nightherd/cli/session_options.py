@@ -8,12 +8,11 @@ import click
 
 from nightherd.cli.complete import complete_agents, complete_sessions
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import load
 from nightherd.cli.options import Command
 from nightherd.model.session import Session
 from nightherd.ports import StateReader
 from nightherd.views.sessions import find_session
-from nightherd.wiring import open_reader
+from nightherd.wiring.memories import open_reader
 
 
 def session_argument(command: Command) -> Command:
@@ -38,11 +37,12 @@ def reading(invocation: Invocation) -> closing[StateReader]:
 
 def told_session(invocation: Invocation, reference: str) -> Session:
     """The same, for those who want to know what was said in it: one that was imported is read now."""
+    from nightherd.cli.session_told import told
+
     session = named_session(invocation, reference)
     if session.imported_from is None or session.runtime_session_id is None:
         return session
-    told: Session = load("nightherd.cli.session_told:told")(invocation, session)
-    return told
+    return told(invocation, session)
 
 
 def named_session(invocation: Invocation, reference: str) -> Session:

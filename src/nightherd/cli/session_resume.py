@@ -23,7 +23,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.job import Job, JobStatus
 from nightherd.model.session import SESSION_LIFECYCLE, Session
 from nightherd.views.sessions import latest_of_agent
-from nightherd.wiring import rescuer
+from nightherd.wiring.workshops import rescuer
 
 
 @click.command("resume", epilog="Example: nightherd session resume @last -p 'Now the tests'")

@@ -32,7 +32,7 @@ from nightherd.views.sessions import (
     session_document,
     show_session,
 )
-from nightherd.wiring import open_journals, system_clock
+from nightherd.wiring.memories import open_journals, system_clock
 
 MOST = 10_000
 MOST_PLACES = 5

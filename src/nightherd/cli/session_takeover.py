@@ -25,12 +25,9 @@ from nightherd.model.session import Session, SessionStatus
 from nightherd.model.session_order import ANY_NUMBER, ahead_text, needs_person
 from nightherd.model.text import counted
 from nightherd.views.sessions import find_session, get_session, up_to_now
-from nightherd.wiring import (
-    kept_transcript,
-    open_journals,
-    open_retelling,
-    system_clock,
-)
+from nightherd.wiring.care import open_retelling
+from nightherd.wiring.memories import open_journals, system_clock
+from nightherd.wiring.mirrors import kept_transcript
 
 PROGRAM = "claude"
 CLAUDE = ("cli", "sdk")
@@ -137,8 +134,9 @@ def take_in(invocation: Invocation, session: Session, directory: str) -> Job | N
     """Put the transcript where Claude finds it from `directory`, and record what was said in it by hand, if anything."""
     fleet = fleet_if_any(invocation)
     environment = {**(fleet.environment if fleet is not None else {}), **invocation.environ}
-    there = replace(session, working_directory=directory)
-    kept_transcript(invocation.state_directory(), there, environment).restore()
+    if session.runtime_session_id is not None:
+        uuid = session.runtime_session_id
+        kept_transcript(invocation.state_directory(), uuid, directory, environment).restore()
 
     async def tell() -> Job | None:
         state = invocation.state_directory()

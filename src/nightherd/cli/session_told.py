@@ -8,7 +8,7 @@ from nightherd.cli.import_command import fleet_if_any
 from nightherd.cli.invocation import Invocation
 from nightherd.engine.retelling import Retold, retell_import
 from nightherd.model.session import Session
-from nightherd.wiring import open_retelling
+from nightherd.wiring.care import open_retelling
 
 
 def told(invocation: Invocation, session: Session) -> Session:

@@ -29,7 +29,7 @@ from nightherd.model.limits import written_limits
 from nightherd.model.schedule_rule import Schedule
 from nightherd.web.if_held import IF_HELD, REFUSE
 from nightherd.web.until import UNTIL, until_text
-from nightherd.wiring import known_secrets, random_text, system_clock
+from nightherd.wiring.memories import known_secrets, random_text, system_clock
 
 PATIENCE_S = 5.0
 """How long the running fleet may take; it is busy, or frozen, when it takes longer."""

@@ -36,7 +36,7 @@ from nightherd.model.job import Job
 from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 PATIENCE_S = 60.0
 SAID, TRY = "nightherd:", "  try:"

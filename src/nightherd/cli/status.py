@@ -33,7 +33,7 @@ from nightherd.model.retention_run import RetentionRun, run_text
 from nightherd.model.text import counted
 from nightherd.views.failed_hooks import FailedHook, failed_hook_row, failed_hooks
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
-from nightherd.wiring import load_persistence, open_journals, open_reader, system_clock
+from nightherd.wiring.memories import load_persistence, open_journals, open_reader, system_clock
 
 MOST_HELD, NAMED = 5, 3
 """How many schedules that stand still are told of, and how many jobs of each."""

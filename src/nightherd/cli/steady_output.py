@@ -8,7 +8,7 @@ from collections.abc import Callable
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.render import Screen
 from nightherd.cli.text import neutralise
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
 """A file on a full disk takes more when there is room again; a reader that is gone never does."""

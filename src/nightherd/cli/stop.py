@@ -22,7 +22,7 @@ from nightherd.daemon.describe import daemon_row, problem_line
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import ConfigError, NoDaemonError, NotYetError
 from nightherd.model.text import counted
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 RELOAD_S = 60.0
 QUIET_S = 1.0

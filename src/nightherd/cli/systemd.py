@@ -18,7 +18,7 @@ from nightherd.daemon.unit import Service, unit_path, unit_text
 from nightherd.errors import NightherdError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.host.machine import is_lingering
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 

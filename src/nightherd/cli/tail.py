@@ -23,7 +23,7 @@ from nightherd.ports import JobReader, Journals
 from nightherd.views.events import event_document, follow_output, read_events, with_full_output
 from nightherd.views.jobs import find_job_id
 from nightherd.views.observed import observe_job
-from nightherd.wiring import open_journals, open_reader, system_clock
+from nightherd.wiring.memories import open_journals, open_reader, system_clock
 
 DEFAULT_COUNT = "20"
 ALL = "all"

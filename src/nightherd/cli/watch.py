@@ -13,7 +13,6 @@ from anyio.abc import TaskStatus
 
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.event_text import event_text
-from nightherd.cli.lazy import load
 from nightherd.cli.render import Screen
 from nightherd.cli.streamed_text import StreamedText
 from nightherd.engine.stopper import Stopper
@@ -114,12 +113,12 @@ class Watcher:
 @contextmanager
 def watching(screen: Screen, agent: str, *, is_shown: bool) -> Iterator[Watcher]:
     """A watcher, with progress when a person sits at a terminal that can show it."""
+    from nightherd.cli.progress import Spinner
+
     if not (is_shown and screen.can_animate):
         yield Watcher(screen, is_shown=is_shown, progress=None)
         return
-    spinner = load("nightherd.cli.progress:Spinner")(
-        screen.talk, agent, is_colored=screen.err.is_colored
-    )
+    spinner = Spinner(screen.talk, agent, is_colored=screen.err.is_colored)
     with spinner:
         yield Watcher(screen, is_shown=is_shown, progress=spinner)
 

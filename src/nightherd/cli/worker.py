@@ -28,7 +28,7 @@ from nightherd.model.event import Event
 from nightherd.model.job import Job
 from nightherd.model.text import counted
 from nightherd.views.jobs import job_row
-from nightherd.wiring import system_clock
+from nightherd.wiring.memories import system_clock
 
 
 @click.command("worker", epilog="Example: nightherd worker --until-idle")

@@ -17,7 +17,7 @@ from nightherd.engine.workshop import Workshop
 from nightherd.model.agent import Fleet
 from nightherd.model.web import is_loopback
 from nightherd.state.web_token import ensure_web_token
-from nightherd.wiring import load, random_text
+from nightherd.wiring.memories import random_text
 
 NEEDED = ("fastapi", "uvicorn")
 
@@ -41,6 +41,11 @@ async def serve_api(
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started, it tells the ports it listens on, or None when there is no API."""
+    from nightherd.web.app import make_app
+    from nightherd.web.hooks import tell_without_secret
+    from nightherd.web.server import ports_of, serve
+    from nightherd.web.site import open_site
+
     if any(find_spec(name) is None for name in NEEDED):
         tell(f"the API is not served: {SERVING}")
         task_status.started(None)
@@ -50,11 +55,8 @@ async def serve_api(
         record = find_daemon(state_dir)
         return None if record is None else daemon_row(record, now)
 
-    async with load("nightherd.web.site:open_site")(
-        state_dir, fleet, bench, environ, tell, describe, wake
-    ) as site:
-        ports = load("nightherd.web.server:ports_of")(fleet(), site, state_dir, bench().random_text)
-        app = load("nightherd.web.app:make_app")(site)
-        load("nightherd.web.hooks:tell_without_secret")(site)
-        serve = load("nightherd.web.server:serve")
+    async with open_site(state_dir, fleet, bench, environ, tell, describe, wake) as site:
+        ports = ports_of(fleet(), site, state_dir, bench().random_text)
+        app = make_app(site)
+        tell_without_secret(site)
         await serve(app, site, state_dir / SOCKET, ports, task_status=task_status)

@@ -9,7 +9,7 @@ from pathlib import Path
 from nightherd.model.log import LogLine
 from nightherd.model.secret import Secrets
 from nightherd.ports import Clock, OperatorLog
-from nightherd.wiring import open_log, system_clock
+from nightherd.wiring.memories import open_log, system_clock
 
 Tell = Callable[[str], None]
 

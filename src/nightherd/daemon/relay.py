@@ -23,7 +23,8 @@ from nightherd.errors import FencedError, message_of, unwrapped
 from nightherd.model.agent import Fleet
 from nightherd.model.backoff import Backoff
 from nightherd.model.text import counted
-from nightherd.wiring import make_shift, open_workshop, write_output_log
+from nightherd.wiring.mirrors import write_output_log
+from nightherd.wiring.workshops import make_shift, open_workshop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

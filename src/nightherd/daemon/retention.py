@@ -17,7 +17,7 @@ from nightherd.model.persistence import Persistence
 from nightherd.model.retention import JobPlan
 from nightherd.model.retention_run import RetentionRun, Step, next_step, run_text
 from nightherd.ports import Clock
-from nightherd.wiring import load_persistence, open_journals, open_reader, open_storeroom
+from nightherd.wiring.memories import load_persistence, open_journals, open_reader, open_storeroom
 
 FIRST_S = 60.0
 """After the start: what was left lying has begun again by then."""

@@ -31,7 +31,7 @@ from nightherd.model.agent import Fleet
 from nightherd.model.backoff import Backoff
 from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
-from nightherd.wiring import known_secrets, system_clock
+from nightherd.wiring.memories import known_secrets, system_clock
 
 RETRY_S = 5.0
 """Before the fleet's files are looked at again after that failed."""

@@ -28,7 +28,9 @@ from nightherd.engine.workshop import Workshop
 from nightherd.host.clock import SystemClock
 from nightherd.model.agent import Fleet
 from nightherd.state.directory import made_at
-from nightherd.wiring import load_persistence, make_shift, open_workshop, write_output_log
+from nightherd.wiring.memories import load_persistence
+from nightherd.wiring.mirrors import write_output_log
+from nightherd.wiring.workshops import make_shift, open_workshop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

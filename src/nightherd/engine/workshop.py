@@ -92,6 +92,10 @@ class ThreadFiles(Protocol):
         """Replace what is there."""
 
 
+def declare_to_nobody(agents: Mapping[str, str | None]) -> None:
+    """Do nothing: the fleet has no readable files."""
+
+
 SignOn = Callable[[], Awaitable[tuple[WorkerId, Lease]]]
 
 
@@ -139,7 +143,7 @@ class Workshop:
     """Says what the agents of a fleet may not change with file tools."""
     protected: ProtectedPaths | None = None
     """The same of the fleet at hand."""
-    declare: Callable[[Mapping[str, str | None]], None] = lambda agents: None
+    declare: Callable[[Mapping[str, str | None]], None] = declare_to_nobody
     """Tells those who show the fleet which agents it has; may take a moment."""
     run_job: Callable[..., Awaitable[Job]] | None = None
     """Takes a job that waits, runs it and settles it, as `engine.execution.execute` does."""

@@ -14,7 +14,8 @@ from nightherd.mirror.fleet_state import ScheduleState
 from nightherd.model.agent_state import AgentState, AgentStatus
 from nightherd.model.change import Refused, ResetAgent
 from nightherd.views.fleet import show_fleet
-from nightherd.wiring import refresh_mirror, system_clock
+from nightherd.wiring.memories import system_clock
+from nightherd.wiring.mirrors import refresh_mirror
 
 
 def get_agent_state(state_dir: str | Path, agent: str) -> AgentState:

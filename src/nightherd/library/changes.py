@@ -14,7 +14,7 @@ from nightherd.engine.record import Record
 from nightherd.errors import ConfigError
 from nightherd.model.secret import Secrets
 from nightherd.state import directory
-from nightherd.wiring import known_secrets, open_record
+from nightherd.wiring.memories import known_secrets, open_record
 
 
 @asynccontextmanager

@@ -36,7 +36,9 @@ from nightherd.views.conversation import find_session_id
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import get_session
-from nightherd.wiring import check_runtime, open_workshop, rescuer, system_clock
+from nightherd.wiring.memories import system_clock
+from nightherd.wiring.runtimes import check_runtime
+from nightherd.wiring.workshops import open_workshop, rescuer
 
 
 class Cancel:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from nightherd.model import ids
 from nightherd.model.ids import JobId, RandomText, SessionId
-from nightherd.wiring import random_text, system_clock
+from nightherd.wiring.memories import random_text, system_clock
 
 
 def generate_job_id(at: datetime | None = None, random: RandomText | None = None) -> JobId:

@@ -19,13 +19,9 @@ from nightherd.model.job import Job, JobQuery, JobStatus
 from nightherd.model.lost import ObservedJob
 from nightherd.views import jobs as views
 from nightherd.views.observed import observe_job, observe_jobs
-from nightherd.wiring import (
-    load_persistence,
-    open_threads,
-    refresh_mirror,
-    rescue_terms,
-    system_clock,
-)
+from nightherd.wiring.memories import load_persistence, open_threads, system_clock
+from nightherd.wiring.mirrors import refresh_mirror
+from nightherd.wiring.workshops import rescue_terms
 
 
 async def create_job(

@@ -18,7 +18,8 @@ from nightherd.model.event import Event, SystemEvent, payload_of
 from nightherd.model.ids import JobId
 from nightherd.model.system import SystemSubtype
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring import open_journals, refresh_mirror
+from nightherd.wiring.memories import open_journals
+from nightherd.wiring.mirrors import refresh_mirror
 
 APPENDABLE = (SystemSubtype.WARNING, SystemSubtype.TOOL_PROGRESS)
 """What a program may append of type `system`; every other subtype says what a worker did."""

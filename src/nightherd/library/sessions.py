@@ -17,7 +17,7 @@ from nightherd.model.session import Session, SessionKey, SessionMode, SessionQue
 from nightherd.model.session_change import RemoveSession, RenameSession, UseSession
 from nightherd.ports import StateReader
 from nightherd.views.conversation import find_session_id
-from nightherd.wiring import refresh_mirror
+from nightherd.wiring.mirrors import refresh_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

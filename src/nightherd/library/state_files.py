@@ -15,12 +15,7 @@ from nightherd.model.ids import JobId
 from nightherd.model.thread_state import check_state, migrated
 from nightherd.views.checkpoints import thread_state
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring import (
-    load_persistence,
-    open_journals,
-    open_threads,
-    system_clock,
-)
+from nightherd.wiring.memories import load_persistence, open_journals, open_threads, system_clock
 
 
 def load_state(state_dir: str | Path, job: str) -> dict[str, Any]:

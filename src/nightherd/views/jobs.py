@@ -104,7 +104,12 @@ def list_page(reader: JobList, query: JobQuery) -> Page:
 
 def timestamp(at: datetime | None) -> str | None:
     """An instant as every document writes it: RFC 3339, UTC, microseconds."""
-    return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return None if at is None else utc_text(at)
+
+
+def utc_text(at: datetime) -> str:
+    """An instant as every document writes it."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def job_row(job: ObservedJob) -> dict[str, Any]:

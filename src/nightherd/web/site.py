@@ -21,7 +21,8 @@ from nightherd.web.asking import Asking
 from nightherd.web.counters import Counters
 from nightherd.web.tails import Tails
 from nightherd.web.until import UNTIL, is_past
-from nightherd.wiring import open_journals, open_reader, rescuer, system_clock
+from nightherd.wiring.memories import open_journals, open_reader, system_clock
+from nightherd.wiring.workshops import rescuer
 
 
 def _untold(trouble: str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from nightherd import __version__
-from nightherd.wiring.loading import load
 from nightherd.wiring.memories import (
     known_secrets,
     load_persistence,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from nightherd.engine.record import Record
     from nightherd.engine.retelling import Retelling
     from nightherd.mirror.threads import ThreadStateFiles
-    from nightherd.model.agent import Fleet
+    from nightherd.model.agent import Agent, Fleet
     from nightherd.state.noted_damage import NotedDamage
 
 
@@ -39,26 +38,28 @@ async def open_desk(
     state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str], *, is_dry: bool
 ) -> AsyncIterator[Desk]:
     """Everything taking over foreign records needs, on `state_dir`. In a dry run nothing is made there."""
+    from anyio.to_thread import run_sync
+
+    from nightherd.engine.adopt import Desk, Pens
+    from nightherd.imports.shelf import TranscriptFiles
+    from nightherd.state.directory import init_state_directory
+
     async with AsyncExitStack() as opened:
         pens: Pens | None = None
         if not is_dry:
-            load("nightherd.state.directory:init_state_directory")(state_dir)
+            init_state_directory(state_dir)
             state = open_store(state_dir, system_clock())
             opened.push_async_callback(state.close)
-            pens = load("nightherd.engine.adopt:Pens")(
-                state=state, journals=finished_journals(state_dir)
-            )
+            pens = Pens(state=state, journals=finished_journals(state_dir))
             if fleet is None or fleet.mirror:
                 mirror = open_mirror(state_dir, fleet)
                 mirror.start()
-                opened.push_async_callback(load("anyio.to_thread:run_sync"), mirror.stop)
+                opened.push_async_callback(run_sync, mirror.stop)
         reader = open_reader(state_dir)
         opened.callback(reader.close)
-        shelf = load("nightherd.imports.shelf:TranscriptFiles")(
-            state_dir / "transcripts", is_read_only=is_dry
-        )
+        shelf = TranscriptFiles(state_dir / "transcripts", is_read_only=is_dry)
         opened.callback(shelf.close)
-        yield load("nightherd.engine.adopt:Desk")(
+        yield Desk(
             reader=reader,
             journals=open_journals(state_dir),
             shelf=shelf,
@@ -73,9 +74,11 @@ async def open_retelling(
     state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str]
 ) -> AsyncIterator[Retelling]:
     """Everything that recording what was said outside the fleet needs, on `state_dir`."""
+    from nightherd.engine.retelling import Retelling
+
     environment = {**fleet.environment, **environ} if fleet is not None else environ
     async with open_record(state_dir) as record:
-        yield load("nightherd.engine.retelling:Retelling")(
+        yield Retelling(
             state=record.state,
             reader=record.reader,
             journals=record.journals,
@@ -88,32 +91,36 @@ async def open_retelling(
 
 def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Check]:
     """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
+    from nightherd.engine.checks import record_checks
+    from nightherd.files.identity import directory_identity
+    from nightherd.journal.blob_check import BlobCheck
+    from nightherd.mirror.checkup import is_kept, mirror_checks
+    from nightherd.mirror.thread_checkup import thread_checks
+    from nightherd.runtimes.marked import kill_marked
+    from nightherd.state.checks import state_checks
+    from nightherd.state.ledger_end import last_recorded
+
     clock, now = record.clock, record.clock.now()
-    quick, deep = load("nightherd.state.checks:state_checks")(state_dir, clock, now, on_step)
-    kill_marked = partial(
-        load("nightherd.runtimes.marked:kill_marked"),
-        directory=load("nightherd.files.identity:directory_identity")(state_dir),
-    )
-    blobs = load("nightherd.journal.blob_check:BlobCheck")(state_dir / "blobs", record.journals)
-    is_kept = load("nightherd.mirror.checkup:is_kept")
+    quick, deep = state_checks(state_dir, clock, now, on_step)
+    kill_here = partial(kill_marked, directory=directory_identity(state_dir))
+    blobs = BlobCheck(state_dir / "blobs", record.journals)
 
     def threads_of() -> ThreadStateFiles:
         return open_threads(state_dir, load_persistence(state_dir))
 
-    agreeing, reading = load("nightherd.engine.checks:record_checks")(
+    agreeing, reading = record_checks(
         record,
-        kill_marked,
+        kill_here,
         on_step,
         noted_damage(state_dir).read,
         blobs,
         threads=lambda: threads_of() if is_kept(state_dir) else None,
     )
-    mirror_checks = load("nightherd.mirror.checkup:mirror_checks")
-    recorded = load("nightherd.state.ledger_end:last_recorded")(state_dir / "ledger")
+    recorded = last_recorded(state_dir / "ledger")
     mirror, each_file = mirror_checks(
         state_dir, now, open_mirror(state_dir), open_feed(state_dir), recorded
     )
-    suspended, threads = load("nightherd.mirror.thread_checkup:thread_checks")(
+    suspended, threads = thread_checks(
         state_dir,
         threads_of,
         record.reader,
@@ -125,27 +132,35 @@ def doctor_checks(state_dir: Path, record: Record, on_step: OnStep) -> list[Chec
 
 def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:
     """Whether the fleet can be run unattended on this machine."""
+    from nightherd.engine.night_checks import Machine
+    from nightherd.engine.night_checks import night_checks as night_checks_
+    from nightherd.host.machine import git_version, is_clock_synchronised
+    from nightherd.runtimes.claude.installation import claude_facts
+    from nightherd.state.directory import last_written
+
     environment = {**fleet.environment, **environ}
-    machine = load("nightherd.engine.night_checks:Machine")(
-        claude_facts=lambda runtime: load("nightherd.runtimes.claude.installation:claude_facts")(
-            runtime, environment
-        ),
-        why_no_model=lambda agent: load("nightherd.runtimes.native.readiness:why_no_model")(
-            agent, environment
-        ),
-        git_version=load("nightherd.host.machine:git_version"),
-        is_clock_synchronised=load("nightherd.host.machine:is_clock_synchronised"),
-        last_recorded=lambda: load("nightherd.state.directory:last_written")(state_dir),
+
+    def why_no_model(agent: Agent) -> tuple[str, str | None] | None:
+        # Only a fleet that has such an agent needs what it is made of.
+        from nightherd.runtimes.native import readiness
+
+        return readiness.why_no_model(agent, environment)
+
+    machine = Machine(
+        claude_facts=lambda runtime: claude_facts(runtime, environment),
+        why_no_model=why_no_model,
+        git_version=git_version,
+        is_clock_synchronised=is_clock_synchronised,
+        last_recorded=lambda: last_written(state_dir),
     )
-    checks = load("nightherd.engine.night_checks:night_checks")(
-        fleet.agents.values(), machine, system_clock().now()
-    )
-    return cast("list[Check]", checks)
+    return night_checks_(fleet.agents.values(), machine, system_clock().now())
 
 
 def noted_damage(state_dir: Path) -> NotedDamage:
     """What somebody has taken note of that nothing can mend."""
-    return cast("NotedDamage", load("nightherd.state.noted_damage:NotedDamage")(state_dir))
+    from nightherd.state.noted_damage import NotedDamage
+
+    return NotedDamage(state_dir)
 
 
 def rebuild_database(
@@ -157,15 +172,14 @@ def rebuild_database(
 
     A damaged ledger is refused too, unless `on_lost` hears what had to be left out.
     """
-    process_of = load("nightherd.ports:process_of")
-    is_alive = load("nightherd.host.process:is_alive")
-    return cast(
-        "Sequence[Path]",
-        load("nightherd.state.rebuild:rebuild_database")(
-            state_dir,
-            at=system_clock().now(),
-            is_there=lambda worker: is_alive(process_of(worker)),
-            on_change=on_change,
-            on_lost=on_lost,
-        ),
+    from nightherd.host.process import is_alive
+    from nightherd.ports import process_of
+    from nightherd.state.rebuild import rebuild_database as rebuild_database_
+
+    return rebuild_database_(
+        state_dir,
+        at=system_clock().now(),
+        is_there=lambda worker: is_alive(process_of(worker)),
+        on_change=on_change,
+        on_lost=on_lost,
     )

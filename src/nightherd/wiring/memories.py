@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
-
-from nightherd.wiring.loading import load
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -25,12 +23,16 @@ if TYPE_CHECKING:
 
 def system_clock() -> Clock:
     """The machine's clock."""
-    return cast("Clock", load("nightherd.host.clock:SystemClock")())
+    from nightherd.host.clock import SystemClock
+
+    return SystemClock()
 
 
 def random_text() -> RandomText:
     """Where the letters of new ids come from."""
-    return cast("RandomText", load("nightherd.host.randomness:random_text"))
+    from nightherd.host.randomness import random_text as random_text_
+
+    return random_text_
 
 
 def open_reader(state_dir: Path, *, is_examining: bool = False) -> StateReader:
@@ -39,87 +41,103 @@ def open_reader(state_dir: Path, *, is_examining: bool = False) -> StateReader:
     What a killed writer, a power cut or a lost WAL left undone is finished before the first answer, unless
     `is_examining`: then the rows are shown as they are.
     """
-    made = load("nightherd.state.reader:SqliteReader")
+    from nightherd.state.reader import SqliteReader
+
     catch_up = None if is_examining else partial(_catch_up, state_dir)
-    return cast("StateReader", made(state_dir, catch_up=catch_up))
+    return SqliteReader(state_dir, catch_up=catch_up)
 
 
 def open_job_list(state_dir: Path) -> JobList:
     """The same for what lists of jobs need, and cheaper to load."""
-    made = load("nightherd.state.job_reader:SqliteJobReader")
-    return cast("JobList", made(state_dir, catch_up=partial(_catch_up, state_dir)))
+    from nightherd.state.job_reader import SqliteJobReader
+
+    return SqliteJobReader(state_dir, catch_up=partial(_catch_up, state_dir))
 
 
 def _catch_up(state_dir: Path, waits: bool) -> None:
     """Bring database and ledger to agree; the operator log says what was put back."""
+    from nightherd.model.log import LogLevel, LogLine
+    from nightherd.state.catch_up import catch_up
+
     clock = system_clock()
-    notices = load("nightherd.state.catch_up:catch_up")(state_dir, clock, waits=waits)
+    notices = catch_up(state_dir, clock, waits=waits)
     if not notices:
         return
-    line, level = load("nightherd.model.log:LogLine"), load("nightherd.model.log:LogLevel")
     log = open_log(state_dir, known_secrets(None, {}, state_dir))
     for notice in notices:
-        log.write(line(at=clock.now(), level=level.WARNING, event="trouble", message=notice))
+        log.write(LogLine(at=clock.now(), level=LogLevel.WARNING, event="trouble", message=notice))
     log.close()
 
 
 def open_store(state_dir: Path, clock: Clock, durability: str = "checkpoint") -> StateWriter:
     """The state in `state_dir`, to be changed. Makes nothing before the first change."""
-    return cast(
-        "StateWriter",
-        load("nightherd.state.store:SqliteStore")(
-            state_dir,
-            clock=clock,
-            probe=load("nightherd.ports:no_probe"),
-            durability=load("nightherd.model.agent:Durability")(durability),
-        ),
+    from nightherd.model.agent import Durability
+    from nightherd.ports import no_probe
+    from nightherd.state.store import SqliteStore
+
+    return SqliteStore(
+        state_dir,
+        clock=clock,
+        probe=no_probe,
+        durability=Durability(durability),
     )
 
 
 def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
     """The journals in `state_dir`."""
-    return cast(
-        "Journals",
-        load("nightherd.journal.files:JournalFiles")(
-            state_dir / "jobs",
-            state_dir / "blobs",
-            clock=system_clock(),
-            durability=load("nightherd.model.agent:Durability")(durability),
-            probe=load("nightherd.ports:no_probe"),
-        ),
+    from nightherd.journal.files import JournalFiles
+    from nightherd.model.agent import Durability
+    from nightherd.ports import no_probe
+
+    return JournalFiles(
+        state_dir / "jobs",
+        state_dir / "blobs",
+        clock=system_clock(),
+        durability=Durability(durability),
+        probe=no_probe,
     )
 
 
 def open_feed(state_dir: Path) -> ChangeFeed:
     """Every committed change of the state in `state_dir`, for those who follow it."""
-    return cast("ChangeFeed", load("nightherd.state.feed:LedgerFeed")(state_dir / "ledger"))
+    from nightherd.state.feed import LedgerFeed
+
+    return LedgerFeed(state_dir / "ledger")
 
 
 def load_persistence(state_dir: Path) -> Persistence:
     """When checkpoints are made and how state is written, as the project says."""
-    found = load("nightherd.config.persistence:load_persistence")(state_dir)
-    return cast("Persistence", found)
+    from nightherd.config.persistence import load_persistence as load_persistence_
+
+    return load_persistence_(state_dir)
 
 
 def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
     """The files that have a job as one document each."""
-    files = load("nightherd.mirror.threads:ThreadStateFiles")
-    return cast("ThreadStateFiles", files(state_dir, persistence, pause=load("time:sleep")))
+    from time import sleep
+
+    from nightherd.mirror.threads import ThreadStateFiles
+
+    files = ThreadStateFiles
+    return files(state_dir, persistence, pause=sleep)
 
 
 @asynccontextmanager
 async def open_storeroom(state_dir: Path) -> AsyncIterator[Storeroom]:
     """Everything retention needs, on `state_dir`."""
+    from nightherd.engine.retention import Storeroom
+    from nightherd.mirror.threads import ThreadArchive
+
     persistence = load_persistence(state_dir)
     async with open_record(state_dir) as record:
         files = open_threads(state_dir, persistence)
-        yield load("nightherd.engine.retention:Storeroom")(
+        yield Storeroom(
             state=record.state,
             reader=record.reader,
             journals=record.journals,
             clock=record.clock,
             persistence=persistence,
-            archive=load("nightherd.mirror.threads:ThreadArchive")(state_dir, files),
+            archive=ThreadArchive(state_dir, files),
         )
 
 
@@ -127,18 +145,23 @@ def known_secrets(
     fleet: Fleet | None, environment: Mapping[str, str], state_dir: Path | None
 ) -> Secrets:
     """Everything that must not be written, the API's token in `state_dir` included; paths that exist stay readable."""
-    secrets_of = load("nightherd.model.secret:secrets_of")
-    secrets = cast("Secrets", secrets_of(fleet, environment, exists=load("os.path:exists")))
-    read_web_token = load("nightherd.state.web_token:read_web_token")
+    from os.path import exists
+
+    from nightherd.model.secret import knowing, secrets_of
+    from nightherd.state.web_token import read_web_token
+
+    secrets = secrets_of(fleet, environment, exists=exists)
     token = read_web_token(state_dir) if state_dir is not None else None
     if token is None:
         return secrets
-    return secrets.joined(load("nightherd.model.secret:knowing")({token: "web-token"}))
+    return secrets.joined(knowing({token: "web-token"}))
 
 
 def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
     """The log files of `state_dir`, for operators."""
-    return cast("LogFiles", load("nightherd.logs.files:LogFiles")(state_dir / "logs", secrets))
+    from nightherd.logs.files import LogFiles
+
+    return LogFiles(state_dir / "logs", secrets)
 
 
 @asynccontextmanager
@@ -147,16 +170,19 @@ async def open_record(state_dir: Path, *, is_examining: bool = False) -> AsyncIt
 
     Who is examining reads the rows as they are (`open_reader`).
     """
+    from nightherd.engine.record import Record
+    from nightherd.host.process import is_alive
+
     clock = system_clock()
     state = open_store(state_dir, clock)
     reader = open_reader(state_dir, is_examining=is_examining)
     try:
-        yield load("nightherd.engine.record:Record")(
+        yield Record(
             state=state,
             reader=reader,
             journals=open_journals(state_dir),
             clock=clock,
-            is_alive=load("nightherd.host.process:is_alive"),
+            is_alive=is_alive,
         )
     finally:
         reader.close()

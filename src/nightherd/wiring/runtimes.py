@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from nightherd.errors import RefusedError
-from nightherd.wiring.loading import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
     from pathlib import Path
 
     from nightherd.model.agent import RuntimeName
     from nightherd.ports import Runtime
+    from nightherd.runtimes.claude.answer import Price
     from nightherd.runtimes.keeper.keepers import Keepers
-
-
-RUNTIMES = {
-    "cli": "nightherd.runtimes.claude.cli:ClaudeCliRuntime",
-    "native": "nightherd.runtimes.native.runtime:NativeRuntime",
-    "sdk": "nightherd.runtimes.claude.sdk:ClaudeSdkRuntime",
-    "scripted": "nightherd.runtimes.scripted:ScriptedRuntime",
-}
-"""Which class runs which runtime; a runtime that is not here is not available yet."""
-
-
-TRANSCRIBED = frozenset({"cli", "sdk"})
-"""Runtimes that keep transcripts of their own, of which copies are kept in the state directory."""
 
 
 EXTRAS = {"native": ("pydantic_ai", "native"), "sdk": ("claude_agent_sdk", "claude")}
@@ -39,9 +28,11 @@ PRICES = "genai_prices"
 
 def has_price(model: str) -> bool:
     """Whether there are published prices of `model`, written as in an agent's `model` key."""
-    if load("importlib.util:find_spec")(PRICES) is None:
+    if find_spec(PRICES) is None:
         return False
-    return bool(load("nightherd.runtimes.prices:is_published")(model))
+    from nightherd.runtimes.prices import is_published
+
+    return is_published(model)
 
 
 def can_run(name: RuntimeName) -> bool:
@@ -51,7 +42,7 @@ def can_run(name: RuntimeName) -> bool:
 
 def _missing_extra(name: RuntimeName) -> str | None:
     package, extra = EXTRAS.get(name.value, (None, None))
-    if package is None or load("importlib.util:find_spec")(package) is not None:
+    if package is None or find_spec(package) is not None:
         return None
     return extra
 
@@ -97,9 +88,58 @@ class Runtimes:
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
-    more: dict[str, Any] = {}
-    if name.value in TRANSCRIBED:
-        more["transcripts"] = state_dir / "transcripts"
-        if load("importlib.util:find_spec")(PRICES) is not None:
-            more["price"] = load("nightherd.runtimes.prices:estimate")
-    return cast("Runtime", load(RUNTIMES[name.value])(keepers=keepers, grace=grace, **more))
+    return RUNTIMES[name.value](keepers, state_dir, grace)
+
+
+def price_estimate() -> Price | None:
+    """Return what estimates the cost of Claude's answers; None where the price list is not installed."""
+    if find_spec(PRICES) is None:
+        return None
+    from nightherd.runtimes.prices import estimate
+
+    return estimate
+
+
+def _cli(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+    from nightherd.runtimes.claude.answer import no_price
+    from nightherd.runtimes.claude.cli import ClaudeCliRuntime
+
+    return ClaudeCliRuntime(
+        keepers=keepers,
+        grace=grace,
+        transcripts=state_dir / "transcripts",
+        price=price_estimate() or no_price,
+    )
+
+
+def _sdk(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+    from nightherd.runtimes.claude.answer import no_price
+    from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
+
+    return ClaudeSdkRuntime(
+        keepers=keepers,
+        grace=grace,
+        transcripts=state_dir / "transcripts",
+        price=price_estimate() or no_price,
+    )
+
+
+def _native(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+    from nightherd.runtimes.native.runtime import NativeRuntime
+
+    return NativeRuntime(keepers=keepers, grace=grace)
+
+
+def _scripted(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+    from nightherd.runtimes.scripted import ScriptedRuntime
+
+    return ScriptedRuntime(keepers=keepers, grace=grace)
+
+
+RUNTIMES: Mapping[str, Callable[[Keepers, Path, timedelta], Runtime]] = {
+    "cli": _cli,
+    "native": _native,
+    "sdk": _sdk,
+    "scripted": _scripted,
+}
+"""What makes each runtime; one that is not here is not available."""

@@ -24,7 +24,7 @@ from nightherd.model.system import Context
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.decode import decode
 from nightherd.runtimes.native.encode import encode
-from nightherd.wiring import open_journals
+from nightherd.wiring.memories import open_journals
 from runtimes.native import messages as made
 from runtimes.native.native_stage import EXECUTION, JOB
 

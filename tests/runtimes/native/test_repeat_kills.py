@@ -17,7 +17,7 @@ from nightherd.model.repeat import INTERRUPTED_CALL
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
-from nightherd.wiring import open_journals, open_reader
+from nightherd.wiring.memories import open_journals, open_reader
 
 FLEET = """\
 agents:
