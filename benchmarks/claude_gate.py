@@ -19,9 +19,9 @@ import claude_agent_sdk
 from benchmarks.sdk_events import EVENTS, Cost, OpenGate, bare, cpu, environment
 from benchmarks.sdk_events import run as run_many
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import ToolResultEvent
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.journal.event import ToolResultEvent
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 from nightherd.runtimes.claude.gate import Gate

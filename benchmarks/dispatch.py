@@ -27,21 +27,20 @@ from benchmarks.peers.asked import ask, environment
 
 from nightherd.config.load import load_fleet
 from nightherd.db.ledger import Ledger
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.worker import WorkerReports
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.workers.worker import WorkerReports
 from nightherd.mirror.behind import VERSION
 from nightherd.mirror.memory import Memory
 from nightherd.mirror.position import save_memory
-from nightherd.model.agent import Fleet
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import AdoptRows, Row
-from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId, SessionId, generate_execution_id
-from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
-from nightherd.model.session import Session
+from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
+from nightherd.model.sessions.session import Session
 from nightherd.ports import StateReader, no_probe
-from nightherd.wiring.memories import open_reader, open_record
-from nightherd.wiring.workshops import make_shift, open_workshop
+from nightherd.wiring.running import make_worker_loop, open_worker
+from nightherd.wiring.stores import open_reader, open_repair
 
 JOBS = 1_000
 IN_FLIGHT = 64
@@ -80,12 +79,12 @@ def silent() -> WorkerReports:
     )
 
 
-async def submit_many(fleet: Fleet, workshop: Workshop, count: int) -> None:
+async def submit_many(fleet: Fleet, context: WorkerContext, count: int) -> None:
     request = SubmitRequest(agent=fleet.agents["empty"])
 
     async def lane(share: int) -> None:
         for _ in range(share):
-            await submit(request, workshop)
+            await submit(request, context)
 
     async with anyio.create_task_group() as tasks:
         for place in range(IN_FLIGHT):
@@ -99,18 +98,18 @@ async def dispatch_seconds(folder: Path, fleet: Fleet) -> tuple[float, float]:
     """
     begun_cpu = time.process_time()
     state = folder / ".nightherd"
-    async with open_workshop(state, fleet, os.environ) as workshop:
-        shift = make_shift(fleet, workshop, silent(), leaves_when_idle=True)
+    async with open_worker(state, fleet, os.environ) as context:
+        shift = make_worker_loop(fleet, context, silent(), leaves_when_idle=True)
         all_in = anyio.Event()
 
         async def hand_in() -> None:
-            await submit_many(fleet, workshop, JOBS)
+            await submit_many(fleet, context, JOBS)
             all_in.set()
 
         begun = time.perf_counter()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(hand_in)
-            while not all_in.is_set() or workshop.reader.has_waiting_job(["empty"]):
+            while not all_in.is_set() or context.reader.has_waiting_job(["empty"]):
                 await anyio.lowlevel.checkpoint()
                 await shift.work()
         elapsed = time.perf_counter() - begun
@@ -171,7 +170,7 @@ async def adopt(state: Path, rows: tuple[Job, Session, JobTexts, Execution], cou
         execution_id = generate_execution_id(job_id, execution.epoch)
         yield replace(execution, id=execution_id, job_id=job_id, session_id=session_id)
 
-    async with open_record(state) as record:
+    async with open_repair(state) as record:
         for first in range(0, count, ADOPTED_AT_ONCE):
             places = range(first, min(first + ADOPTED_AT_ONCE, count))
             old = tuple(row for place in places for row in copies(place))

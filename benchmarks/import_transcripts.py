@@ -18,10 +18,10 @@ from time import perf_counter
 import anyio
 import msgspec
 
-from nightherd.engine.adopt import Report
-from nightherd.engine.adopt_transcripts import adopt_transcripts
+from nightherd.engine.imports.context import Report
+from nightherd.engine.imports.transcripts import import_transcripts
 from nightherd.imports.claude import find_transcripts
-from nightherd.wiring.care import open_desk
+from nightherd.wiring.repair import open_import
 
 FILES = 200
 ROUNDS = 80
@@ -83,8 +83,8 @@ async def adopt(root: Path, state: Path) -> Report:
     """Import everything there is."""
     report = Report()
     found = find_transcripts(root, report)
-    async with open_desk(state, None, {}, is_dry=False) as desk:
-        await adopt_transcripts(found, desk, report, lambda _: None)
+    async with open_import(state, None, {}, is_dry=False) as desk:
+        await import_transcripts(found, desk, report, lambda _: None)
     return report
 
 

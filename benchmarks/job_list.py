@@ -17,9 +17,9 @@ import anyio
 import apsw
 
 from nightherd.db.connection import open_for_writing
-from nightherd.host.clock import SystemClock
+from nightherd.host.system import SystemClock
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore

@@ -23,11 +23,11 @@ from time import perf_counter, time_ns
 
 import msgspec
 
-from nightherd.host.clock import SystemClock
+from nightherd.host.system import SystemClock
 from nightherd.journal.files import JournalFiles
-from nightherd.model.agent import Durability
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.agents.agent import Durability
 from nightherd.model.ids import JobId, generate_execution_id
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 
 JOB = JobId("job-2026-01-02-bench1")
 EXECUTION = generate_execution_id(JOB, 1)

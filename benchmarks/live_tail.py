@@ -20,17 +20,17 @@ import anyio
 
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.model.change import StartExecution
-from nightherd.model.event import AssistantEvent, describe
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
-from nightherd.model.system import End, ExecutionStarted
+from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.journal.event import AssistantEvent, describe
+from nightherd.model.journal.system import End, ExecutionStarted
+from nightherd.web.api_context import open_api_context
 from nightherd.web.app import make_app
 from nightherd.web.server import serve
-from nightherd.web.site import open_site
 from nightherd.web.socket_file import address_of
-from nightherd.wiring.memories import open_journals
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_journals
 
 RATE = 200
 SECONDS = 5
@@ -108,15 +108,15 @@ async def measure(directory: Path, followers: int) -> tuple[float, float, int]:
     fleet = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory).fleet
     state = directory / ".nightherd"
     async with (
-        open_workshop(state, fleet, os.environ) as workshop,
-        open_site(state, lambda: fleet, lambda: workshop, os.environ) as site,
+        open_worker(state, fleet, os.environ) as context,
+        open_api_context(state, lambda: fleet, lambda: context, os.environ) as site,
         anyio.create_task_group() as tasks,
     ):
         await tasks.start(serve, make_app(site), site, state / SOCKET)
-        job = (await submit(SubmitRequest(agent=fleet.agents["a"]), workshop)).job
-        worker = WorkerId(workshop.worker)
-        start = StartExecution(job_id=job.id, worker=worker, at=workshop.clock.now())
-        await workshop.state.apply([start])
+        job = (await submit(SubmitRequest(agent=fleet.agents["a"]), context)).job
+        worker = WorkerId(context.worker)
+        start = StartExecution(job_id=job.id, worker=worker, at=context.clock.now())
+        await context.state.apply([start])
         script = [sys.executable, __file__]
         client = await asyncio.create_subprocess_exec(
             *script, "follow", str(state / SOCKET), job.id, str(followers), stdout=subprocess.PIPE

@@ -10,13 +10,13 @@ from pathlib import Path
 import anyio
 
 from nightherd.config.load import load_fleet
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.worker import Shift, WorkerReports
-from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Fleet
-from nightherd.model.event import Event, ToolResultEvent
-from nightherd.model.job import Job
-from nightherd.wiring.workshops import make_shift, open_workshop
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.event import Event, ToolResultEvent
+from nightherd.wiring.running import make_worker_loop, open_worker
 
 AT_ONCE = 500
 WARM_UP = 20
@@ -84,24 +84,26 @@ class Watcher:
             self.are_warm.set()
 
 
-async def hand_in(fleet: Fleet, workshop: Workshop, agent: str, count: int) -> None:
+async def hand_in(fleet: Fleet, context: WorkerContext, agent: str, count: int) -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(count):
-            tasks.start_soon(submit, SubmitRequest(agent=fleet.agents[agent]), workshop)
+            tasks.start_soon(submit, SubmitRequest(agent=fleet.agents[agent]), context)
 
 
 async def kb_per_job(folder: Path) -> float:
     (folder / "nightherd.yaml").write_text(FLEET)
     fleet = load_fleet(folder / "nightherd.yaml", environ={}, cwd=folder).fleet
     watcher = Watcher()
-    async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
-        shift: Shift = make_shift(fleet, workshop, watcher.reports(), leaves_when_idle=False)
+    async with open_worker(folder / ".nightherd", fleet, os.environ) as context:
+        shift: WorkerLoop = make_worker_loop(
+            fleet, context, watcher.reports(), leaves_when_idle=False
+        )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(shift.work)
-            await hand_in(fleet, workshop, "brief", WARM_UP)
+            await hand_in(fleet, context, "brief", WARM_UP)
             await watcher.are_warm.wait()
             before = resident_kb()
-            await hand_in(fleet, workshop, "patient", AT_ONCE)
+            await hand_in(fleet, context, "patient", AT_ONCE)
             await watcher.are_asleep.wait()
             await anyio.sleep(2.0)  # the mirror has written of all of them
             grown = resident_kb() - before

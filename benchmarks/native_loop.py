@@ -22,18 +22,19 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.engine.execution import execute
-from nightherd.engine.recorder import Recorder
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.recorder import Recorder
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.secret import find_secrets
+from nightherd.model.secrets import find_secrets
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.runtime import NativeRuntime
-from nightherd.runtimes.native.whole_answers import WholeAnswers
+from nightherd.runtimes.native.script_model import WholeAnswers
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
-from nightherd.wiring import memories, workshops
+from nightherd.wiring import running as workshops
+from nightherd.wiring import stores as memories
 
 TURNS = 50
 ROUNDS = 5
@@ -112,17 +113,17 @@ def agent_at(place: Path) -> Agent:
 
 
 @asynccontextmanager
-async def workshop_at(place: Path) -> AsyncIterator[Workshop]:
+async def workshop_at(place: Path) -> AsyncIterator[WorkerContext]:
     fleet = Fleet(file=str(place / "nightherd.yaml"), agents={"a": agent_at(place)})
-    async with workshops.open_workshop(place / ".nightherd", fleet, dict(os.environ)) as workshop:
-        yield replace(workshop, runtimes=lambda name: runtime())
+    async with workshops.open_worker(place / ".nightherd", fleet, dict(os.environ)) as context:
+        yield replace(context, runtimes=lambda name: runtime())
 
 
-async def whole(workshop: Workshop, place: Path) -> None:
+async def whole(context: WorkerContext, place: Path) -> None:
     """A whole job, with everything that keeps it."""
     agent = agent_at(place)
-    submitted = await submit(SubmitRequest(agent=agent, prompt="go"), workshop)
-    done = await execute(submitted.job.id, agent, workshop, on_event=lambda event: None)
+    submitted = await submit(SubmitRequest(agent=agent, prompt="go"), context)
+    done = await execute(submitted.job.id, agent, context, on_event=lambda event: None)
     if done.turns != TURNS:
         raise SystemExit(f"the job took {done.turns} turns: {done.error}")
 
@@ -133,12 +134,12 @@ async def measure() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         (place / "alone" / "jobs").mkdir(parents=True)
-        async with workshop_at(place) as workshop:
+        async with workshop_at(place) as context:
             for number in range(ROUNDS + 1):
                 ways: dict[str, Callable[[], Awaitable[None]]] = {
                     "bare": bare,
                     "loop": partial(loop, place / "alone", number),
-                    "whole": partial(whole, workshop, place),
+                    "whole": partial(whole, context, place),
                 }
                 for name, run in ways.items():
                     before = time.perf_counter()

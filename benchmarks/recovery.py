@@ -10,15 +10,15 @@ from pathlib import Path
 import anyio
 
 from nightherd.config.load import load_fleet
-from nightherd.engine.rescue import rescue
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.files.identity import directory_identity
-from nightherd.model.agent import Fleet
-from nightherd.model.change import StartExecution
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.workers.rescue import rescue
+from nightherd.files.paths import directory_identity
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import JobQuery, JobStatus
-from nightherd.wiring.memories import open_record
-from nightherd.wiring.workshops import open_workshop, rescue_terms
+from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.wiring.running import open_worker, rescue_terms
+from nightherd.wiring.stores import open_repair
 
 LOST = 1_000
 IN_FLIGHT = 64
@@ -44,26 +44,26 @@ def make_fleet(folder: Path) -> Fleet:
 
 async def lose_many(folder: Path, fleet: Fleet) -> None:
     """Jobs that a worker had begun which is not there any more."""
-    async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
+    async with open_worker(folder / ".nightherd", fleet, os.environ) as context:
         request = SubmitRequest(agent=fleet.agents["empty"])
 
         async def lane(share: int) -> None:
             for _ in range(share):
-                await submit(request, workshop)
+                await submit(request, context)
 
         async with anyio.create_task_group() as tasks:
             for place in range(IN_FLIGHT):
                 tasks.start_soon(lane, len(range(place, LOST, IN_FLIGHT)))
-        waiting = workshop.reader.list_jobs(JobQuery(limit=LOST))
-        at = workshop.clock.now()
+        waiting = context.reader.list_jobs(JobQuery(limit=LOST))
+        at = context.clock.now()
         gone = WorkerId("worker-gonegone")
-        await workshop.state.apply(
+        await context.state.apply(
             [StartExecution(job_id=job.id, worker=gone, at=at) for job in waiting]
         )
 
 
 async def rescue_seconds(folder: Path) -> float:
-    async with open_record(folder / ".nightherd") as record:
+    async with open_repair(folder / ".nightherd") as record:
         begun = time.perf_counter()
         rescued = await rescue(record, rescue_terms(directory_identity(folder / ".nightherd"), 5))
         elapsed = time.perf_counter() - begun

@@ -18,18 +18,17 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.engine.scheduling import Scheduler, SchedulingReports
-from nightherd.host.liveness import is_at_work
-from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.agent_state import AgentState, AgentStatus
+from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.state import AgentState, AgentStatus
 from nightherd.model.change import AdoptRows, Row
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.schedule_rule import Cron, Interval, Rule, Schedule
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType
+from nightherd.model.schedules.rule import Cron, Interval, Rule, Schedule
 from nightherd.views.fleet import show_fleet
-from nightherd.wiring.memories import open_reader, open_record, system_clock
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_reader, open_repair, system_clock
 
 AGENTS, EACH = 1_000, 10
 REST_S = 10
@@ -63,8 +62,8 @@ async def rest(folder: Path) -> tuple[float, float]:
     far: list[Rule] = [Interval(every=timedelta(days=365 + number)) for number in range(EACH // 2)]
     far += [Cron(expression=f"0 0 1 1 {number}") for number in range(EACH - len(far))]
     fleet = make_fleet(AGENTS, far)
-    async with open_workshop(folder, fleet, os.environ) as workshop:
-        scheduler = Scheduler(fleet, workshop)
+    async with open_worker(folder, fleet, os.environ) as context:
+        scheduler = Scheduler(fleet, context)
         begin = time.perf_counter()
         await scheduler.plan_now()
         planned = time.perf_counter() - begin
@@ -95,11 +94,11 @@ async def fire(folder: Path) -> list[float]:
     def skipped(schedule: str, _reason: str) -> None:
         due[schedule] += second
 
-    async with open_workshop(folder, fleet, os.environ) as workshop:
+    async with open_worker(folder, fleet, os.environ) as context:
         reports = SchedulingReports(on_fire=fired, on_skip=skipped)
-        scheduler = Scheduler(fleet, workshop, reports)
+        scheduler = Scheduler(fleet, context, reports)
         await scheduler.plan_now()
-        for state in workshop.reader.list_schedules():
+        for state in context.reader.list_schedules():
             due[state.id] = state.next_due_at or clock.now()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(scheduler.run)
@@ -110,7 +109,7 @@ async def fire(folder: Path) -> list[float]:
 
 async def fill(folder: Path, count: int) -> None:
     """A history of jobs that have ended, and every tenth agent at work on one more."""
-    async with open_record(folder) as record:
+    async with open_repair(folder) as record:
         now = record.clock.now()
         job = Job(
             id=JobId(""),

@@ -28,9 +28,9 @@ from claude_agent_sdk import (
     HookMatcher,
 )
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import ToolResultEvent, ToolUseEvent
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.journal.event import ToolResultEvent, ToolUseEvent
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, Message
 from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime

@@ -21,31 +21,23 @@ import msgspec
 from benchmarks.peers.asked import ask, environment
 
 from nightherd.db.connection import open_for_writing
-from nightherd.engine.forking import AtMessage, find_point, fork_session
-from nightherd.host.clock import SystemClock
-from nightherd.host.randomness import random_text
+from nightherd.engine.operations.fork import AtMessage, find_point, fork_session
+from nightherd.host.system import SystemClock, random_text
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.finished import FinishedJournalFiles
 from nightherd.model.change import AdoptRows, Row
-from nightherd.model.context_window import contextual
-from nightherd.model.event import (
-    VERSION,
-    AssistantEvent,
-    Event,
-    SystemEvent,
-    describe,
-)
 from nightherd.model.ids import JobId, SessionId, generate_execution_id
-from nightherd.model.recollection import rebuilt_rows, recollect
-from nightherd.model.session import Session, SessionMode, SessionQuery, SessionStatus
-from nightherd.model.system import Complete, End, ExecutionStarted, Header, SystemSubtype
+from nightherd.model.journal.event import VERSION, AssistantEvent, Event, SystemEvent, describe
+from nightherd.model.journal.recollection import rebuilt_rows, recollect
+from nightherd.model.journal.system import Complete, End, ExecutionStarted, Header, SystemSubtype
+from nightherd.model.sessions.context_window import contextual
+from nightherd.model.sessions.session import Session, SessionMode, SessionQuery, SessionStatus
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
 from nightherd.state.tables import Table
 from nightherd.testing.state_values import BEGINNING
-from nightherd.views.conversation import events_of, segments_of
-from nightherd.views.history import history_page
+from nightherd.views.conversation import events_of, history_page, segments_of
 from nightherd.views.sessions import list_page
 
 SIZES = (10, 1_000, 10_000)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.wiring.workshops import open_workshop
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.wiring.running import open_worker
 
 ROUNDS = 20
 JOBS = 100
@@ -40,9 +40,9 @@ async def record_jobs(state_dir: Path) -> None:
         name="sleeper", runtime=RuntimeName.SCRIPTED, working_directory=str(state_dir.parent)
     )
     fleet = Fleet(file=str(state_dir.parent / "nightherd.yaml"), agents={agent.name: agent})
-    async with open_workshop(state_dir, fleet, {}) as workshop:
+    async with open_worker(state_dir, fleet, {}) as context:
         for number in range(JOBS):
-            await submit(SubmitRequest(agent=agent, prompt=f"piece of work {number}"), workshop)
+            await submit(SubmitRequest(agent=agent, prompt=f"piece of work {number}"), context)
 
 
 def measure(commands: dict[str, list[str]], environment: dict[str, str]) -> dict[str, float]:

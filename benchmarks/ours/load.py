@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from nightherd.model.ids import JobId
-from nightherd.model.secret import find_secrets
+from nightherd.model.secrets import find_secrets
 from nightherd.runtimes.native.conversation import recall
-from nightherd.wiring import memories
+from nightherd.wiring import stores as memories
 
 LOADS = 15
 

@@ -29,21 +29,21 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.engine.execution import execute
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
-from nightherd.model.event import AssistantEvent, Event, MessageEvent, describe
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.model.agents.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import Complete, Init, SystemSubtype
-from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import AssistantEvent, Event, MessageEvent, describe
+from nightherd.model.journal.system import Complete, Init, SystemSubtype
+from nightherd.model.limits.limits import Limits
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.native.constants import HASH_DIGITS
 from nightherd.runtimes.native.encode import encode
-from nightherd.wiring import workshops
+from nightherd.runtimes.native.setup import HASH_DIGITS
+from nightherd.wiring import running as workshops
 
 LAST, BLOCK = 500, 100
 TEXT = "x" * 1_000
@@ -153,10 +153,8 @@ def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
     )
 
     async def work() -> JobId:
-        async with workshops.open_workshop(
-            root / ".nightherd", fleet, dict(os.environ)
-        ) as workshop:
-            told = replace(workshop, runtimes=lambda name: talk)
+        async with workshops.open_worker(root / ".nightherd", fleet, dict(os.environ)) as context:
+            told = replace(context, runtimes=lambda name: talk)
             job = (await submit(SubmitRequest(agent=agent, prompt="go"), told)).job.id
             done = await execute(job, agent, told, on_event=lambda event: None)
             if done.status is not JobStatus.COMPLETED:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         StateFileError,
     )
     from nightherd.files.append import append_jsonl
-    from nightherd.files.atomic import atomic_write_file, atomic_write_json, atomic_write_yaml
+    from nightherd.files.atomic import atomic_write_file, atomic_write_json
     from nightherd.files.permission import permission_error_message
     from nightherd.files.reading import (
         ReadFailed,
@@ -34,16 +34,15 @@ if TYPE_CHECKING:
         safe_read_jsonl,
         safe_read_yaml,
     )
-    from nightherd.library.agents import (
-        create_default_schedule_state,
-        get_agent_state,
-        update_agent_state,
-    )
-    from nightherd.library.directory import get_state_directory, init_state_directory
+    from nightherd.files.yaml_dump import atomic_write_yaml
     from nightherd.library.fleet import Cancel, OpenFleet, Order, open_fleet
-    from nightherd.library.ids import generate_job_id, generate_session_id
-    from nightherd.library.jobs import create_job, get_job, list_jobs, update_job
-    from nightherd.library.messages import is_terminal_message
+    from nightherd.library.jobs import (
+        create_job,
+        get_job,
+        is_terminal_message,
+        list_jobs,
+        update_job,
+    )
     from nightherd.library.output import (
         append_job_output,
         is_valid_job_output_input,
@@ -56,6 +55,15 @@ if TYPE_CHECKING:
         get_session_info,
         update_session_info,
     )
+    from nightherd.library.state import (
+        create_default_schedule_state,
+        generate_job_id,
+        generate_session_id,
+        get_agent_state,
+        get_state_directory,
+        init_state_directory,
+        update_agent_state,
+    )
     from nightherd.library.state_files import (
         load_state,
         resume_from_state,
@@ -63,11 +71,11 @@ if TYPE_CHECKING:
         validate_state,
     )
     from nightherd.mirror.fleet_state import read_fleet_state
-    from nightherd.model.failure import RunnerErrorDetails, classify_error
-    from nightherd.model.job import JobQuery
-    from nightherd.model.lost import Lost, ObservedJob
-    from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
-    from nightherd.model.session import SessionQuery
+    from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
+    from nightherd.model.jobs.failure import RunnerErrorDetails, classify_error
+    from nightherd.model.jobs.job import JobQuery
+    from nightherd.model.jobs.lost import Lost, ObservedJob
+    from nightherd.model.sessions.session import SessionQuery
     from nightherd.state.directory import StateDirectory, validate_state_directory
 
 __version__ = "0.1.0"
@@ -141,11 +149,11 @@ __all__ = [
 _HOMES = {
     "AtomicWriteError": "nightherd.errors",
     "Cancel": "nightherd.library.fleet",
-    "InjectedMcpServerDef": "nightherd.model.mcp",
-    "InjectedMcpToolDef": "nightherd.model.mcp",
-    "JobQuery": "nightherd.model.job",
-    "Lost": "nightherd.model.lost",
-    "ObservedJob": "nightherd.model.lost",
+    "InjectedMcpServerDef": "nightherd.model.agents.mcp",
+    "InjectedMcpToolDef": "nightherd.model.agents.mcp",
+    "JobQuery": "nightherd.model.jobs.job",
+    "Lost": "nightherd.model.jobs.lost",
+    "ObservedJob": "nightherd.model.jobs.lost",
     "JobTimeoutError": "nightherd.errors",
     "MalformedResponseError": "nightherd.errors",
     "NightherdError": "nightherd.errors",
@@ -154,36 +162,36 @@ _HOMES = {
     "ReadFailed": "nightherd.files.reading",
     "ReadOk": "nightherd.files.reading",
     "RunnerError": "nightherd.errors",
-    "RunnerErrorDetails": "nightherd.model.failure",
+    "RunnerErrorDetails": "nightherd.model.jobs.failure",
     "RunnerResult": "nightherd.library.result",
     "SDKInitializationError": "nightherd.errors",
     "SDKStreamingError": "nightherd.errors",
     "SafeReadError": "nightherd.errors",
     "SessionInfo": "nightherd.library.sessions",
-    "SessionQuery": "nightherd.model.session",
+    "SessionQuery": "nightherd.model.sessions.session",
     "StateDirectory": "nightherd.state.directory",
     "StateDirectoryCreateError": "nightherd.errors",
     "StateDirectoryValidationError": "nightherd.errors",
     "StateError": "nightherd.errors",
     "StateFileError": "nightherd.errors",
-    "ToolAnswer": "nightherd.model.mcp",
+    "ToolAnswer": "nightherd.model.agents.mcp",
     "append_job_output": "nightherd.library.output",
     "append_jsonl": "nightherd.files.append",
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",
     "atomic_write_yaml": "nightherd.files.atomic",
-    "classify_error": "nightherd.model.failure",
+    "classify_error": "nightherd.model.jobs.failure",
     "clear_session": "nightherd.library.sessions",
-    "create_default_schedule_state": "nightherd.library.agents",
+    "create_default_schedule_state": "nightherd.library.state",
     "create_job": "nightherd.library.jobs",
-    "generate_job_id": "nightherd.library.ids",
-    "generate_session_id": "nightherd.library.ids",
-    "get_agent_state": "nightherd.library.agents",
+    "generate_job_id": "nightherd.library.state",
+    "generate_session_id": "nightherd.library.state",
+    "get_agent_state": "nightherd.library.state",
     "get_job": "nightherd.library.jobs",
     "get_session_info": "nightherd.library.sessions",
-    "get_state_directory": "nightherd.library.directory",
-    "init_state_directory": "nightherd.library.directory",
-    "is_terminal_message": "nightherd.library.messages",
+    "get_state_directory": "nightherd.library.state",
+    "init_state_directory": "nightherd.library.state",
+    "is_terminal_message": "nightherd.library.jobs",
     "is_valid_job_output_input": "nightherd.library.output",
     "list_jobs": "nightherd.library.jobs",
     "load_state": "nightherd.library.state_files",
@@ -196,7 +204,7 @@ _HOMES = {
     "safe_read_jsonl": "nightherd.files.reading",
     "safe_read_yaml": "nightherd.files.reading",
     "save_state": "nightherd.library.state_files",
-    "update_agent_state": "nightherd.library.agents",
+    "update_agent_state": "nightherd.library.state",
     "update_job": "nightherd.library.jobs",
     "update_session_info": "nightherd.library.sessions",
     "validate_state": "nightherd.library.state_files",

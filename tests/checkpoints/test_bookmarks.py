@@ -14,27 +14,25 @@ from engine.bench import AGENT, Bench, no_one
 from engine.yard import Yard, until
 from limits.resuming import resume
 from limits.turns import CENT, END, FOUR_TURNS, turn, used
-from nightherd.engine.execution import execute
-from nightherd.engine.oversight import oversee
-from nightherd.engine.recorder import OnEvent
-from nightherd.engine.rescue import rescue
-from nightherd.engine.stopper import Stopper
-from nightherd.engine.workshop import NoLog
+from nightherd.engine.contexts import NoLog
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.oversight import Stopper, oversee
+from nightherd.engine.jobs.recorder import OnEvent
+from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import FencedError
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
-from nightherd.model.hook import AgentSubmission, Hook, HookPoint
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.script import Say, Spend, Step, UseTool, compile_script
+from nightherd.model.checkpoints.checkpoint import Checkpoint, TriggerPoint
+from nightherd.model.checkpoints.persistence import DEFAULT, Performance, Persistence, Trigger
+from nightherd.model.hooks import AgentSubmission, Hook, HookPoint
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.limits import Limits
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.journal.system import Complete, SystemSubtype
+from nightherd.model.limits.limits import Limits
 from nightherd.model.log import LogLine
-from nightherd.model.money import MicroUsd
-from nightherd.model.persistence import DEFAULT, Performance, Persistence, Trigger
-from nightherd.model.script import Say, Spend, Step, UseTool, compile_script
-from nightherd.model.system import Complete, SystemSubtype
-from nightherd.model.trigger_point import TriggerPoint
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.model.units import MicroUsd
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.checkpoints import list_bookmarks, thread_state
 
@@ -56,7 +54,7 @@ def agent_of(tmp_path: Path, limits: Limits = ROOMY) -> Agent:
 def bench_of(agent: Agent, persistence: Persistence = DEFAULT) -> Bench:
     runtime: Any = ScriptedRuntime() if agent.script else PlayedRuntime(FOUR_TURNS)
     bench = Bench(runtime, agent=agent)
-    bench.workshop = replace(bench.workshop, persistence=persistence)
+    bench.context = replace(bench.context, persistence=persistence)
     return bench
 
 
@@ -66,7 +64,7 @@ def without(*points: TriggerPoint) -> Persistence:
 
 
 def bookmarks(bench: Bench, job: Job) -> list[Checkpoint]:
-    return list_bookmarks(bench.reader, bench.workshop.journals, job.id)
+    return list_bookmarks(bench.reader, bench.context.journals, job.id)
 
 
 def triggers(bench: Bench, job: Job) -> list[str]:
@@ -274,7 +272,7 @@ def test_the_document_is_written_where_a_job_stops_and_if_wanted_on_the_way_once
 ) -> None:
     persistence = replace(DEFAULT, performance=Performance(incremental=incremental))
     bench, folder = bench_of(agent_of(tmp_path, Limits(turns=1)), persistence), Folder()
-    bench.workshop = replace(bench.workshop, threads=folder)
+    bench.context = replace(bench.context, threads=folder)
 
     job = bench.run(on_event=at_every_event(bench, seconds))
 
@@ -290,7 +288,7 @@ def test_a_folder_that_cannot_be_written_fails_no_job(tmp_path: Path) -> None:
             raise OSError(28, "no space left")
 
     bench = bench_of(agent_of(tmp_path))
-    bench.workshop = replace(bench.workshop, threads=Full())
+    bench.context = replace(bench.context, threads=Full())
 
     assert bench.run().status is JobStatus.COMPLETED
 
@@ -315,7 +313,7 @@ def test_job_as_it_stands_while_it_runs_is_what_is_on_record_by_then() -> None:
 
     def look(event: Event) -> None:
         if isinstance(event, AssistantEvent) and event.partial:
-            journals, now = bench.workshop.journals, bench.clock.now()
+            journals, now = bench.context.journals, bench.clock.now()
             shown.append(thread_state(bench.reader, journals, job_id, now=now))
 
     bench.execute(job_id, on_event=look)
@@ -334,13 +332,13 @@ def test_the_last_checkpoint_is_written_when_the_throttle_ends_though_the_model_
         agent=replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY),
     )
     folder = Folder()
-    bench.workshop = replace(bench.workshop, threads=folder)
+    bench.context = replace(bench.context, threads=folder)
     job_id = bench.submit().job.id
 
     async def go() -> None:
         stopper = Stopper()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(oversee, {job_id: stopper}, bench.workshop)
+            tasks.start_soon(oversee, {job_id: stopper}, bench.context)
             tasks.start_soon(_run_to_the_end, bench, job_id, stopper)
             await until(lambda: folder.written)
             bench.clock.advance(timedelta(seconds=30))
@@ -356,7 +354,7 @@ def test_the_last_checkpoint_is_written_when_the_throttle_ends_though_the_model_
 
 
 async def _run_to_the_end(bench: Bench, job_id: JobId, stopper: Stopper) -> None:
-    await execute(job_id, bench.agent, bench.workshop, on_event=no_one, stopper=stopper)
+    await execute(job_id, bench.agent, bench.context, on_event=no_one, stopper=stopper)
 
 
 def test_a_file_that_cannot_be_written_is_in_the_operator_log_once(tmp_path: Path) -> None:
@@ -372,7 +370,7 @@ def test_a_file_that_cannot_be_written_is_in_the_operator_log_once(tmp_path: Pat
             self.lines.append(line)
 
     bench, log = bench_of(agent_of(tmp_path)), Log()
-    bench.workshop = replace(bench.workshop, threads=Full(), log=log)
+    bench.context = replace(bench.context, threads=Full(), log=log)
 
     job = bench.run(on_event=at_every_event(bench, 2))
 
@@ -407,12 +405,12 @@ def test_rescue_brings_the_file_up_to_what_is_on_record() -> None:
 
 async def _abandoned(bench: Bench, job_id: JobId, stopper: Stopper) -> None:
     with pytest.raises(FencedError):
-        await execute(job_id, bench.agent, bench.workshop, on_event=no_one, stopper=stopper)
+        await execute(job_id, bench.agent, bench.context, on_event=no_one, stopper=stopper)
 
 
 def test_the_file_of_a_job_that_was_suspended_says_when_it_has_completed(tmp_path: Path) -> None:
     bench, folder = bench_of(agent_of(tmp_path, Limits(turns=1))), Folder()
-    bench.workshop = replace(bench.workshop, threads=folder)
+    bench.context = replace(bench.context, threads=folder)
     job = bench.run()
     assert folder.written[-1]["status"] == "suspended"
     bench.agent = replace(bench.agent, limits=Limits())

@@ -13,19 +13,20 @@ import pytest
 from engine.bench import AGENT, Bench, no_one
 from engine.yard import Yard, until
 from limits.turns import CENT, FOUR_TURNS, turn
-from nightherd.engine.execution import execute
-from nightherd.engine.rescue import rescue
-from nightherd.engine.stopper import Stopper
-from nightherd.engine.stuck import release, stuck_jobs
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.workers.rescue import rescue
+from nightherd.engine.workers.stuck import end_stuck_jobs, stuck_jobs
 from nightherd.errors import FencedError
-from nightherd.model.agent import RuntimeName
-from nightherd.model.change import CancelJob, Change, SettleExecution, SuspendExecution
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.event import ErrorEvent
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.limits import Limits
-from nightherd.model.outcome import Outcome
-from nightherd.model.suspension import FailSuspended, FailWaiting, Suspension
+from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.change import Change
+from nightherd.model.checkpoints.checkpoint import Checkpoint
+from nightherd.model.jobs.changes import CancelJob, SettleExecution, SuspendExecution
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.jobs.suspension import FailSuspended, FailWaiting, Suspension
+from nightherd.model.journal.event import ErrorEvent
+from nightherd.model.limits.limits import Limits
 from nightherd.model.usage import Totals
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.checkpoints import list_bookmarks
@@ -55,7 +56,7 @@ def abandoned_after_three_turns(limits: Limits = ROOMY) -> tuple[Yard, Job]:
 
     async def work(stopper: Stopper) -> None:
         with pytest.raises(FencedError):
-            await execute(job_id, agent, bench.workshop, on_event=no_one, stopper=stopper)
+            await execute(job_id, agent, bench.context, on_event=no_one, stopper=stopper)
 
     async def go() -> None:
         stopper = Stopper()
@@ -79,7 +80,7 @@ def cancel(bench: Bench, job: Job) -> Job:
 
 
 def bookmarks(bench: Bench, job: Job) -> list[Checkpoint]:
-    return list_bookmarks(bench.reader, bench.workshop.journals, job.id)
+    return list_bookmarks(bench.reader, bench.context.journals, job.id)
 
 
 def ends(bench: Bench, job: Job) -> list[tuple[str, str]]:
@@ -179,7 +180,7 @@ def test_job_that_doctor_ends_has_an_on_error_checkpoint() -> None:
         """There is nothing to kill."""
 
     (finding,) = stuck_jobs(yard.record)
-    anyio.run(release, yard.record, kill, finding)
+    anyio.run(end_stuck_jobs, yard.record, kill, finding)
 
     assert ends(yard.bench, job) == [("on_error", "failed")]
 
@@ -225,7 +226,7 @@ def test_state_file_of_a_child_that_ends_with_its_failed_parent_is_written() -> 
         def write(self, job_id: str, document: Any, /) -> None:
             written.append((job_id, document["status"]))
 
-    bench.workshop = replace(bench.workshop, threads=Folder())
+    bench.context = replace(bench.context, threads=Folder())
     parent = bench.submit().job
     child = bench.run(parent_job_id=parent.id)
     assert written[-1] == (child.id, "suspended")

@@ -13,8 +13,14 @@ import yaml
 from nightherd.config.load import check_fleet
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
 from nightherd.errors import ConfigInvalidError
-from nightherd.model.persistence import DEFAULT, Backoff, OnCompletion, Persistence, WriteRetry
-from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
+from nightherd.model.checkpoints.persistence import (
+    DEFAULT,
+    Backoff,
+    OnCompletion,
+    Persistence,
+    WriteRetry,
+)
 
 EXTENDS = "extends: nightherd/state_schema.yaml\n"
 

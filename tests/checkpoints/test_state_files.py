@@ -18,15 +18,21 @@ from limits.turns import CENT, used
 from nightherd.config.persistence import load_persistence
 from nightherd.errors import InvalidValueError, NightherdError, StateFileError
 from nightherd.mirror.threads import ThreadStateFiles
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, ToolResultEvent, ToolUseEvent
-from nightherd.model.job import JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.money import MicroUsd
-from nightherd.model.persistence import Backoff, Performance, Persistence, WriteRetry
-from nightherd.model.script import Say, Spend, UseTool, compile_script
-from nightherd.model.system import SystemSubtype
-from nightherd.model.thread_state import conversation, migrated, read_state
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.model.agents.script import Say, Spend, UseTool, compile_script
+from nightherd.model.checkpoints.persistence import Backoff, Performance, Persistence, WriteRetry
+from nightherd.model.checkpoints.state_document import conversation, migrated, read_state
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.limits.limits import Limits
+from nightherd.model.units import MicroUsd
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.views.checkpoints import thread_state
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "state_json"
@@ -78,7 +84,7 @@ def suspended(tmp_path: Path) -> tuple[Bench, dict[str, Any]]:
     bench = Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
     job = bench.run(inputs={"issue": "7"})
     assert job.status is JobStatus.SUSPENDED
-    return bench, thread_state(bench.reader, bench.workshop.journals, job.id, now=NOW)
+    return bench, thread_state(bench.reader, bench.context.journals, job.id, now=NOW)
 
 
 def test_a_suspended_job_is_a_document_of_the_formats_own_shape(
@@ -117,7 +123,7 @@ def test_a_checkpoint_shows_the_job_as_it_was_there(tmp_path: Path) -> None:
     bench, state = suspended(tmp_path)
     job_id = state["thread_id"]
 
-    first = thread_state(bench.reader, bench.workshop.journals, job_id, 1, now=NOW)
+    first = thread_state(bench.reader, bench.context.journals, job_id, 1, now=NOW)
 
     assert (first["status"], first["cost"]["spend"], first["suspend_metadata"]) == (
         "running",
@@ -345,7 +351,7 @@ def test_no_capabilities_and_no_such_bound_look_different(
     bench = Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
     job = bench.run()
 
-    document = thread_state(bench.reader, bench.workshop.journals, job.id, now=NOW)
+    document = thread_state(bench.reader, bench.context.journals, job.id, now=NOW)
 
     assert document["required_caps"] == (None if caps is None else list(caps))
 

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from nightherd.config.load import CheckedFleet, LoadedFleet, check_fleet, load_fleet
-from nightherd.model.agent import Agent
+from nightherd.model.agents.agent import Agent
 from nightherd.model.problem import Problem, Severity
 
 

@@ -11,16 +11,16 @@ import jsonschema
 import pytest
 
 from nightherd.config.compose import compose
+from nightherd.config.documents import decode
 from nightherd.config.json_schema import DIALECT, json_schema
 from nightherd.config.load import LoadedFleet, load_fleet
+from nightherd.config.merge import plain_value
 from nightherd.config.node import MappingNode, Node, ScalarNode
-from nightherd.config.plain import plain_value
 from nightherd.config.reference import keys_of
 from nightherd.config.schema.agent import Agent as AgentSchema
-from nightherd.config.source import decode
-from nightherd.model.agent import RuntimeName
+from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.problem import Problem
-from nightherd.model.session import SessionMode
+from nightherd.model.sessions.session import SessionMode
 
 EXAMPLES = Path(__file__).parent / "examples"
 FILES = sorted(

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from config.folder import Folder
-from nightherd.model.limits import LimitName, OnLimit
+from nightherd.model.limits.limits import LimitName, OnLimit
 
 
 def test_no_job_of_the_fleet_has_more_levels_children_or_time(folder: Folder) -> None:

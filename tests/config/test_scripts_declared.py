@@ -7,8 +7,17 @@ from datetime import timedelta
 import pytest
 
 from config.folder import Folder
-from nightherd.model.money import MicroUsd
-from nightherd.model.script import Fail, Repeat, Say, Sleep, Spend, Think, UseTool, compile_script
+from nightherd.model.agents.script import (
+    Fail,
+    Repeat,
+    Say,
+    Sleep,
+    Spend,
+    Think,
+    UseTool,
+    compile_script,
+)
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 
 

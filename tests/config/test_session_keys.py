@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from config.folder import Folder
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 
 
 def test_every_session_key_reaches_the_agent(folder: Folder) -> None:

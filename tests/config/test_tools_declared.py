@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from config.folder import Folder
-from nightherd.model.mcp import McpServer, McpTransport
-from nightherd.model.script import UseTool
+from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.agents.script import UseTool
 
 
 def test_rules_servers_and_capabilities_reach_the_agent(folder: Folder) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from config.folder import Folder
 from nightherd.config.compose import compose
+from nightherd.config.documents import LARGEST_FILE_BYTES, decode
+from nightherd.config.merge import to_plain
 from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode
-from nightherd.config.plain import to_plain
 from nightherd.config.scalar import resolve_plain
-from nightherd.config.source import LARGEST_FILE_BYTES, decode
 from nightherd.model.problem import Problem
 
 

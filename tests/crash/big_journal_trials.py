@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from nightherd.journal.files import JournalFiles
-from nightherd.model.agent import Durability
-from nightherd.testing.clock import FakeClock
+from nightherd.model.agents.agent import Durability
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_process import Say
 from nightherd.testing.journal_contract import JOB, begin
 from nightherd.testing.journal_contract import say as event_of

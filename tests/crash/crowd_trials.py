@@ -13,16 +13,16 @@ from typing import Any
 import anyio
 
 from nightherd.journal.files import JournalFiles
-from nightherd.model.change import Applied, CancelJob, Change, SubmitJob
-from nightherd.model.event import AssistantEvent
+from nightherd.model.change import Applied, Change
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import Job
+from nightherd.model.jobs.changes import CancelJob, SubmitJob
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.event import AssistantEvent
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
-from nightherd.testing.fleet_values import checkpoint, fire, lose
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_process import Say
-from nightherd.testing.state_values import BEGINNING, settle, start, submit
+from nightherd.testing.state_values import BEGINNING, checkpoint, fire, lose, settle, start, submit
 
 CROWD = f"{__name__}:take_part"
 LANES = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crash.ground import Ground, check_calls
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.wiring.memories import open_reader
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.wiring.stores import open_reader
 
 TURN_COST = 1_000
 TURNS = {"boss": 3, "helper": 3}

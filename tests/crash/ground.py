@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from crash import native_trials
-from nightherd.model.event import (
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -22,11 +23,10 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.usage import Usage
 from nightherd.testing.fork_server import Ended, ForkServer
-from nightherd.wiring.memories import open_journals, open_reader
+from nightherd.wiring.stores import open_journals, open_reader
 
 FIRST = """\
 agents:

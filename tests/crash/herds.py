@@ -15,16 +15,15 @@ from typing import Any
 import anyio
 
 from nightherd.config.load import load_fleet
-from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.change import Change
-from nightherd.model.event import Event
-from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus
+from nightherd.model.journal.event import Event
 from nightherd.model.worker import Worker
 from nightherd.ports import Findings
-from nightherd.wiring.memories import open_journals, open_reader, open_record
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_journals, open_reader, open_repair
 from surfaces.drivers import Shell
 
 PATIENCE_S = 60.0
@@ -92,11 +91,11 @@ class Herd:
         """Jobs on record that nobody runs: one for each tag, else `count`."""
 
         async def work() -> list[JobId]:
-            async with open_workshop(self.state, self.fleet, os.environ) as workshop:
+            async with open_worker(self.state, self.fleet, os.environ) as context:
                 inputs = [{"tag": tag} for tag in tags] or [{}] * count
                 made = [
                     await submit(
-                        SubmitRequest(agent=self.fleet.agents[agent], inputs=values), workshop
+                        SubmitRequest(agent=self.fleet.agents[agent], inputs=values), context
                     )
                     for values in inputs
                 ]
@@ -108,7 +107,7 @@ class Herd:
         """A change of state by hand."""
 
         async def work() -> None:
-            async with open_record(self.state) as record:
+            async with open_repair(self.state) as record:
                 await record.state.apply([change])
 
         anyio.run(work)

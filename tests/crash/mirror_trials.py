@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from crash.system_calls import probe_system_calls
-from nightherd.files.calls import SYSTEM_CALLS, FileCalls
+from nightherd.files.atomic import SYSTEM_CALLS, FileCalls
 from nightherd.journal.files import JournalFiles
 from nightherd.mirror.follower import MirrorFollower
 from nightherd.ports import Probe
-from nightherd.state.feed import LedgerFeed
-from nightherd.testing.clock import FakeClock
+from nightherd.state.outbox import LedgerFeed
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 

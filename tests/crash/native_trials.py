@@ -12,12 +12,13 @@ import anyio
 from pydantic_ai.exceptions import ModelHTTPError
 
 from crash import whole_trials
-from nightherd.cli import job_actions, worker
-from nightherd.engine import running, watch
-from nightherd.model.agent import Agent
+from nightherd.cli.daemon import worker
+from nightherd.cli.jobs import actions as job_actions
+from nightherd.engine.jobs import running, watch
+from nightherd.model.agents.agent import Agent
+from nightherd.model.jobs.retry import RetryPolicy, TryAgain, next_step
+from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.replace import replace
-from nightherd.model.retry import RetryPolicy, TryAgain, next_step
-from nightherd.model.suspension import Suspension
 from nightherd.runtimes.native import runtime, script_model
 from nightherd.testing.fork_process import Say
 

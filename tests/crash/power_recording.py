@@ -21,7 +21,7 @@ from typing import Any
 from crash.system_calls import CHANGING, SYNCING
 from nightherd import ports
 from nightherd.db import connection, group
-from nightherd.files.calls import SYSTEM_CALLS
+from nightherd.files.atomic import SYSTEM_CALLS
 from nightherd.journal.writer import JournalFile
 from nightherd.model.change import Applied
 from nightherd.state.store import SqliteStore

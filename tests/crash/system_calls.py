@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from nightherd.files.calls import FileCalls
+from nightherd.files.atomic import FileCalls
 from nightherd.ports import Probe
 
 CHANGING = (

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from crash.ground import Ground, Place, check_rows_are_as_journals_say, is_killed, places
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
 from nightherd.testing.fork_server import Ended
 from soak import often
 

@@ -12,12 +12,12 @@ from crash.crowd_trials import CROWD, KEYS, SLOTS
 from nightherd.db.ledger import read_ledger
 from nightherd.journal.files import JournalFiles
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
-from nightherd.testing.clock import FakeClock
-from nightherd.testing.fleet_values import NIGHTLY
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
+from nightherd.testing.state_values import NIGHTLY
 from soak import often
 from state.stores import contents, replayed
 

@@ -27,10 +27,10 @@ from crash.ground import (
     places,
     whole_answers,
 )
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.testing.fork_server import Ended
-from nightherd.wiring.memories import open_reader
+from nightherd.wiring.stores import open_reader
 from soak import often
 
 SEED = 20_261_115

@@ -13,10 +13,10 @@ import pytest
 
 from crash import native_trials
 from crash.ground import Ground
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.journal.event import ToolResultEvent
 from nightherd.testing.fork_server import Ended, Trial
-from nightherd.wiring.memories import open_reader
+from nightherd.wiring.stores import open_reader
 
 PATIENCE_S = 60.0
 FLEET = """\

@@ -21,7 +21,7 @@ from crash.ground import (
     places,
     whole_answers,
 )
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.jobs.job import Job, JobStatus
 from soak import often
 
 SEED = 20_261_115

@@ -10,22 +10,22 @@ import anyio
 import pytest
 
 from crash.mirror_trials import CATCH_UP, follower_in
-from nightherd.files.temp_files import TEMP_NAME
+from nightherd.files.atomic import TEMP_NAME
 from nightherd.journal.files import JournalFiles
-from nightherd.model.change import RecordRuntimeSession
-from nightherd.model.event import (
+from nightherd.model.ids import generate_execution_id
+from nightherd.model.jobs.changes import RecordRuntimeSession
+from nightherd.model.journal.event import (
     AssistantEvent,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
     describe,
 )
-from nightherd.model.ids import generate_execution_id
-from nightherd.model.session import SessionMode
-from nightherd.model.system import End, ExecutionStarted, Init, SystemSubtype
+from nightherd.model.journal.system import End, ExecutionStarted, Init, SystemSubtype
+from nightherd.model.sessions.session import SessionMode
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 

@@ -22,9 +22,9 @@ from crash.ground import (
     places,
     whole_answers,
 )
-from nightherd.model.event import AssistantEvent, Event
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.secret import find_secrets
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.journal.event import AssistantEvent, Event
+from nightherd.model.secrets import find_secrets
 from nightherd.runtimes.native.conversation import recall
 from soak import often
 

@@ -14,8 +14,8 @@ from crash.ground import (
     is_killed,
     places,
 )
-from nightherd.model.event import AssistantEvent, Event
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import AssistantEvent, Event
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
 from soak import often

@@ -22,13 +22,13 @@ from crash.test_whole_path import FLEET, LONG_PROMPT, Pasture
 from crash.whole_trials import RECORDED
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.event import Event
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.checkpoints.checkpoint import Checkpoint
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.journal.event import Event
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import submit
-from nightherd.wiring.memories import open_journals, open_reader
+from nightherd.wiring.stores import open_journals, open_reader
 from state.stores import contents, open_store, replayed
 
 STATE = ".nightherd"

@@ -13,7 +13,7 @@ import pytest
 
 from crash import native_trials
 from crash.ground import Ground, check_doctor_leaves_nothing
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
 
 PATIENCE_S = 60.0
 FLEET = """\

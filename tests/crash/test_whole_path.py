@@ -21,11 +21,11 @@ from crash.ground import (
     check_rows_are_as_journals_say,
     is_killed,
 )
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
 from nightherd.state.directory import StateDirectory
 from nightherd.testing.fork_server import Ended, ForkServer
-from nightherd.wiring.memories import open_journals, open_reader
+from nightherd.wiring.stores import open_journals, open_reader
 from state.stores import contents, replayed
 
 SEED = 20_260_102

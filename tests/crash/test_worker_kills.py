@@ -11,10 +11,9 @@ import pytest
 
 from crash.herds import CALLS, QUICK_LEASE, QUICK_LOOKS, Herd, every_call_of
 from nightherd.model.change import EndWorker
-from nightherd.model.event import SystemEvent, ToolResultEvent
-from nightherd.model.execution import ExecutionStatus
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.system import SystemSubtype
+from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobStatus
+from nightherd.model.journal.event import SystemEvent, ToolResultEvent
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.worker import WorkerStatus
 from surfaces.test_run_processes import is_alive
 

@@ -14,23 +14,25 @@ import anyio
 from crash.power_recording import Recording
 from crash.system_calls import probe_system_calls
 from nightherd import ports
-from nightherd.cli import doctor, run
+from nightherd.cli import doctor
+from nightherd.cli.jobs import run
 from nightherd.cli.main import main
 from nightherd.config.load import load_fleet
-from nightherd.engine.execution import execute
-from nightherd.engine.record import apply_changes, list_jobs, recollected
-from nightherd.engine.stuck import ending
+from nightherd.engine.doctor.record import apply_changes, list_jobs, recollected
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.workers.stuck import ending
 from nightherd.journal import files
 from nightherd.mirror import checkup, follower
-from nightherd.model.event import Event
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import Event
 from nightherd.ports import Probe
-from nightherd.runtimes import scripted
-from nightherd.state import checks, mending
+from nightherd.runtimes.scripted import runtime as scripted
+from nightherd.state import repair as checks
+from nightherd.state import repair as mending
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
-from nightherd.wiring.memories import open_record
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_repair
 
 LOADED = (doctor, run, files, checkup, follower, scripted, checks, mending)
 """What commands import on first use, so that no trial has to."""
@@ -69,15 +71,15 @@ def go_on(order: dict[str, Any], say: Say) -> None:
 async def _go_on(folder: Path, is_together: bool) -> None:
     fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
     state = folder / ".nightherd"
-    async with open_record(state) as record:
+    async with open_repair(state) as record:
         for job in list(list_jobs(record.reader, JobStatus.RUNNING)):
             lost = ending(job, recollected(record, job.id), record, max_restarts=9)
             await apply_changes(record, [lost])
-    async with open_workshop(state, fleet, os.environ) as workshop:
-        waiting = list(list_jobs(workshop.reader, JobStatus.PENDING))
+    async with open_worker(state, fleet, os.environ) as context:
+        waiting = list(list_jobs(context.reader, JobStatus.PENDING))
         async with anyio.create_task_group() as tasks:
             for job in waiting:
-                run = partial(execute, job.id, fleet.agents[job.agent], workshop, on_event=_no_one)
+                run = partial(execute, job.id, fleet.agents[job.agent], context, on_event=_no_one)
                 if is_together:
                     tasks.start_soon(run)
                 else:

@@ -14,12 +14,12 @@ from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.retention import FIRST_S
 from nightherd.daemon.run import run_daemon
-from nightherd.daemon.stint import Post
-from nightherd.engine.scheduling import SchedulingReports
-from nightherd.engine.worker import WorkerReports
+from nightherd.daemon.stint import DaemonOptions
+from nightherd.engine.schedules.scheduler import SchedulingReports
+from nightherd.engine.workers.worker import WorkerReports
 from nightherd.errors import NightherdError
 from nightherd.testing.fork_process import Say
-from nightherd.wiring.workshops import make_shift, open_workshop
+from nightherd.wiring.running import make_worker_loop, open_worker
 
 
 def run(order: Any, say: Say) -> None:
@@ -35,7 +35,7 @@ def run(order: Any, say: Say) -> None:
         anyio.run(relay, folder, say)
         return
     environ = {**os.environ, **order.get("environ", {})}
-    post = Post(
+    post = DaemonOptions(
         files=FleetFiles(folder / "nightherd.yaml", environ, order.get("agents", ())),
         state_dir=folder / ".nightherd",
         environ=environ,
@@ -60,8 +60,8 @@ def run(order: Any, say: Say) -> None:
 async def work(folder: Path, say: Say) -> None:
     """A worker until it is told to stop."""
     fleet = load_fleet(folder / "nightherd.yaml", environ=os.environ, cwd=folder).fleet
-    async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
-        await make_shift(fleet, workshop, reports(say), leaves_when_idle=False).work()
+    async with open_worker(folder / ".nightherd", fleet, os.environ) as context:
+        await make_worker_loop(fleet, context, reports(say), leaves_when_idle=False).work()
 
 
 async def relay(folder: Path, say: Say) -> None:

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.host.process import start_time
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.schedule import Slot, SlotOutcome
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
+from nightherd.model.schedules.schedule import Slot, SlotOutcome
 from nightherd.state.agreement import differences
 from nightherd.testing.fork_server import ForkServer, Trial
-from nightherd.wiring.memories import open_reader, system_clock
+from nightherd.wiring.stores import open_reader, system_clock
 
 PATIENCE_S = 90.0
 TARGET = "daemon.daemon_trials:run"

@@ -15,13 +15,13 @@ import pytest
 from daemon.pasture import QUIET, Pasture, wait_for
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import LOCK, RECORD, SOCKET, find_daemon
-from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.mirror.fleet_state import FleetState, read_fleet_state
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
 from nightherd.web.socket_file import connect
-from nightherd.wiring.memories import open_reader
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_reader
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -33,9 +33,9 @@ def hand_in(pasture: Pasture, agent: str = "calm") -> JobId:
 
     async def work() -> JobId:
         fleet = load_fleet(pasture.file, environ={}, cwd=pasture.folder).fleet
-        async with open_workshop(pasture.state, fleet, {}) as workshop:
+        async with open_worker(pasture.state, fleet, {}) as context:
             request = SubmitRequest(agent=fleet.agents[agent])
-            return (await submit(request, workshop)).job.id
+            return (await submit(request, context)).job.id
 
     return anyio.run(work)
 

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from daemon.pasture import Pasture, wait_for
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

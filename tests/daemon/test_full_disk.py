@@ -11,10 +11,10 @@ import pytest
 from daemon.pasture import TARGET, Pasture, wait_for
 from daemon.test_daemon_process import hand_in
 from nightherd.host.process import start_time
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
 from nightherd.state.agreement import differences
 from nightherd.testing.fork_server import ForkServer, Trial
-from nightherd.wiring.memories import system_clock
+from nightherd.wiring.stores import system_clock
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

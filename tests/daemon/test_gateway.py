@@ -15,20 +15,19 @@ import pytest
 from daemon.pasture import PATIENCE_S, QUIET, TARGET, Pasture, wait_for
 from daemon.test_daemon_process import began
 from daemon.test_reloading import ask
-from nightherd.cli.direct_gateway import DirectGateway
-from nightherd.cli.overriding import Override
-from nightherd.cli.socket_gateway import SocketGateway
+from nightherd.cli.gateway.direct import DirectGateway, Override
+from nightherd.cli.gateway.socket import SocketGateway
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
-from nightherd.engine.forking import AtMessage
-from nightherd.engine.resuming import Wish
-from nightherd.engine.submit import SubmitRequest
-from nightherd.model.agent import Fleet
+from nightherd.engine.operations.fork import AtMessage
+from nightherd.engine.operations.resume import ResumeOptions
+from nightherd.engine.operations.submit import SubmitRequest
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import JobStatus
-from nightherd.model.schedule import ScheduleStatus
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.schedules.schedule import ScheduleStatus
 from nightherd.web.socket_file import listen
-from nightherd.wiring.memories import open_reader
+from nightherd.wiring.stores import open_reader
 from surfaces.drivers import Cli, submit_pending
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -256,7 +255,7 @@ def test_what_was_done_by_one_who_died_before_saying_so_is_not_done_again(
 ) -> None:
     pasture = make_pasture(QUIET)
     gateway, direct, fleet = gateways(pasture, patience_s=30)
-    calm, wish = fleet.agents["calm"], Wish(prompt="more")
+    calm, wish = fleet.agents["calm"], ResumeOptions(prompt="more")
     session = SessionId("")
     handed_in = iter(
         (

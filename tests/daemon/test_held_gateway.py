@@ -10,7 +10,7 @@ import pytest
 
 from daemon.pasture import PATIENCE_S, TARGET, Pasture
 from daemon.test_gateway import PLACES
-from nightherd.cli.socket_gateway import SocketGateway
+from nightherd.cli.gateway.socket import SocketGateway
 from surfaces.drivers import Cli
 from surfaces.test_held_sessions import FLEET
 

@@ -12,13 +12,13 @@ import pytest
 
 from daemon.pasture import QUIET, TARGET, Pasture, wait_for
 from daemon.test_daemon_process import began, hand_in
-from nightherd.daemon.log import telling
+from nightherd.daemon.output import telling
 from nightherd.daemon.record import SOCKET, find_daemon
-from nightherd.model.job import JobStatus
-from nightherd.model.secret import find_secrets
-from nightherd.model.signature import sign_github
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.secrets import find_secrets
+from nightherd.model.webhooks import sign_github
 from nightherd.testing.fork_server import Trial
-from nightherd.wiring.memories import open_reader
+from nightherd.wiring.stores import open_reader
 from surfaces.drivers import Shell, submit_pending
 from web.web_world import UnixConnection, free_port
 

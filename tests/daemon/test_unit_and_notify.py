@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.daemon.notify import Notifier
-from nightherd.daemon.unit import Service, unit_name, unit_path, unit_text
+from nightherd.daemon.systemd import Notifier, Service, unit_name, unit_path, unit_text
 from nightherd.errors import InvalidValueError
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from nightherd.daemon import watching
-from nightherd.daemon.fleet_files import FleetFiles, Loading
-from nightherd.daemon.watching import Watch
+from nightherd.daemon import fleet_files as watching
+from nightherd.daemon.fleet_files import FleetFiles, Loading, Watch
 
 PATIENCE_S = 60.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_writing
 from nightherd.db.migrate import load_migrations, migrate
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 
 AT = "2026-03-01T12:00:00.000000Z"
 

@@ -8,7 +8,7 @@ import pytest
 
 from db.databases import migrated
 from nightherd.db.migrate import statements
-from nightherd.db.queries import Queries, query_names
+from nightherd.db.schema import Queries, query_names
 
 PARAMETERS = {
     "list_jobs": (1000, 20),

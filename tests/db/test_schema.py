@@ -10,10 +10,9 @@ import pytest
 from db.databases import AT, migrated
 from nightherd.db.connection import Database, open_for_writing
 from nightherd.db.migrate import Migration, load_migrations, migrate, statements
-from nightherd.db.queries import Queries
-from nightherd.db.schema import known_schema
+from nightherd.db.schema import Queries, known_schema
 from nightherd.errors import SchemaVersionError, StateError, StateFileError
-from nightherd.state.kinds import TABLES
+from nightherd.state.tables import TABLES
 
 FIRST = Migration(number=1, name="cows", text="CREATE TABLE cows (name TEXT) STRICT;\n")
 SECOND = Migration(number=2, name="age", text="ALTER TABLE cows ADD COLUMN age INTEGER;\n")

@@ -11,7 +11,7 @@ import pytest
 
 import nightherd.model
 from nightherd import errors
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
 
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(?P<title>.+?) *$", re.MULTILINE)

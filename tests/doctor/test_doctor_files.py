@@ -15,7 +15,7 @@ import pytest
 from doctor.ward import Ward
 from nightherd.state.checkup import Checkup
 from nightherd.state.soundness import Soundness
-from nightherd.testing.clock import START
+from nightherd.testing.determinism import START
 
 GIGABYTE = 1 << 30
 

@@ -11,14 +11,14 @@ import anyio
 import pytest
 
 from doctor.ward import Ward, lines
-from nightherd.engine.doctor import Examined, examine, no_step
+from nightherd.engine.doctor.doctor import Examined, examine, no_step
 from nightherd.journal.codec import encode_line
-from nightherd.model.event import describe
-from nightherd.model.system import ExecutionStarted
+from nightherd.model.journal.event import describe
+from nightherd.model.journal.system import ExecutionStarted
 from nightherd.ports import Journals
 from nightherd.state.reader import SqliteReader
-from nightherd.wiring.care import doctor_checks
-from nightherd.wiring.memories import open_record
+from nightherd.wiring.repair import doctor_checks
+from nightherd.wiring.stores import open_repair
 from surfaces.drivers import execute_pending, submit_pending
 
 TIMES = {
@@ -305,7 +305,7 @@ class EndsOnly:
 
 def test_quick_look_reads_no_journal_but_its_end(used: Ward) -> None:
     async def look() -> list[Examined]:
-        async with open_record(used.root) as record:
+        async with open_repair(used.root) as record:
             quick = replace(record, journals=cast("Journals", EndsOnly(record.journals)))
             checks = doctor_checks(used.root, quick, no_step)
             return await examine(checks, is_deep=False, is_fixing=False)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.finding import Level
-from nightherd.model.readiness import (
+from nightherd.model.doctor import (
     ClaudeFacts,
+    Level,
     claude_findings,
     clock_findings,
     parse_version,

@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from doctor.ward import Ward
-from nightherd.engine.doctor import Check, examine
+from nightherd.engine.doctor.doctor import Check, examine
 from nightherd.errors import RefusedError
-from nightherd.model.finding import Finding, Level
+from nightherd.model.doctor import Finding, Level
 from surfaces.drivers import Shell
 
 

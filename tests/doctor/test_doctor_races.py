@@ -9,17 +9,17 @@ from typing import cast
 import anyio
 
 from doctor.ward import Ward
-from nightherd.engine.orphans import orphans
-from nightherd.engine.reconcile import disagreements
-from nightherd.engine.record import Record
-from nightherd.engine.stuck import release, stuck_jobs
-from nightherd.model.finding import Finding, Level
+from nightherd.engine.doctor.orphans import orphans
+from nightherd.engine.doctor.reconcile import disagreements
+from nightherd.engine.doctor.record import RepairContext
+from nightherd.engine.workers.stuck import end_stuck_jobs, stuck_jobs
+from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import ExecutionId
-from nightherd.model.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.ports import StateReader
-from nightherd.wiring.memories import open_record
+from nightherd.wiring.stores import open_repair
 
-Look = Callable[[Record], Iterator[Finding]]
+Look = Callable[[RepairContext], Iterator[Finding]]
 
 
 class OldList:
@@ -40,7 +40,7 @@ def found(ward: Ward, look: Look, listed: Callable[[Job], Sequence[Job]]) -> lis
     """What a check finds whose list of jobs is what `listed` makes of the newest job."""
 
     async def work() -> list[Finding]:
-        async with open_record(ward.root) as record:
+        async with open_repair(ward.root) as record:
             (job,) = record.reader.list_jobs(JobQuery(limit=1))
             reader = cast("StateReader", OldList(record.reader, listed(job)))
             return list(look(replace(record, reader=reader)))
@@ -78,9 +78,9 @@ def test_job_that_was_settled_since_it_was_found_stuck_stays_as_it_is(ward: Ward
         killed.append(execution)
 
     async def work() -> None:
-        async with open_record(ward.root) as record:
+        async with open_repair(ward.root) as record:
             stuck = Finding(check="stuck", level=Level.PROBLEM, message="", job_id=job_id)
-            await release(record, kill_marked, stuck)
+            await end_stuck_jobs(record, kill_marked, stuck)
 
     anyio.run(work)
 

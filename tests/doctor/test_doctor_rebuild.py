@@ -11,14 +11,13 @@ import pytest
 
 from doctor.ward import Ward, killed, lines, running
 from nightherd.config.load import load_fleet
-from nightherd.engine.execution import execute
-from nightherd.engine.submit import SubmitRequest, Submitted, submit
-from nightherd.mirror.lock import MirrorLock
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
+from nightherd.mirror.position import MirrorLock
 from nightherd.model.change import (
     AdoptRows,
     Answer,
     Applied,
-    CancelJob,
     Change,
     EndWorker,
     Refused,
@@ -26,14 +25,14 @@ from nightherd.model.change import (
     Why,
 )
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import JobQuery
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.job import JobQuery
 from nightherd.model.worker import WorkerStatus
 from nightherd.state.reader import SqliteReader
-from nightherd.testing.fleet_values import checkpoint, fire, worker
-from nightherd.testing.state_values import BEGINNING, job_id, start
+from nightherd.testing.state_values import BEGINNING, checkpoint, fire, job_id, start, worker
 from nightherd.testing.state_values import submit as submitted
-from nightherd.wiring.memories import open_record
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_repair
 from surfaces.drivers import Shell, submit_pending
 
 WORKER = "worker-00000001"
@@ -41,7 +40,7 @@ WORKER = "worker-00000001"
 
 def apply(ward: Ward, *changes: Change) -> Sequence[Answer]:
     async def work() -> Sequence[Answer]:
-        async with open_record(ward.root) as record:
+        async with open_repair(ward.root) as record:
             return await record.state.apply(changes)
 
     return anyio.run(work)
@@ -53,11 +52,11 @@ def deliver(ward: Ward, key: str) -> Submitted:
     async def work() -> Submitted:
         directory = ward.root.parent
         fleet = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory).fleet
-        async with open_workshop(ward.root, fleet, {}) as workshop:
+        async with open_worker(ward.root, fleet, {}) as context:
             agent = fleet.agents["hello"]
-            done = await submit(SubmitRequest(agent=agent, dedupe_key=key), workshop)
+            done = await submit(SubmitRequest(agent=agent, dedupe_key=key), context)
             if done.is_new:
-                await execute(done.job.id, agent, workshop, on_event=lambda event: None)
+                await execute(done.job.id, agent, context, on_event=lambda event: None)
             return done
 
     return anyio.run(work)
@@ -249,7 +248,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from nightherd.state.rebuild import rebuild_database
-from nightherd.testing.clock import START
+from nightherd.testing.determinism import START
 
 def probe(point):
     if point == sys.argv[1]:

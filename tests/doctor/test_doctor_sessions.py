@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from doctor.ward import Ward
-from nightherd.model.session import Session, SessionMode, SessionQuery, SessionStatus
+from nightherd.model.sessions.session import Session, SessionMode, SessionQuery, SessionStatus
 from nightherd.state.reader import SqliteReader
 
 AGENT = """\

@@ -12,13 +12,13 @@ import pytest
 from msgspec import structs
 
 from doctor.ward import Ward, killed, lines, running
-from nightherd.files.identity import directory_identity
+from nightherd.files.paths import directory_identity
 from nightherd.host.process import boot_id
-from nightherd.model.event import describe
-from nightherd.model.outcome import SILENT_END
-from nightherd.model.recollection import recollect
-from nightherd.model.session import SessionQuery
-from nightherd.model.system import End, ExecutionStarted
+from nightherd.model.jobs.outcome import SILENT_END
+from nightherd.model.journal.event import describe
+from nightherd.model.journal.recollection import recollect
+from nightherd.model.journal.system import End, ExecutionStarted
+from nightherd.model.sessions.session import SessionQuery
 from nightherd.state.reader import SqliteReader
 from surfaces.drivers import Shell
 
@@ -52,8 +52,8 @@ from dataclasses import replace
 from pathlib import Path
 import anyio
 from nightherd.config.load import load_fleet
-from nightherd.engine.execution import execute
-from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.change import SettleExecution
 from nightherd.wiring import open_workshop
 

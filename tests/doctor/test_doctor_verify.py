@@ -14,8 +14,8 @@ import os
 from pathlib import Path
 import anyio
 from nightherd.config.load import load_fleet
-from nightherd.engine.execution import execute
-from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.wiring import open_workshop
 
 async def main():

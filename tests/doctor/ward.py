@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from nightherd.db.connection import open_for_reading
-from nightherd.state.kinds import TABLES
+from nightherd.state.tables import TABLES
 from surfaces.drivers import Cli, Result, Shell
 
 PASSING = ("write.lock", "mirror.lock", "mirror.json")

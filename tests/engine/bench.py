@@ -9,26 +9,24 @@ from typing import Any
 
 import anyio
 
-from nightherd.engine.execution import execute
-from nightherd.engine.lease import Lease
-from nightherd.engine.recorder import OnEvent
-from nightherd.engine.stopper import Stopper
-from nightherd.engine.submit import SubmitRequest, Submitted, submit
-from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.change import LoseExecution
-from nightherd.model.event import Event
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.jobs.recorder import OnEvent
+from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
+from nightherd.engine.workers.lease import Lease
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.job import ExitReason, Job
-from nightherd.model.recollection import recollect
-from nightherd.model.secret import find_secrets
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
+from nightherd.model.jobs.changes import LoseExecution
+from nightherd.model.jobs.job import ExitReason, Job
+from nightherd.model.journal.event import Event
+from nightherd.model.journal.recollection import recollect
+from nightherd.model.secrets import find_secrets
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.ports import Journals
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import CountingText, FakeClock
 from nightherd.testing.memory_journals import MemoryJournals
 from nightherd.testing.memory_state import MemoryStore
-from nightherd.testing.randomness import CountingText
 from nightherd.testing.runtime import PlayedRuntime
 
 AGENT = Agent(
@@ -59,7 +57,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.lease = Lease(deadline=1e9)
         self.reader = self.store.reader()
-        self.workshop = Workshop(
+        self.context = WorkerContext(
             state=self.store,
             reader=self.reader,
             journals=self.journals or MemoryJournals(clock=self.clock),
@@ -76,7 +74,7 @@ class Bench:
 
     def submit(self, prompt: str | None = "Fix it", **more: Any) -> Submitted:
         return anyio.run(
-            submit, SubmitRequest(agent=self.agent, prompt=prompt, **more), self.workshop
+            submit, SubmitRequest(agent=self.agent, prompt=prompt, **more), self.context
         )
 
     def execute(
@@ -97,7 +95,7 @@ class Bench:
                     stopper.stop(ExitReason.CANCELLED)
 
             tell(None)
-            return await execute(job_id, self.agent, self.workshop, on_event=tell, stopper=stopper)
+            return await execute(job_id, self.agent, self.context, on_event=tell, stopper=stopper)
 
         return anyio.run(run)
 
@@ -107,7 +105,7 @@ class Bench:
     def lose(self, job_id: JobId) -> None:
         """Its worker is found dead, and the job waits for the next one."""
         job = self.job(job_id)
-        known = recollect(self.workshop.journals.read(job_id))
+        known = recollect(self.context.journals.read(job_id))
         lost = LoseExecution(
             job_id=job_id,
             epoch=job.epoch,
@@ -121,7 +119,7 @@ class Bench:
         anyio.run(self.store.apply, [lost])
 
     def journal(self, job_id: JobId) -> list[Event]:
-        return list(self.workshop.journals.read(job_id))
+        return list(self.context.journals.read(job_id))
 
     def job(self, job_id: JobId) -> Job:
         job = self.reader.find_job(job_id)

@@ -9,14 +9,14 @@ import pytest
 
 from engine.bench import Bench
 from engine.yard import Yard
-from nightherd.engine.cancelling import cancel_job
-from nightherd.engine.rescue import rescue
+from nightherd.engine.operations.jobs import cancel_job
+from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import FencedError
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.live_text import TextDelta, is_cut_off
-from nightherd.model.system import Init, SystemSubtype
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.journal.live_text import TextDelta, is_cut_off
+from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 INIT = describe(Init(runtime="scripted", runtime_session_id="abc"))
@@ -52,18 +52,18 @@ def cut_off(bench: Bench, job_id: JobId) -> list[str | None]:
 def begin(bench: Bench, job: Job, event: Event = INIT) -> Event:
     """Write what a worker recorded before it was killed."""
     execution = generate_execution_id(job.id, job.epoch)
-    return bench.workshop.journals.open(job.id, epoch=job.epoch, execution=execution).append(event)
+    return bench.context.journals.open(job.id, epoch=job.epoch, execution=execution).append(event)
 
 
 def leave(bench: Bench, job: Job, *texts: str, after: int = 0) -> None:
     """What a worker leaves that is killed while it streams."""
-    live = bench.workshop.journals.live_text(job.id, call_now)  # type: ignore[arg-type]
+    live = bench.context.journals.live_text(job.id, call_now)  # type: ignore[arg-type]
     for part, text in enumerate(texts, 1):
         live.append(TextDelta(epoch=job.epoch, after=after, part=part, at=0, text=text))
 
 
 def leftover(bench: Bench, job_id: JobId) -> list[TextDelta]:
-    return list(bench.workshop.journals.leftover_text(job_id))
+    return list(bench.context.journals.leftover_text(job_id))
 
 
 def test_an_answer_that_comes_whole_leaves_no_trace_of_its_stream() -> None:
@@ -233,7 +233,7 @@ def test_a_rescued_job_that_is_cancelled_before_it_continues_keeps_it_too() -> N
         """Nobody is lost."""
 
     async def cancel() -> Job:
-        return await cancel_job(job.id, yard.bench.workshop, None, rescue=nothing)
+        return await cancel_job(job.id, yard.bench.context, None, rescue=nothing)
 
     assert anyio.run(cancel).status is JobStatus.CANCELLED
     assert cut_off(yard.bench, job.id) == ["The answer"]

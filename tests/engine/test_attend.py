@@ -10,15 +10,15 @@ import anyio.lowlevel
 
 from engine.bench import Bench, no_one, persistent
 from engine.yard import until
-from nightherd.engine.attend import attend
-from nightherd.engine.execution import execute
-from nightherd.engine.lease import Lease
-from nightherd.engine.stopper import Stopper
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.wait import wait_for_job
+from nightherd.engine.workers.lease import Lease
 from nightherd.errors import JournalError
-from nightherd.model.change import LoseExecution, StartExecution
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.jobs.changes import LoseExecution, StartExecution
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event
 from nightherd.model.usage import Totals
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
@@ -49,10 +49,10 @@ def test_second_job_of_a_session_begins_when_the_first_has_ended() -> None:
             ended["one"] = await go(first, lambda reason: None)
 
         async def go(job: Job, on_wait) -> Job:  # type: ignore[no-untyped-def]
-            return await attend(
+            return await wait_for_job(
                 job.id,
                 bench.agent,
-                bench.workshop,
+                bench.context,
                 on_event=no_one,
                 on_wait=on_wait,
                 stopper=Stopper(),
@@ -86,10 +86,10 @@ def test_job_stopped_while_it_waits_is_cancelled_without_having_run() -> None:
         first = Stopper()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
-                lambda: attend(
+                lambda: wait_for_job(
                     busy.id,
                     bench.agent,
-                    bench.workshop,
+                    bench.context,
                     on_event=no_one,
                     on_wait=lambda reason: None,
                     stopper=first,
@@ -97,10 +97,10 @@ def test_job_stopped_while_it_waits_is_cancelled_without_having_run() -> None:
             )
             while bench.job(busy.id).status is not JobStatus.RUNNING:
                 await anyio.lowlevel.checkpoint()
-            job = await attend(
+            job = await wait_for_job(
                 waits.id,
                 bench.agent,
-                bench.workshop,
+                bench.context,
                 on_event=no_one,
                 on_wait=lambda reason: stopper.stop(ExitReason.CANCELLED),
                 stopper=stopper,
@@ -135,7 +135,7 @@ def test_job_that_another_worker_took_is_followed_to_its_end() -> None:
                 yield ErrorEvent(message="no luck", code="bad_luck")
 
         bench.runtime = Slow()
-        other = replace(bench.workshop, worker=WorkerId("worker-otheraaa"))
+        other = replace(bench.context, worker=WorkerId("worker-otheraaa"))
 
         def see(event: Event) -> None:
             shown.append(event.seq)
@@ -148,10 +148,10 @@ def test_job_that_another_worker_took_is_followed_to_its_end() -> None:
             )
             while bench.job(job.id).status is not JobStatus.RUNNING:
                 await anyio.lowlevel.checkpoint()
-            found = await attend(
+            found = await wait_for_job(
                 job.id,
                 bench.agent,
-                bench.workshop,
+                bench.context,
                 on_event=see,
                 on_wait=told.append,
                 stopper=Stopper(),
@@ -187,10 +187,10 @@ def test_job_whose_worker_died_meanwhile_is_rescued_and_done_here() -> None:
     )
 
     async def run() -> Job:
-        return await attend(
+        return await wait_for_job(
             job.id,
             bench.agent,
-            bench.workshop,
+            bench.context,
             on_event=no_one,
             on_wait=lambda reason: None,
             stopper=Stopper(),
@@ -213,10 +213,10 @@ def test_job_that_was_taken_over_is_followed_and_not_run_again() -> None:
 
         async def here() -> None:
             ended.append(
-                await attend(
+                await wait_for_job(
                     job.id,
                     bench.agent,
-                    bench.workshop,
+                    bench.context,
                     on_event=shown.append,
                     on_wait=lambda reason: None,
                     stopper=Stopper(),
@@ -242,7 +242,7 @@ def test_job_that_was_taken_over_is_followed_and_not_run_again() -> None:
             await bench.store.apply([lost])
             bench.runtime = PlayedRuntime()
             other = replace(
-                bench.workshop,
+                bench.context,
                 worker=WorkerId("worker-otheraaa"),
                 lease=Lease(deadline=1e9),
             )
@@ -262,7 +262,7 @@ def test_job_that_was_taken_over_is_followed_and_not_run_again() -> None:
 def test_a_job_that_goes_first_and_cannot_run_does_not_end_those_who_wait_for_it() -> None:
     bench = Bench(agent=persistent())
     first, second = bench.submit("one").job, bench.submit("two").job
-    journals, told = bench.workshop.journals, list[str]()
+    journals, told = bench.context.journals, list[str]()
 
     class Broken:
         """Journals of which that of the first job cannot be opened."""
@@ -276,10 +276,10 @@ def test_a_job_that_goes_first_and_cannot_run_does_not_end_those_who_wait_for_it
             return getattr(journals, name)
 
     async def run() -> Job:
-        return await attend(
+        return await wait_for_job(
             second.id,
             bench.agent,
-            replace(bench.workshop, journals=Broken(), agents={bench.agent.name: bench.agent}),
+            replace(bench.context, journals=Broken(), agents={bench.agent.name: bench.agent}),
             on_event=no_one,
             on_wait=told.append,
             stopper=Stopper(),

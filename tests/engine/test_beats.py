@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.engine.beats import Beats
-from nightherd.engine.oversight import IDLE_LOOK_S
-from nightherd.engine.scheduling import LOOK_S
-from nightherd.engine.worker import EXPIRE_S, IDLE_S, WAKE_S
+from nightherd.engine.jobs.oversight import IDLE_LOOK_S
+from nightherd.engine.schedules.scheduler import LOOK_S
+from nightherd.engine.workers.lease import Beats
+from nightherd.engine.workers.worker import EXPIRE_S, IDLE_S, WAKE_S
 
 BEGUN = 1_000.25
 

@@ -9,8 +9,11 @@ import pytest
 
 from engine.bench import Bench
 from engine.yard import Yard, several
-from nightherd.model.change import CancelJob
-from nightherd.model.event import (
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.jobs.outcome import CANCELLED
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -20,11 +23,8 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.outcome import CANCELLED
-from nightherd.model.recollection import recollect
-from nightherd.model.system import Complete, End
+from nightherd.model.journal.recollection import recollect
+from nightherd.model.journal.system import Complete, End
 from nightherd.ports import Journal, RuntimeRequest
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.checkpoints import list_bookmarks
@@ -108,11 +108,11 @@ def test_a_cancel_between_the_last_line_and_the_row_is_in_both(events: Sequence[
     job_id = bench.submit().job.id
 
     async def cancel_once(journal: Journal) -> None:
-        end = bench.workshop.journals.last(job_id, 1)[0]
+        end = bench.context.journals.last(job_id, 1)[0]
         if isinstance(end, SystemEvent) and isinstance(payload_of(end), End):
             await bench.store.apply([CancelJob(job_id=job_id, at=bench.clock.now())])
 
-    bench.workshop = replace(bench.workshop, sync=cancel_once)
+    bench.context = replace(bench.context, sync=cancel_once)
 
     job = bench.execute(job_id)
 
@@ -120,14 +120,14 @@ def test_a_cancel_between_the_last_line_and_the_row_is_in_both(events: Sequence[
     assert last_word(bench, job.id) == End(status="cancelled", exit_reason="cancelled")
     assert job.last_seq == bench.journal(job.id)[-1].seq
     assert recollect(bench.journal(job.id)).outcome == CANCELLED
-    last = list_bookmarks(bench.reader, bench.workshop.journals, job.id)[-1]
+    last = list_bookmarks(bench.reader, bench.context.journals, job.id)[-1]
     assert (last.trigger, last.status) == ("on_cancel", "cancelled")
 
 
 def test_a_child_makes_no_call_after_its_parent_was_cancelled() -> None:
     yard = Yard(bench=Bench(agent=several(2)))
     bench = yard.bench
-    parent = yard.taken(bench.workshop.worker)
+    parent = yard.taken(bench.context.worker)
     events = (*ONE_BY_ONE, *ANSWER)
     runtime = CancelledMeanwhile(bench, events, 1, above=parent.id)
     bench.runtime = runtime  # type: ignore[assignment]

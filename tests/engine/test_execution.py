@@ -8,7 +8,9 @@ import pytest
 
 from engine.bench import Bench, hurried, persistent
 from nightherd.errors import FencedError, JobNotFoundError, JournalError, RefusedError
-from nightherd.model.event import (
+from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -18,13 +20,11 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.money import MicroUsd
-from nightherd.model.session import SessionStatus
-from nightherd.model.system import End, ExecutionStarted, Header, Init, SystemSubtype
+from nightherd.model.journal.system import End, ExecutionStarted, Header, Init, SystemSubtype
+from nightherd.model.sessions.session import SessionStatus
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_journals import MemoryJournal, MemoryJournals
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
@@ -287,7 +287,7 @@ def test_second_job_of_a_session_goes_on_where_the_first_ended() -> None:
 def test_execution_continues_from_what_an_earlier_one_left_on_record() -> None:
     bench = Bench(PlayedRuntime([AssistantEvent(content="done", turn=2, end=True), ANSWER[-1]]))
     job_id = bench.submit().job.id
-    earlier = bench.workshop.journals.open(job_id, epoch=1, execution=ExecutionId(f"{job_id}.1"))
+    earlier = bench.context.journals.open(job_id, epoch=1, execution=ExecutionId(f"{job_id}.1"))
     earlier.append(describe(ExecutionStarted(worker="worker-gone")))
     earlier.append(
         SystemEvent(subtype=SystemSubtype.USER_INPUT, content="Fix it", message=1, end=True)
@@ -325,7 +325,7 @@ def test_unknown_job_cannot_be_taken() -> None:
 def test_execution_that_lost_its_job_stops_and_settles_nothing() -> None:
     bench = Bench()
     job_id = bench.submit().job.id
-    taken_over = bench.workshop.journals.open(job_id, epoch=2, execution=ExecutionId(f"{job_id}.2"))
+    taken_over = bench.context.journals.open(job_id, epoch=2, execution=ExecutionId(f"{job_id}.2"))
     taken_over.append(describe(ExecutionStarted(worker="worker-bbbbbbbb")))
 
     with pytest.raises(FencedError):

@@ -10,15 +10,14 @@ import pytest
 
 from engine.bench import Bench
 from engine.yard import Yard
-from nightherd.engine.ending import ending_of
-from nightherd.engine.rescue import rescue
-from nightherd.model.event import AssistantEvent, describe
-from nightherd.model.execution import Execution, ExecutionStatus
+from nightherd.engine.jobs.abandoned import ending_of
+from nightherd.engine.workers.rescue import rescue
 from nightherd.model.ids import WorkerId
-from nightherd.model.issue import issue_of_payload
-from nightherd.model.job import ExitReason
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import Complete, HookRan, Init
+from nightherd.model.jobs.job import Execution, ExecutionStatus, ExitReason
+from nightherd.model.jobs.overrides import issue_of_payload
+from nightherd.model.journal.event import AssistantEvent, describe
+from nightherd.model.journal.system import Complete, HookRan, Init
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.testing.runtime import PlayedRuntime
 

@@ -9,13 +9,13 @@ from datetime import timedelta
 import anyio
 
 from engine.yard import PATIENCE_S, until
-from nightherd.engine.lease import Lease, LeaseTerms, leased
+from nightherd.engine.workers.lease import Lease, LeaseTerms, leased
 from nightherd.errors import StateError
 from nightherd.model.change import Answer, Change, EndWorker, ExtendLease
 from nightherd.model.ids import WorkerId
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import Process
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_state import MemoryStore
 
 WORKER = WorkerId("worker-aaaaaaaa")

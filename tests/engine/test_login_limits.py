@@ -12,19 +12,20 @@ import pytest
 from engine.bench import AGENT, Bench
 from engine.test_retries import RunsInTurn
 from engine.yard import Yard, until
-from nightherd.engine.execution import execute
-from nightherd.engine.rescue import rescue
-from nightherd.engine.resuming import Wish, resume_job
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.wakeups import wake_jobs
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.resume import ResumeOptions, resume_job
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.workers.clock_watch import wake_jobs
+from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import NotYetError
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.change import Answer, Change, SuspendExecution
-from nightherd.model.event import ErrorEvent
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.change import Answer, Change
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus, SuspendReason
-from nightherd.model.login_limit import STAGGER
-from nightherd.testing.clock import START, FakeClock
+from nightherd.model.jobs.changes import SuspendExecution
+from nightherd.model.jobs.job import JobStatus, SuspendReason
+from nightherd.model.journal.event import ErrorEvent
+from nightherd.model.limits.login import STAGGER
+from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER
 from nightherd.views.fleet import fleet_document, show_fleet
@@ -51,7 +52,7 @@ def yard_of(*runs: list[ErrorEvent] | tuple[object, ...]) -> Yard:
 
 def submit_for(yard: Yard, agent: Agent) -> JobId:
     request = SubmitRequest(agent=agent, prompt="Fix it")
-    return anyio.run(submit, request, yard.bench.workshop).job.id
+    return anyio.run(submit, request, yard.bench.context).job.id
 
 
 def work(yard: Yard, *agents: Agent) -> None:
@@ -75,7 +76,7 @@ def test_worker_leaves_the_other_jobs_of_a_limited_login_until_the_reset() -> No
     assert [yard.bench.job(one).status for one in waiting] == [JobStatus.PENDING] * 2
 
     yard.bench.clock.advance(timedelta(hours=3))
-    anyio.run(wake_jobs, yard.bench.workshop)
+    anyio.run(wake_jobs, yard.bench.context)
     seen: list[int] = []
 
     async def go() -> None:
@@ -103,7 +104,7 @@ def test_job_in_the_foreground_waits_and_says_until_when() -> None:
     job_id = submit_for(yard, SECOND)
 
     with pytest.raises(NotYetError, match=r"rate limited until .*Z \(five_hour\)"):
-        anyio.run(lambda: execute(job_id, SECOND, yard.bench.workshop, on_event=lambda event: None))
+        anyio.run(lambda: execute(job_id, SECOND, yard.bench.context, on_event=lambda event: None))
 
 
 def test_resume_by_a_person_tries_now() -> None:
@@ -114,7 +115,7 @@ def test_resume_by_a_person_tries_now() -> None:
         async def nobody() -> None:
             """No worker was lost."""
 
-        await resume_job(hit.id, FIRST, Wish(), yard.bench.workshop, rescue=nobody)
+        await resume_job(hit.id, FIRST, ResumeOptions(), yard.bench.context, rescue=nobody)
 
     anyio.run(resume)
 
@@ -124,8 +125,8 @@ def test_resume_by_a_person_tries_now() -> None:
 def test_pause_of_our_own_stops_no_other_job() -> None:
     limited = ErrorEvent(message="No", code="rate_limited", extra={"recoverable": True})
     yard = yard_of([limited], ANSWER)
-    yard.bench.workshop = replace(
-        yard.bench.workshop, retry=replace(yard.bench.workshop.retry, attempts=1)
+    yard.bench.context = replace(
+        yard.bench.context, retry=replace(yard.bench.context.retry, attempts=1)
     )
     waiting = yard.bench.run()
 
@@ -141,11 +142,11 @@ def test_slots_of_a_limited_login_are_skipped_and_every_view_says_so() -> None:
     stall = Stall(declared)
     agent = declared.agents["coder"]
     stall.bench.agent = agent
-    stall.bench.workshop = replace(stall.bench.workshop, environment=KEY)
+    stall.bench.context = replace(stall.bench.context, environment=KEY)
     reset = stall.clock.now() + timedelta(hours=2, minutes=30)
     facts = {"recoverable": True, "resets_at": reset.isoformat(), "limit": "five_hour"}
-    stall.bench.workshop = replace(
-        stall.bench.workshop,
+    stall.bench.context = replace(
+        stall.bench.context,
         runtimes=lambda name: RunsInTurn(
             [ErrorEvent(message="No", code="rate_limited", extra=facts)]
         ),
@@ -199,12 +200,12 @@ def test_rescue_records_the_limit_that_only_the_journal_knows(limit: str | None)
     hit = ErrorEvent(message="No", code="rate_limited", extra=facts)
     whole, killed = yard_of([hit]), yard_of([hit])
     whole.bench.run()
-    workshop = killed.bench.workshop
-    killed.bench.workshop = replace(workshop, state=DiesBeforeTheRow(killed.bench.store))
+    context = killed.bench.context
+    killed.bench.context = replace(context, state=DiesBeforeTheRow(killed.bench.store))
     job_id = submit_for(killed, FIRST)
     with pytest.raises(Killed):
         killed.bench.execute(job_id)
-    killed.bench.workshop = workshop
+    killed.bench.context = context
 
     anyio.run(lambda: rescue(killed.record, killed.terms))
 

@@ -7,17 +7,16 @@ import pytest
 
 from engine.bench import Bench
 from engine.yard import PATIENCE_S, Yard, until
-from nightherd.engine.oversight import oversee
-from nightherd.engine.stopper import Stopper
+from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.errors import StateError
-from nightherd.model.change import CancelJob
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.job import ExitReason
 
 
 def test_only_the_job_that_somebody_wants_to_end_is_stopped() -> None:
     yard = Yard()
-    worker = yard.bench.workshop.worker
+    worker = yard.bench.context.worker
     unwanted, wanted = yard.taken(worker), yard.taken(worker)
     elsewhere = yard.taken(yard.register("worker-otheraaa"))
     running: dict[JobId, Stopper] = {}
@@ -29,7 +28,7 @@ def test_only_the_job_that_somebody_wants_to_end_is_stopped() -> None:
             [CancelJob(job_id=job.id, at=at) for job in (unwanted, elsewhere)]
         )
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(oversee, running, yard.bench.workshop)
+            tasks.start_soon(oversee, running, yard.bench.context)
             await until(lambda: running[unwanted.id].reason)
             tasks.cancel_scope.cancel()
 
@@ -48,7 +47,7 @@ def test_every_job_is_abandoned_once_the_deadline_has_passed() -> None:
         running[job.id] = Stopper()
         bench.lease.extend(bench.clock.monotonic() + 0.003)
         with anyio.fail_after(PATIENCE_S):
-            await oversee(running, bench.workshop)
+            await oversee(running, bench.context)
 
     anyio.run(go)
 
@@ -75,7 +74,7 @@ def test_state_that_cannot_be_read_for_a_moment_stops_nothing(
     async def go() -> None:
         running[job.id] = Stopper()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(oversee, running, bench.workshop)
+            tasks.start_soon(oversee, running, bench.context)
             await until(lambda: running[job.id].reason)
             tasks.cancel_scope.cancel()
 

@@ -11,16 +11,16 @@ import anyio
 
 from engine.bench import AGENT, Bench
 from limits.turns import turn
-from nightherd.engine.execution import execute
-from nightherd.engine.progress import LONGEST_S, save_progress
-from nightherd.engine.stopper import Stopper
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.jobs.recorder import LONGEST_S, save_progress
 from nightherd.errors import StateError
 from nightherd.model.change import Answer, Change
-from nightherd.model.event import Event, ToolResultEvent
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.limits import DayLimits, Limits
-from nightherd.model.money import MicroUsd
-from nightherd.model.spending import Reservation
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
+from nightherd.model.journal.event import Event, ToolResultEvent
+from nightherd.model.limits.limits import DayLimits, Limits
+from nightherd.model.limits.spending import Reservation
+from nightherd.model.units import MicroUsd
 from nightherd.ports import RuntimeRequest, StateWriter
 from nightherd.testing.runtime import PlayedRuntime
 
@@ -55,7 +55,7 @@ def at_work(
         await is_asked.wait()
         for step in steps:
             bench.clock.advance(step)
-            shop = bench.workshop
+            shop = bench.context
             await save_progress([stopper], replace(shop, state=state or shop.state))
             rows.append(bench.job(job_id))
             look()
@@ -70,7 +70,7 @@ def at_work(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(save, stopper, is_asked)
-            await execute(job_id, bench.agent, bench.workshop, on_event=heard, stopper=stopper)
+            await execute(job_id, bench.agent, bench.context, on_event=heard, stopper=stopper)
 
     anyio.run(work)
     return rows
@@ -128,7 +128,7 @@ def test_what_is_set_aside_for_a_turn_is_not_given_back_before_its_answer() -> N
 
 def test_what_could_not_be_written_is_written_later_though_nothing_is_new() -> None:
     bench = Bench(PlayedRuntime(TURNS, is_endless=True))
-    full = cast("StateWriter", FullDisk(bench.workshop.state))
+    full = cast("StateWriter", FullDisk(bench.context.state))
 
     first, second = at_work(bench, timedelta(seconds=5), timedelta(seconds=LONGEST_S), state=full)
 

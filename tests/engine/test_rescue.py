@@ -9,17 +9,16 @@ import anyio
 import pytest
 
 from engine.yard import Yard
-from nightherd.engine.rescue import BATCH, rescue
-from nightherd.engine.settling import last_line
+from nightherd.engine.jobs.settle import last_line
+from nightherd.engine.workers.rescue import BATCH, rescue
 from nightherd.errors import JournalError
-from nightherd.model.change import CancelJob, CorrectJob, LoseExecution
-from nightherd.model.event import SystemEvent, describe, payload_of
-from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.money import MicroUsd
-from nightherd.model.suspension import Suspension
-from nightherd.model.system import End, ExecutionStarted
+from nightherd.model.jobs.changes import CancelJob, CorrectJob, LoseExecution
+from nightherd.model.jobs.job import ExecutionStatus, ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.event import SystemEvent, describe, payload_of
+from nightherd.model.journal.system import End, ExecutionStarted
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals
 
 
@@ -113,7 +112,7 @@ def test_job_whose_journal_says_how_it_ended_is_settled_so() -> None:
     yard = Yard()
     job = yard.taken(WorkerId("worker-goneaaaa"))
     execution = generate_execution_id(job.id, 1)
-    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal = yard.bench.context.journals.open(job.id, epoch=1, execution=execution)
     journal.append(describe(ExecutionStarted(worker="worker-goneaaaa", continues_after=0)))
     journal.append(describe(End(status="completed", exit_reason="success")))
 
@@ -127,7 +126,7 @@ def test_job_cancelled_after_its_last_line_was_written_is_cancelled_on_record_to
     bench = yard.bench
     job = yard.taken(WorkerId("worker-goneaaaa"))
     execution = generate_execution_id(job.id, 1)
-    journal = bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal = bench.context.journals.open(job.id, epoch=1, execution=execution)
     journal.append(describe(ExecutionStarted(worker="worker-goneaaaa", continues_after=0)))
     journal.append(describe(End(status="completed", exit_reason="success")))
     journal.close()
@@ -151,7 +150,7 @@ def test_job_that_waits_for_a_job_below_resumes_when_that_one_ended_before_the_r
         reason=SuspendReason.LIMIT, message="a child met it", code="spend_exceeded", is_below=True
     )
     execution = generate_execution_id(job.id, 1)
-    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal = yard.bench.context.journals.open(job.id, epoch=1, execution=execution)
     journal.append(describe(ExecutionStarted(worker="worker-goneaaaa", continues_after=0)))
     journal.append(last_line(below))
 
@@ -177,7 +176,7 @@ def test_journal_that_cannot_be_read_keeps_no_other_job_waiting(
 ) -> None:
     yard = Yard()
     broken, fine = (yard.taken(WorkerId("worker-goneaaaa")) for _ in range(2))
-    journals = yard.bench.workshop.journals
+    journals = yard.bench.context.journals
     read = journals.read
 
     def refusing(job_id, **options):  # type: ignore[no-untyped-def]

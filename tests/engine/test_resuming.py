@@ -13,31 +13,29 @@ import pytest
 
 from engine.bench import AGENT, Bench, no_one, persistent
 from engine.yard import Yard
-from nightherd.engine.attend import attend
-from nightherd.engine.execution import carry_on
-from nightherd.engine.forking import AtMessage
-from nightherd.engine.rescue import RescueTerms, rescue, resumes_of
-from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_fork
-from nightherd.engine.session_resume import resume_session
-from nightherd.engine.stopper import Stopper
-from nightherd.engine.wakeups import wake_jobs
-from nightherd.errors import RefusedError, SessionNotFoundError
-from nightherd.model.agent import Agent, Fleet
-from nightherd.model.change import StartExecution
-from nightherd.model.event import (
-    AssistantEvent,
-    ErrorEvent,
-    Event,
-    SystemEvent,
-    describe,
+from nightherd.engine.jobs.execution import carry_on
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.fork import AtMessage
+from nightherd.engine.operations.resume import (
+    ResumeOptions,
+    continue_session,
+    resume_job,
+    resume_session,
+    run_fork,
 )
+from nightherd.engine.operations.wait import wait_for_job
+from nightherd.engine.workers.clock_watch import wake_jobs
+from nightherd.engine.workers.rescue import RescueTerms, rescue, resumes_of
+from nightherd.errors import RefusedError, SessionNotFoundError
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import SessionId, WorkerId
-from nightherd.model.job import Job, JobStatus, SuspendReason
-from nightherd.model.lost import HANDED_OVER
-from nightherd.model.retry import RetryPolicy
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.session_terms import SessionTerms
-from nightherd.model.system import Complete, Init, Suspended, SystemSubtype
+from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
+from nightherd.model.jobs.lost import HANDED_OVER
+from nightherd.model.jobs.retry import RetryPolicy
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.journal.system import Complete, Init, Suspended, SystemSubtype
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus, SessionTerms
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
@@ -65,14 +63,18 @@ class RunsInTurn(PlayedRuntime):
 
 def bench_for(*runs: Sequence[Event], agent: Agent = AGENT) -> Bench:
     bench = Bench(RunsInTurn(*runs), agent=agent)
-    bench.workshop = replace(bench.workshop, retry=ONCE)
+    bench.context = replace(bench.context, retry=ONCE)
     return bench
 
 
 def resume(bench: Bench, job: Job, prompt: str | None = None) -> Job:
     async def go() -> Job:
         return await resume_job(
-            job.id, bench.agent, Wish(prompt=prompt), bench.workshop, rescue=nobody_to_rescue
+            job.id,
+            bench.agent,
+            ResumeOptions(prompt=prompt),
+            bench.context,
+            rescue=nobody_to_rescue,
         )
 
     return anyio.run(go)
@@ -176,7 +178,11 @@ def test_branch_at_a_message_names_it_as_the_runtime_does_and_keeps_no_more() ->
 
     async def go() -> Job:
         return await run_fork(
-            session_id, AtMessage(number=2), bench.agent, Wish(prompt="Else?"), bench.workshop
+            session_id,
+            AtMessage(number=2),
+            bench.agent,
+            ResumeOptions(prompt="Else?"),
+            bench.context,
         )
 
     job = anyio.run(go)
@@ -203,9 +209,9 @@ def test_branch_of_an_earlier_job_does_not_begin_with_what_was_said_after_it() -
     session_id = first.session_id
 
     async def fork(message: int) -> Job:
-        wish = Wish(prompt="Else?")
+        wish = ResumeOptions(prompt="Else?")
         return await run_fork(
-            session_id, AtMessage(number=message), bench.agent, wish, bench.workshop
+            session_id, AtMessage(number=message), bench.agent, wish, bench.context
         )
 
     points: list[str | None] = []
@@ -268,8 +274,8 @@ def test_session_of_another_agent_and_a_session_that_is_not_there_are_refused() 
     assert session_id is not None
 
     async def into(session: SessionId, agent: Agent) -> Job:
-        fleet = replace(bench.workshop, agents={bench.agent.name: bench.agent})
-        return await go_on_in(session, agent, Wish(prompt="x"), fleet)
+        fleet = replace(bench.context, agents={bench.agent.name: bench.agent})
+        return await continue_session(session, agent, ResumeOptions(prompt="x"), fleet)
 
     with pytest.raises(RefusedError, match="belongs to agent 'coder'"):
         anyio.run(into, session_id, replace(AGENT, name="other"))
@@ -284,10 +290,10 @@ def test_job_that_waits_for_a_time_goes_on_by_itself_once_it_has_come() -> None:
     bench = bench_for([later], ANSWER)
     job = bench.run()
 
-    early = anyio.run(wake_jobs, bench.workshop)
+    early = anyio.run(wake_jobs, bench.context)
     bench.clock.advance(timedelta(hours=2))
-    due = anyio.run(wake_jobs, bench.workshop)
-    again = anyio.run(wake_jobs, bench.workshop)
+    due = anyio.run(wake_jobs, bench.context)
+    again = anyio.run(wake_jobs, bench.context)
 
     assert (early, due, again) == (0, 1, 0)
     assert bench.execute(job.id).status is JobStatus.COMPLETED
@@ -300,10 +306,10 @@ def test_job_that_nobody_waits_for_is_handed_over_and_nothing_is_lost() -> None:
 
     async def go() -> Job:
         stopper = Stopper()
-        return await attend(
+        return await wait_for_job(
             job.id,
             bench.agent,
-            bench.workshop,
+            bench.context,
             on_event=lambda event: (
                 stopper.hand_over() if isinstance(event, AssistantEvent) else None
             ),
@@ -329,7 +335,7 @@ def test_worker_killed_between_the_last_word_and_the_row_leaves_a_job_that_waits
     yard = Yard()
     job = yard.taken(yard.register("worker-goneaaaa", pid=7))
     yard.dead.add(7)
-    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=f"{job.id}.1")  # type: ignore[arg-type]
+    journal = yard.bench.context.journals.open(job.id, epoch=1, execution=f"{job.id}.1")  # type: ignore[arg-type]
     until = yard.bench.clock.now() + timedelta(hours=1)
     journal.append(
         describe(Suspended(reason="rate_limit", code="rate_limited", until=until), "Later")
@@ -387,7 +393,7 @@ def test_wait_for_a_limit_does_not_count_as_silence_of_a_lost_job() -> None:
     bench = Bench(RunsInTurn([later]), agent=agent)
     yard, job = Yard(bench=bench), bench.run()
     yard.advance(hours=5, minutes=1)
-    anyio.run(wake_jobs, bench.workshop)
+    anyio.run(wake_jobs, bench.context)
     gone = yard.register("worker-goneaaaa", pid=7)
     start = StartExecution(job_id=job.id, worker=gone, at=bench.clock.now())
     anyio.run(bench.store.apply, [start])
@@ -403,12 +409,12 @@ def test_job_taken_over_after_a_suspension_is_not_called_lost() -> None:
     bench = bench_for([LIMITED], ANSWER)
     job = bench.run()
     resume(bench, job)
-    start = StartExecution(job_id=job.id, worker=bench.workshop.worker, at=bench.clock.now())
+    start = StartExecution(job_id=job.id, worker=bench.context.worker, at=bench.clock.now())
     (answer,) = anyio.run(bench.store.apply, [start])
     assert answer.job is not None
 
     async def go(taken: Job) -> Job:
-        return await carry_on(taken, bench.agent, bench.workshop, on_event=no_one)
+        return await carry_on(taken, bench.agent, bench.context, on_event=no_one)
 
     anyio.run(go, answer.job)
 
@@ -424,8 +430,8 @@ def resumed_session(bench: Bench, job: Job, **more: Any) -> Job:
         return await resume_session(
             SessionId(job.session_id or ""),
             bench.agent,
-            Wish(prompt=more.pop("prompt", None)),
-            bench.workshop,
+            ResumeOptions(prompt=more.pop("prompt", None)),
+            bench.context,
             rescue=nobody_to_rescue,
             **more,
         )

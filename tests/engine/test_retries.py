@@ -12,10 +12,14 @@ import msgspec
 import pytest
 
 from engine.bench import Bench
-from nightherd.engine.wakeups import wake_jobs
-from nightherd.model.advice import advice_on
-from nightherd.model.change import ResumeJob
-from nightherd.model.event import (
+from nightherd.engine.workers.clock_watch import wake_jobs
+from nightherd.model.jobs.changes import ResumeJob
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.jobs.retry import PASSING_ERRNOS, Failure, RetryPolicy, TryAgain, next_step
+from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -25,15 +29,10 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.outcome import Tally
-from nightherd.model.passing_error import PASSING_ERRNOS
-from nightherd.model.retry import Failure, RetryPolicy, TryAgain, next_step
-from nightherd.model.suspension import Suspension
-from nightherd.model.system import Complete, Init, Resumed, Suspended, SystemSubtype, Warned
+from nightherd.model.journal.system import Complete, Init, Resumed, Suspended, SystemSubtype, Warned
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
-from nightherd.testing.clock import START, FakeClock
+from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 from nightherd.testing.state_values import BEGINNING
 
@@ -61,7 +60,7 @@ class RunsInTurn(PlayedRuntime):
 def bench_for(*runs: Sequence[Event], policy: RetryPolicy = AT_ONCE) -> tuple[Bench, RunsInTurn]:
     runtime = RunsInTurn(*runs)
     bench = Bench(runtime, clock=FakeClock(step=timedelta(0)))
-    bench.workshop = replace(bench.workshop, retry=policy)
+    bench.context = replace(bench.context, retry=policy)
     return bench, runtime
 
 
@@ -105,7 +104,7 @@ def resume_when_due(bench: Bench, job: Job) -> Job:
     """Let the time pass that the job waits for; the job as its next execution leaves it."""
     assert job.resumes_at is not None
     bench.clock.advance(job.resumes_at - bench.clock.now())
-    anyio.run(wake_jobs, bench.workshop)
+    anyio.run(wake_jobs, bench.context)
     return bench.execute(job.id)
 
 
@@ -417,7 +416,7 @@ class RaisesFirst(RunsInTurn):
 def test_a_runtime_that_raises_what_can_pass_is_run_again(error: Exception) -> None:
     runtime = RaisesFirst(error)
     bench = Bench(runtime, clock=FakeClock(step=timedelta(0)))
-    bench.workshop = replace(bench.workshop, retry=AT_ONCE)
+    bench.context = replace(bench.context, retry=AT_ONCE)
 
     job = bench.run()
 

@@ -10,9 +10,9 @@ from anyio import to_thread
 
 from engine.bench import Bench, no_one
 from limits.turns import END
-from nightherd.engine.execution import execute
-from nightherd.model.agent import RuntimeName
-from nightherd.model.job import JobStatus
+from nightherd.engine.jobs.execution import execute
+from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.jobs.job import JobStatus
 from nightherd.ports import Runtime
 from nightherd.testing.runtime import PlayedRuntime
 
@@ -28,7 +28,7 @@ def test_while_a_runtime_is_imported_the_worker_goes_on() -> None:
         assert beaten.wait(PATIENCE_S), "nothing else could be done meanwhile"
         return bench.runtime
 
-    bench.workshop = replace(bench.workshop, runtimes=imported, is_loaded=lambda name: False)
+    bench.context = replace(bench.context, runtimes=imported, is_loaded=lambda name: False)
     job_id = bench.submit().job.id
 
     async def beat() -> None:
@@ -38,7 +38,7 @@ def test_while_a_runtime_is_imported_the_worker_goes_on() -> None:
     async def work() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(beat)
-            await execute(job_id, bench.agent, bench.workshop, on_event=no_one)
+            await execute(job_id, bench.agent, bench.context, on_event=no_one)
 
     anyio.run(work)
 
@@ -51,7 +51,7 @@ def test_runtime_that_cannot_be_imported_fails_its_job_and_not_the_worker() -> N
     def half_installed(name: RuntimeName) -> Runtime:
         raise ImportError("cannot import name 'Model' from 'pydantic_ai.models'")
 
-    bench.workshop = replace(bench.workshop, runtimes=half_installed, is_loaded=lambda name: False)
+    bench.context = replace(bench.context, runtimes=half_installed, is_loaded=lambda name: False)
 
     job = bench.run()
 

@@ -9,9 +9,8 @@ import pytest
 
 from engine.bench import AGENT, Bench, persistent
 from nightherd.errors import InvalidValueError, NightherdError, UsageError
-from nightherd.model.job import JobStatus
-from nightherd.model.session import SessionMode, SessionStatus
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import JobStatus, TriggerType
+from nightherd.model.sessions.session import SessionMode, SessionStatus
 
 
 def test_submitted_job_is_on_record_with_everything_it_was_asked() -> None:

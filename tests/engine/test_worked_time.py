@@ -9,18 +9,17 @@ import anyio
 
 from engine.bench import AGENT, Bench, hurried
 from engine.yard import Yard
-from nightherd.engine.rescue import rescue
-from nightherd.model.advice import advice_on
-from nightherd.model.agent import Agent
+from nightherd.engine.workers.rescue import rescue
+from nightherd.model.agents.agent import Agent
 from nightherd.model.change import ExtendLease
-from nightherd.model.event import describe
-from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import WorkerId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.recollection import rebuilt_rows, recollect
-from nightherd.model.session_terms import SessionTerms
-from nightherd.model.system import ExecutionStarted, Header
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import Execution, ExecutionStatus, ExitReason, Job, JobStatus
+from nightherd.model.journal.event import describe
+from nightherd.model.journal.recollection import rebuilt_rows, recollect
+from nightherd.model.journal.system import ExecutionStarted, Header
+from nightherd.model.limits.limits import Limits
+from nightherd.model.sessions.session import SessionTerms
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 HOUR = timedelta(hours=1)
@@ -43,7 +42,7 @@ def lost_overnight(agent: Agent, *, worked: timedelta) -> tuple[Yard, Job]:
 def recorded(yard: Yard, job: Job) -> None:
     """The first lines of its record."""
     execution = generate_execution_id(job.id, 1)
-    journal = yard.bench.workshop.journals.open(job.id, epoch=1, execution=execution)
+    journal = yard.bench.context.journals.open(job.id, epoch=1, execution=execution)
     journal.append(
         describe(
             Header(

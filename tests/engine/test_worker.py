@@ -11,19 +11,20 @@ import pytest
 
 from engine.bench import AGENT, Bench, persistent
 from engine.yard import PATIENCE_S, Yard, several, until
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.worker import Shift
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.workers.worker import WorkerLoop
 from nightherd.errors import StateError
-from nightherd.model.agent import Agent
-from nightherd.model.change import Answer, Change, ClaimJob, EndWorker, SettleExecution
+from nightherd.model.agents.agent import Agent
+from nightherd.model.change import Answer, Change, EndWorker
 from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.job import ExitReason, JobStatus
+from nightherd.model.jobs.changes import ClaimJob, SettleExecution
+from nightherd.model.jobs.job import ExitReason, JobStatus
 from nightherd.model.worker import WorkerStatus
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
 
 
-def work(shift: Shift) -> None:
+def work(shift: WorkerLoop) -> None:
     async def go() -> None:
         with anyio.fail_after(PATIENCE_S):
             await shift.work()
@@ -33,7 +34,7 @@ def work(shift: Shift) -> None:
 
 def submit_for(yard: Yard, agent: Agent, **more: object) -> JobId:
     request = SubmitRequest(agent=agent, prompt="go", **more)  # type: ignore[arg-type]
-    return anyio.run(submit, request, yard.bench.workshop).job.id
+    return anyio.run(submit, request, yard.bench.context).job.id
 
 
 class Watching(PlayedRuntime):
@@ -122,7 +123,7 @@ def test_several_workers_share_the_jobs_and_run_each_once() -> None:
     async def go() -> None:
         async with anyio.create_task_group() as tasks:
             for name in ("worker-oneaaaaa", "worker-twoaaaaa", "worker-threeaaa"):
-                tasks.start_soon(yard.shift(agent, workshop=yard.workshop(name)).work)
+                tasks.start_soon(yard.shift(agent, context=yard.context(name)).work)
 
     for name in ("worker-oneaaaaa", "worker-twoaaaaa", "worker-threeaaa"):
         yard.register(name)
@@ -206,7 +207,7 @@ def test_worker_whose_lease_is_lost_stops_its_jobs_and_settles_nothing() -> None
             await until(lambda: yard.bench.runtime.requests)
             yard.bench.lease.lose()
 
-    yard.register(yard.bench.workshop.worker)
+    yard.register(yard.bench.context.worker)
     anyio.run(go)
 
     assert yard.bench.job(job_id).status is JobStatus.RUNNING
@@ -245,7 +246,7 @@ class Failing(MemoryStore):
 @pytest.mark.parametrize("kind", [ClaimJob, SettleExecution])
 def test_full_disk_costs_no_job(kind: type) -> None:
     yard = Yard(bench=Bench(store=Failing(kind)))
-    yard.register(yard.bench.workshop.worker)
+    yard.register(yard.bench.context.worker)
     job_id = submit_for(yard, AGENT)
 
     async def go() -> None:
@@ -264,9 +265,9 @@ def test_job_that_cannot_be_run_at_all_takes_no_other_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     yard = Yard(max_restarts=0)
-    yard.register(yard.bench.workshop.worker)
+    yard.register(yard.bench.context.worker)
     bad, good = submit_for(yard, AGENT), submit_for(yard, AGENT)
-    journals = yard.bench.workshop.journals
+    journals = yard.bench.context.journals
     open_journal, failed = journals.open, list[JobId]()
 
     def failing(job_id: JobId, **options):  # type: ignore[no-untyped-def]

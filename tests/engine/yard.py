@@ -9,16 +9,17 @@ from datetime import timedelta
 import anyio
 
 from engine.bench import AGENT, Bench
-from nightherd.engine.lease import Lease
-from nightherd.engine.record import Record
-from nightherd.engine.rescue import RescueTerms
-from nightherd.engine.worker import Shift, WorkerReports
-from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Agent, Fleet
-from nightherd.model.change import RegisterWorker, StartExecution
-from nightherd.model.event import Event
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.doctor.record import RepairContext
+from nightherd.engine.workers.lease import Lease
+from nightherd.engine.workers.rescue import RescueTerms
+from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.change import RegisterWorker
 from nightherd.model.ids import ExecutionId, JobId, WorkerId
-from nightherd.model.job import Job
+from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.event import Event
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import Process
 
@@ -48,13 +49,13 @@ class Yard:
     trouble: list[str] = field(default_factory=list)
 
     @property
-    def record(self) -> Record:
-        workshop = self.bench.workshop
-        return Record(
-            state=workshop.state,
-            reader=workshop.reader,
-            journals=workshop.journals,
-            clock=workshop.clock,
+    def record(self) -> RepairContext:
+        context = self.bench.context
+        return RepairContext(
+            state=context.state,
+            reader=context.reader,
+            journals=context.journals,
+            clock=context.clock,
             is_alive=self._is_alive,
         )
 
@@ -106,13 +107,13 @@ class Yard:
         *agents: Agent,
         fleet_limit: int | None = None,
         leaves_when_idle: bool = True,
-        workshop: Workshop | None = None,
-    ) -> Shift:
+        context: WorkerContext | None = None,
+    ) -> WorkerLoop:
         """A worker at work for these agents, else for the bench's."""
         known = {agent.name: agent for agent in agents or (self.bench.agent,)}
-        return Shift(
+        return WorkerLoop(
             Fleet(file="yard.yaml", agents=known, max_concurrent=fleet_limit),
-            workshop or self.bench.workshop,
+            context or self.bench.context,
             self.record,
             self.terms,
             self.reports,
@@ -120,9 +121,9 @@ class Yard:
             leaves_when_idle=leaves_when_idle,
         )
 
-    def workshop(self, name: str) -> Workshop:
+    def context(self, name: str) -> WorkerContext:
         """The workshop of another worker on the same state."""
-        return replace(self.bench.workshop, worker=WorkerId(name), lease=Lease(deadline=1e9))
+        return replace(self.bench.context, worker=WorkerId(name), lease=Lease(deadline=1e9))
 
     def advance(self, **by: float) -> None:
         self.bench.clock.advance(timedelta(**by))

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from nightherd.errors import AtomicWriteError
-from nightherd.files.atomic import atomic_write_file, atomic_write_json, atomic_write_yaml
-from nightherd.files.calls import FileCalls
-from nightherd.files.temp_files import TEMP_NAME
+from nightherd.files.atomic import TEMP_NAME, FileCalls, atomic_write_file, atomic_write_json
+from nightherd.files.yaml_dump import atomic_write_yaml
 
 
 def failing(code: int, times: int) -> Callable[[str, str], None]:

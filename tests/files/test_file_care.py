@@ -10,10 +10,9 @@ import pytest
 
 from nightherd.errors import InvalidValueError, StateFileError
 from nightherd.files.append import append_jsonl
-from nightherd.files.calls import FileCalls
-from nightherd.files.corrupt import keep_aside
-from nightherd.files.path_safety import follow, safe_child, safe_name
-from nightherd.files.permission import permission_error_message
+from nightherd.files.atomic import FileCalls
+from nightherd.files.paths import follow, safe_child, safe_name
+from nightherd.files.permission import keep_aside, permission_error_message
 from nightherd.files.reading import ReadOk, safe_read_jsonl
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)

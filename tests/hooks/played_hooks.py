@@ -12,12 +12,12 @@ import anyio
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.hooks import JobHooks
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.model.agent import Agent
-from nightherd.model.event import SystemEvent, payload_of
-from nightherd.model.hook import Action, Hook, HookPoint, HttpRequest, ShellCommand
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.model.agents.agent import Agent
+from nightherd.model.hooks import Action, Hook, HookPoint, HttpRequest, ShellCommand
 from nightherd.model.ids import JobId
-from nightherd.model.system import HookRan
+from nightherd.model.journal.event import SystemEvent, payload_of
+from nightherd.model.journal.system import HookRan
 from nightherd.ports import HookCall, HookResult
 from nightherd.views.jobs import job_row
 
@@ -73,7 +73,7 @@ def with_hooks(
     bench.agent = replace(bench.agent, hooks=hooks)
     agents = {agent.name: agent for agent in (bench.agent, *others)}
     engine = JobHooks(agents=agents, carrier=carrier, describe_job=job_row)
-    bench.workshop = replace(bench.workshop, hooks=engine)
+    bench.context = replace(bench.context, hooks=engine)
     return bench
 
 
@@ -88,7 +88,7 @@ def hook_lines(bench: Bench, job_id: JobId) -> list[HookRan]:
 def submit_to(bench: Bench, agent: Agent, **more: Any) -> JobId:
     """A job for another agent."""
     request = SubmitRequest(agent=agent, prompt="Go", **more)
-    return anyio.run(submit, request, bench.workshop).job.id
+    return anyio.run(submit, request, bench.context).job.id
 
 
 OTHER = replace(AGENT, name="other", default_prompt="About ${inputs.job}: ${inputs.event}")

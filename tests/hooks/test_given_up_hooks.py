@@ -10,11 +10,11 @@ from engine.bench import Bench
 from engine.yard import Yard
 from hooks.played_hooks import PlayedCarrier, hook, hook_lines, with_hooks
 from nightherd.errors import FencedError
-from nightherd.model.event import describe
-from nightherd.model.hook import HookPoint
+from nightherd.model.hooks import HookPoint
 from nightherd.model.ids import ExecutionId
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.system import ExecutionStarted, HookRan
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.journal.event import describe
+from nightherd.model.journal.system import ExecutionStarted, HookRan
 from nightherd.ports import HookCall
 
 
@@ -23,7 +23,7 @@ def lost_job(yard: Yard, *written: HookRan) -> Job:
     worker = yard.register("worker-gonegone", pid=7)
     yard.dead.add(7)
     job = yard.taken(worker)
-    journal = yard.bench.workshop.journals.open(
+    journal = yard.bench.context.journals.open(
         job.id, epoch=1, execution=ExecutionId(f"{job.id}.1")
     )
     journal.append(describe(ExecutionStarted(worker=worker)))

@@ -11,14 +11,14 @@ import anyio
 import pytest
 
 from nightherd.errors import FencedError
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.duration import format_duration
-from nightherd.model.hook import ShellCommand
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.hooks import ShellCommand
 from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.units import format_duration
 from nightherd.ports import HookCall, HookResult
 from nightherd.runtimes.hooks.carrier import LocalHookCarrier
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from runtimes.stage import is_running
 
 BODY = json.dumps({"event": "completed", "padding": "x" * 200_000}).encode()

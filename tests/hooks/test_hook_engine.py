@@ -19,12 +19,10 @@ from hooks.played_hooks import (
     submit_to,
     with_hooks,
 )
-from nightherd.engine.execution import carry_on
+from nightherd.engine.jobs.execution import carry_on
 from nightherd.errors import FencedError
-from nightherd.model.begun_hooks import remembered
-from nightherd.model.change import Applied, LoseExecution, StartExecution
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, ToolResultEvent, describe
-from nightherd.model.hook import (
+from nightherd.model.change import Applied
+from nightherd.model.hooks import (
     AgentSubmission,
     HookEvent,
     HookPoint,
@@ -34,11 +32,20 @@ from nightherd.model.hook import (
     is_due,
 )
 from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.job import ExitReason, Job, JobQuery, JobStatus, SuspendReason
-from nightherd.model.limits import Limits
-from nightherd.model.repeat import INTERRUPTED_CALL
-from nightherd.model.system import HookRan, Resumed, Suspended, SystemSubtype
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.changes import LoseExecution, StartExecution
+from nightherd.model.jobs.job import (
+    ExitReason,
+    Job,
+    JobQuery,
+    JobStatus,
+    SuspendReason,
+    TriggerType,
+)
+from nightherd.model.jobs.repeat import INTERRUPTED_CALL
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, ToolResultEvent, describe
+from nightherd.model.journal.recollection import remembered
+from nightherd.model.journal.system import HookRan, Resumed, Suspended, SystemSubtype
+from nightherd.model.limits.limits import Limits
 from nightherd.model.usage import Totals
 from nightherd.ports import HookCall
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
@@ -72,10 +79,10 @@ def take_over(bench: Bench, job_id: JobId) -> Job:
             max_restarts=9, last_seq=0, total=nothing, own=nothing,
         )  # fmt: skip
         start = StartExecution(job_id=job_id, worker=WorkerId("worker-bbbbbbbb"), at=now)
-        _, answer = await bench.workshop.state.apply([lost, start])
+        _, answer = await bench.context.state.apply([lost, start])
         assert isinstance(answer, Applied)
         assert answer.job is not None
-        return await carry_on(answer.job, bench.agent, bench.workshop, on_event=lambda event: None)
+        return await carry_on(answer.job, bench.agent, bench.context, on_event=lambda event: None)
 
     return anyio.run(go_on)
 
@@ -294,7 +301,7 @@ def test_whoever_is_asked_about_a_limit_and_waits_at_one_asks_nobody_else() -> N
     )
     asking = replace(asking, id="fleet.limits.hooks[0]")
     bench = with_hooks(Bench(), PlayedCarrier(), asking)
-    bench.workshop = replace(bench.workshop, budget=Limits(turns=0))
+    bench.context = replace(bench.context, budget=Limits(turns=0))
 
     first = bench.run()
     (asked,) = bench.reader.list_jobs(JobQuery(status=JobStatus.PENDING))

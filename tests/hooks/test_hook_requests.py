@@ -14,13 +14,13 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.model.hook import HttpRequest
+from nightherd.model.hooks import HttpRequest
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.secret import knowing
-from nightherd.model.signature import is_standard
+from nightherd.model.secrets import knowing
+from nightherd.model.webhooks import is_standard
 from nightherd.ports import HookCall, HookResult
 from nightherd.runtimes.hooks.request import ANSWER_LIMIT, send
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = b'{"event":"completed"}'

@@ -10,8 +10,8 @@ import pytest
 
 from imports.foreign_trees import ClaudeTree, HerdctlTree
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery
-from nightherd.model.session import Session, SessionQuery
+from nightherd.model.jobs.job import Job, JobQuery
+from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.state.reader import SqliteReader
 from surfaces.drivers import Cli, Result
 

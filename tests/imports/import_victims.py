@@ -9,20 +9,21 @@ from typing import Any
 
 import anyio
 
-from nightherd.engine import adopt_jobs, adopt_transcripts
-from nightherd.engine.adopt import Desk, Pens, Report
+from nightherd.engine.imports import jobs as adopt_jobs
+from nightherd.engine.imports import transcripts as adopt_transcripts
+from nightherd.engine.imports.context import ImportContext, ImportWriters, Report
 from nightherd.imports.claude import find_transcripts
 from nightherd.imports.herdctl import read_fleet
-from nightherd.imports.shelf import Draft, TranscriptFiles
+from nightherd.imports.shelf import Draft, TranscriptCopies
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.finished import FinishedJournalFiles
 from nightherd.model.change import Answer, Change
-from nightherd.model.secret import find_secrets
+from nightherd.model.secrets import find_secrets
 from nightherd.ports import Probe
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 
@@ -53,7 +54,7 @@ class ProbedDraft:
 class ProbedShelf:
     """A shelf with a probe at each step."""
 
-    def __init__(self, shelf: TranscriptFiles, reach: Probe) -> None:
+    def __init__(self, shelf: TranscriptCopies, reach: Probe) -> None:
         self._shelf, self._reach = shelf, reach
         self.is_current = shelf.is_current
         self.has = shelf.has
@@ -89,18 +90,18 @@ class ProbedStore:
 
 
 @asynccontextmanager
-async def desk_at(root: Path, reach: Probe) -> AsyncIterator[Desk]:
+async def desk_at(root: Path, reach: Probe) -> AsyncIterator[ImportContext]:
     init_state_directory(root)
     clock = FakeClock()
     store, reader = SqliteStore(root, clock, reach, outbox_limit=4), SqliteReader(root)
     try:
-        yield Desk(
+        yield ImportContext(
             reader=reader,
             journals=JournalFiles(root / "jobs", root / "blobs", clock=clock),
-            shelf=ProbedShelf(TranscriptFiles(root / "transcripts"), reach),
+            shelf=ProbedShelf(TranscriptCopies(root / "transcripts"), reach),
             secrets=find_secrets({}),
             version="9.9.9",
-            pens=Pens(
+            pens=ImportWriters(
                 state=ProbedStore(store, reach),
                 journals=FinishedJournalFiles(root / "jobs", root / "blobs", probe=reach),
             ),
@@ -116,10 +117,10 @@ async def adopt(order: dict[str, Any]) -> None:
     async with desk_at(Path(order["state"]), Ending(order["point"], nth=order["nth"])) as desk:
         if order["kind"] == "claude":
             found = find_transcripts(source, report)
-            await adopt_transcripts.adopt_transcripts(found, desk, report, lambda _: None)
+            await adopt_transcripts.import_transcripts(found, desk, report, lambda _: None)
         else:
             fleet = read_fleet(source, report)
-            await adopt_jobs.adopt_fleet(fleet, desk, report, lambda _: None)
+            await adopt_jobs.import_fleet(fleet, desk, report, lambda _: None)
 
 
 def work(order: dict[str, Any], say: Say) -> None:

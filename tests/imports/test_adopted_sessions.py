@@ -12,16 +12,15 @@ import pytest
 
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, uuid
-from nightherd.engine.adopt import hashed_text
-from nightherd.model.adopted import AdoptTurns, RefreshAdopted
+from nightherd.engine.imports.context import hashed_text
 from nightherd.model.change import AdoptRows, Answer, Applied, Refused, Why
 from nightherd.model.ids import SESSION_ID, JobId, SessionId, generate_session_id
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import Job, JobStatus, TriggerType
+from nightherd.model.sessions.changes import AdoptTurns, RefreshAdopted
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_contract import OpenState
 from state.stores import STATES, StateFactory
 

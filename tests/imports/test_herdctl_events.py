@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from imports.foreign_trees import lines
-from nightherd.engine.adopt import Unreadable
+from nightherd.engine.imports.context import Unreadable
 from nightherd.imports.herdctl_events import read_events
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -20,7 +20,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     payload_of,
 )
-from nightherd.model.system import SystemSubtype, Warned
+from nightherd.model.journal.system import SystemSubtype, Warned
 from nightherd.model.usage import Usage
 
 

@@ -20,8 +20,8 @@ from imports.foreign_trees import (
     user,
     uuid,
 )
-from nightherd.model.money import MicroUsd
-from nightherd.model.session import SessionMode, SessionStatus
+from nightherd.model.sessions.session import SessionMode, SessionStatus
+from nightherd.model.units import MicroUsd
 
 
 def test_transcript_becomes_a_session_and_a_raw_copy(

@@ -17,22 +17,21 @@ import pytest
 
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, HerdctlTree, fingerprint, uuid
-from nightherd.engine.scheduling import Scheduler
-from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.engine.schedules.scheduler import Scheduler
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
 from nightherd.model.change import AdoptRows
-from nightherd.model.execution import ExecutionStatus
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.recollection import rebuilt_rows, recollect
-from nightherd.model.schedule import ScheduleState, ScheduleStatus
-from nightherd.model.schedule_rule import Interval, Schedule
-from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobStatus
+from nightherd.model.journal.recollection import rebuilt_rows, recollect
+from nightherd.model.schedules.rule import Interval, Schedule
+from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_values import submit
-from nightherd.wiring.memories import open_journals
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
+from nightherd.wiring.stores import open_journals
 
 USAGE = {
     "per_model": {
@@ -435,8 +434,8 @@ def test_disabled_schedules_stay_disabled_when_the_fleet_runs(
     data = importer.data("herdctl", str(herdctl.project))
 
     async def plan() -> None:
-        async with open_workshop(importer.state, fleet, {}) as workshop:
-            await Scheduler(fleet, workshop).plan_now()
+        async with open_worker(importer.state, fleet, {}) as context:
+            await Scheduler(fleet, context).plan_now()
 
     anyio.run(plan)
     reader = importer.reader

@@ -12,9 +12,9 @@ import pytest
 
 from imports.conftest import Importer
 from imports.foreign_trees import ClaudeTree, HerdctlTree, fingerprint, uuid
-from nightherd.model.recollection import rebuilt_rows, recollect
+from nightherd.model.journal.recollection import rebuilt_rows, recollect
 from nightherd.testing.fork_server import ForkServer
-from nightherd.wiring.memories import open_journals
+from nightherd.wiring.stores import open_journals
 
 STATE_POINTS = [
     "state.before",

@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.progress_bar import Bar
+from nightherd.cli.screen.progress import Bar
 from nightherd.errors import AtomicWriteError, InvalidValueError, JournalError
-from nightherd.files.temp_files import TEMP_NAME
-from nightherd.imports.shelf import TranscriptFiles
+from nightherd.files.atomic import TEMP_NAME
+from nightherd.imports.shelf import TranscriptCopies
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.finished import FinishedJournalFiles
-from nightherd.model.event import AssistantEvent, Event
 from nightherd.model.ids import JobId
-from nightherd.testing.clock import FakeClock
+from nightherd.model.journal.event import AssistantEvent, Event
+from nightherd.testing.determinism import FakeClock
 
 JOB = JobId("job-2026-01-02-abc123")
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> TranscriptFiles:
-    return TranscriptFiles(tmp_path / "shelf")
+def shelf(tmp_path: Path) -> TranscriptCopies:
+    return TranscriptCopies(tmp_path / "shelf")
 
 
-def put(shelf: TranscriptFiles, name: str, *blocks: bytes) -> None:
+def put(shelf: TranscriptCopies, name: str, *blocks: bytes) -> None:
     with shelf.draft(name) as draft:
         for block in blocks:
             draft.write(block)
@@ -36,7 +36,7 @@ def put(shelf: TranscriptFiles, name: str, *blocks: bytes) -> None:
     shelf.sync()
 
 
-def test_copy_is_private_in_private_directories(shelf: TranscriptFiles, tmp_path: Path) -> None:
+def test_copy_is_private_in_private_directories(shelf: TranscriptCopies, tmp_path: Path) -> None:
     put(shelf, "a/b/c.jsonl", b"one", b"two")
 
     path = tmp_path / "shelf/a/b/c.jsonl"
@@ -45,7 +45,7 @@ def test_copy_is_private_in_private_directories(shelf: TranscriptFiles, tmp_path
     assert [stat.S_IMODE(above.stat().st_mode) for above in list(path.parents)[:3]] == [0o700] * 3
 
 
-def test_draft_that_is_not_kept_leaves_nothing(shelf: TranscriptFiles, tmp_path: Path) -> None:
+def test_draft_that_is_not_kept_leaves_nothing(shelf: TranscriptCopies, tmp_path: Path) -> None:
     put(shelf, "a.jsonl", b"old")
 
     with shelf.draft("a.jsonl") as draft:
@@ -58,7 +58,7 @@ def test_draft_that_is_not_kept_leaves_nothing(shelf: TranscriptFiles, tmp_path:
 
 
 def test_kept_copy_gets_its_name_when_the_shelf_is_synced(
-    shelf: TranscriptFiles, tmp_path: Path
+    shelf: TranscriptCopies, tmp_path: Path
 ) -> None:
     with shelf.draft("a.jsonl") as draft:
         draft.write(b"text")
@@ -72,7 +72,7 @@ def test_kept_copy_gets_its_name_when_the_shelf_is_synced(
 
 
 def test_closed_shelf_leaves_nothing_that_was_never_synced(
-    shelf: TranscriptFiles, tmp_path: Path
+    shelf: TranscriptCopies, tmp_path: Path
 ) -> None:
     with shelf.draft("a.jsonl") as draft:
         draft.write(b"text")
@@ -84,7 +84,7 @@ def test_closed_shelf_leaves_nothing_that_was_never_synced(
 
 
 def test_copy_that_cannot_get_its_name_is_an_error_and_costs_no_other(
-    shelf: TranscriptFiles, tmp_path: Path
+    shelf: TranscriptCopies, tmp_path: Path
 ) -> None:
     names = ["a.jsonl", *(f"b{number:02}.jsonl" for number in range(40))]
     for name in names:
@@ -100,7 +100,7 @@ def test_copy_that_cannot_get_its_name_is_an_error_and_costs_no_other(
 
 
 def test_unfinished_draft_has_a_name_that_is_known_as_temporary(
-    shelf: TranscriptFiles, tmp_path: Path
+    shelf: TranscriptCopies, tmp_path: Path
 ) -> None:
     with shelf.draft("a.jsonl") as draft:
         draft.write(b"half")
@@ -123,7 +123,7 @@ def test_unfinished_draft_has_a_name_that_is_known_as_temporary(
     ],
 )
 def test_draft_knows_whether_it_extends_what_is_there(
-    blocks: list[bytes], extends: bool, shelf: TranscriptFiles
+    blocks: list[bytes], extends: bool, shelf: TranscriptCopies
 ) -> None:
     put(shelf, "a.jsonl", b"old text")
 
@@ -135,7 +135,7 @@ def test_draft_knows_whether_it_extends_what_is_there(
         assert draft.is_same is (b"".join(blocks) == b"old text")
 
 
-def test_copy_is_current_only_once_it_is_marked(shelf: TranscriptFiles) -> None:
+def test_copy_is_current_only_once_it_is_marked(shelf: TranscriptCopies) -> None:
     put(shelf, "a.jsonl", b"text")
     at = 1_700_000_000_123_456_789
 
@@ -149,14 +149,14 @@ def test_copy_is_current_only_once_it_is_marked(shelf: TranscriptFiles) -> None:
 
 
 def test_read_only_shelf_compares_and_writes_nothing(tmp_path: Path) -> None:
-    shelf = TranscriptFiles(tmp_path / "shelf", is_read_only=True)
+    shelf = TranscriptCopies(tmp_path / "shelf", is_read_only=True)
 
     put(shelf, "a.jsonl", b"text")
 
     assert not (tmp_path / "shelf").exists()
 
 
-def test_name_that_leads_out_of_the_shelf_is_refused(shelf: TranscriptFiles) -> None:
+def test_name_that_leads_out_of_the_shelf_is_refused(shelf: TranscriptCopies) -> None:
     with pytest.raises(InvalidValueError), shelf.draft("../a.jsonl"):
         pass
 
@@ -164,7 +164,7 @@ def test_name_that_leads_out_of_the_shelf_is_refused(shelf: TranscriptFiles) -> 
 def test_what_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> None:
     (tmp_path / "shelf").write_text("a file in the directory's place")
 
-    with pytest.raises(AtomicWriteError), TranscriptFiles(tmp_path / "shelf").draft("a/b.jsonl"):
+    with pytest.raises(AtomicWriteError), TranscriptCopies(tmp_path / "shelf").draft("a/b.jsonl"):
         pass
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from nightherd.errors import NightherdError
-from nightherd.host.clock import SystemClock
+from nightherd.host.system import SystemClock
 from nightherd.journal.files import JournalFiles
-from nightherd.model.agent import Durability
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent
+from nightherd.model.agents.agent import Durability
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent
 from nightherd.ports import Probe
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nightherd.errors import JournalError
 from nightherd.journal.codec import decode_line, encode_line
 from nightherd.journal.files import JournalFiles
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -24,10 +24,10 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.usage import Usage
 from nightherd.ports import BadLine
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import JOB, begin, say, texts
 from nightherd.testing.memory_journals import MemoryJournals
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from nightherd.journal.files import JournalFiles
-from nightherd.model.agent import Durability
+from nightherd.model.agents.agent import Durability
 from nightherd.ports import Journals
 from nightherd.testing import journal_contract
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import JOURNAL_CONTRACT
 from nightherd.testing.memory_journals import MemoryJournals
 

@@ -14,9 +14,9 @@ import pytest
 
 from nightherd.errors import JournalError
 from nightherd.journal.files import JournalFiles
-from nightherd.model.event import SystemEvent, payload_of
 from nightherd.model.ids import JobId
-from nightherd.testing.clock import FakeClock
+from nightherd.model.journal.event import SystemEvent, payload_of
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import begin, say
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus" / "journal"

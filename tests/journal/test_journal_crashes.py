@@ -10,7 +10,7 @@ import pytest
 
 from journal.journal_processes import Orders, Processes, acknowledged, journals_in, text_of
 from nightherd.errors import JournalError
-from nightherd.model.event import AssistantEvent, Event, SystemEvent
+from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.journal_contract import JOB, begin, say, texts
 

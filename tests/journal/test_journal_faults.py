@@ -13,8 +13,8 @@ from nightherd.errors import JournalError, NightherdError
 from nightherd.journal.blobs import Blobs
 from nightherd.journal.codec import encode_line
 from nightherd.journal.files import JournalFiles
-from nightherd.model.event import AssistantEvent, SystemEvent, ToolResultEvent
-from nightherd.testing.clock import FakeClock
+from nightherd.model.journal.event import AssistantEvent, SystemEvent, ToolResultEvent
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import JOB, LARGE, begin, say, texts
 
 

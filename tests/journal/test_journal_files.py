@@ -15,9 +15,9 @@ from nightherd.errors import JournalError
 from nightherd.journal.bodies import NOTE
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.follow import Follower
-from nightherd.model.agent import Durability
-from nightherd.model.event import ToolResultEvent
-from nightherd.testing.clock import FakeClock
+from nightherd.model.agents.agent import Durability
+from nightherd.model.journal.event import ToolResultEvent
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import JOB, LARGE, begin, execution_of, say, texts
 
 

@@ -18,10 +18,10 @@ from nightherd.journal.fence import Fence, find_anchor
 from nightherd.journal.files import JournalFiles
 from nightherd.journal.lines import admit
 from nightherd.journal.writer import JournalFile
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, describe, payload_of
-from nightherd.model.system import SystemSubtype, TornTail
+from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, describe, payload_of
+from nightherd.model.journal.system import SystemSubtype, TornTail
 from nightherd.ports import BadLine
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.journal_contract import JOB, begin, say, texts
 
 BLOCK_USERS = ("lines", "place", "torn")

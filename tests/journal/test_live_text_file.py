@@ -10,8 +10,8 @@ import pytest
 
 from nightherd.journal.files import JournalFiles
 from nightherd.model.ids import JobId
-from nightherd.model.live_text import TextDelta
-from nightherd.testing.clock import FakeClock
+from nightherd.model.journal.live_text import TextDelta
+from nightherd.testing.determinism import FakeClock
 
 JOB = JobId("job-2025-03-04-txt123")
 

@@ -10,7 +10,7 @@ import pytest
 from nightherd import JobQuery, Order, open_fleet
 from nightherd.errors import RefusedError
 from nightherd.library.fleet import OpenFleet
-from nightherd.model.job import Job, JobStatus
+from nightherd.model.jobs.job import Job, JobStatus
 
 FLEET = """\
 agents:

@@ -32,15 +32,21 @@ from nightherd.errors import (
     SessionNotFoundError,
     UsageError,
 )
-from nightherd.model.advice import ADVICE
-from nightherd.model.change import RegisterWorker, StartExecution
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
-from nightherd.model.failure import FAILURES, FailureType, classify_error, details_of, error_of
-from nightherd.model.job import CHILD_WAITS, PRICE_UNKNOWN, ExitReason, Job, JobStatus
-from nightherd.model.outcome import EXIT_OF_CODE
-from nightherd.model.system import End
-from nightherd.testing.fleet_values import worker
-from nightherd.testing.state_values import submit
+from nightherd.model.change import RegisterWorker
+from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.jobs.failure import (
+    ADVICE,
+    FAILURES,
+    FailureType,
+    classify_error,
+    details_of,
+    error_of,
+)
+from nightherd.model.jobs.job import CHILD_WAITS, PRICE_UNKNOWN, ExitReason, Job, JobStatus
+from nightherd.model.jobs.outcome import EXIT_OF_CODE
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.journal.system import End
+from nightherd.testing.state_values import submit, worker
 
 FLEET = """\
 agents:
@@ -195,7 +201,7 @@ def test_a_job_whose_worker_is_gone_is_cancelled_at_once(fleet_file: Path) -> No
         async with open_fleet(fleet_file, environ={}) as fleet:
             job = await fleet.submit(Order(agent="sleeper"))
             taken = StartExecution(job_id=job.id, worker=gone.id, at=gone.started_at)
-            await fleet._workshop.state.apply([RegisterWorker(worker=gone), taken])
+            await fleet._context.state.apply([RegisterWorker(worker=gone), taken])
 
             ended = await fleet.cancel(job.id)
 

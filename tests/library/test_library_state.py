@@ -36,9 +36,9 @@ from nightherd.errors import (
     RefusedError,
     StateDirectoryValidationError,
 )
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, ToolUseEvent
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.system import SystemSubtype
+from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, ToolUseEvent
+from nightherd.model.journal.system import SystemSubtype
 
 FLEET = """\
 agents:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 
 from engine.bench import Bench
-from nightherd.model.change import ResumeJob
-from nightherd.model.job import Job
+from nightherd.model.jobs.changes import ResumeJob
+from nightherd.model.jobs.job import Job
 
 
 def resume(bench: Bench, job: Job, **limits: int) -> Job:

@@ -12,10 +12,12 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from limits.turns import CENT, END, FOUR_TURNS, used
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.change import Applied, Change, Refused, ResumeJob, Why
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.limits import (
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.script import Say, Spend, compile_script
+from nightherd.model.change import Applied, Change, Refused, Why
+from nightherd.model.jobs.changes import ResumeJob
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.limits.limits import (
     NO_LIMITS,
     DayLimits,
     LimitName,
@@ -24,14 +26,13 @@ from nightherd.model.limits import (
     Scope,
     Used,
 )
-from nightherd.model.money import MicroUsd
-from nightherd.model.schedule_rule import Interval, Schedule
-from nightherd.model.script import Say, Spend, compile_script
-from nightherd.model.spending import Budget, CountUsage
+from nightherd.model.limits.spending import Budget, CountUsage
+from nightherd.model.schedules.rule import Interval, Schedule
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
@@ -48,7 +49,7 @@ def agent_of(tmp_path: Path, limits: Limits = NO_LIMITS, *, turns: int = 3) -> A
 
 def bench_of(agent: Agent, *, budget: Limits = NO_LIMITS) -> Bench:
     bench = Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
-    bench.workshop = replace(bench.workshop, budget=budget)
+    bench.context = replace(bench.context, budget=budget)
     return bench
 
 
@@ -71,7 +72,7 @@ def test_a_day_that_ends_while_it_is_asked_about_is_not_waited_for_again(tmp_pat
 
     store = SlowStore()
     bench.store, bench.reader = store, store.reader()
-    bench.workshop = replace(bench.workshop, state=store, reader=bench.reader)
+    bench.context = replace(bench.context, state=store, reader=bench.reader)
 
     job = bench.run()
 

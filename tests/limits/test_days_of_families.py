@@ -12,19 +12,20 @@ import pytest
 from engine.bench import Bench
 from limits.test_spawning import agent_of, ask, children
 from limits.turns import CENT, used
-from nightherd.engine.execution import execute
-from nightherd.engine.wakeups import wake_jobs
-from nightherd.model.change import Applied, Change, Refused, SubmitJob
-from nightherd.model.job import CHILD_WAITS, JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, DayLimits, LimitName, Limits, Scope, Used
-from nightherd.model.money import MicroUsd
-from nightherd.model.schedule_rule import Interval, Schedule
-from nightherd.model.script import Say, Spend, Step
-from nightherd.model.spending import Budget, CountUsage, day_of
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.workers.clock_watch import wake_jobs
+from nightherd.model.agents.script import Say, Spend, Step
+from nightherd.model.change import Applied, Change, Refused
+from nightherd.model.jobs.changes import SubmitJob
+from nightherd.model.jobs.job import CHILD_WAITS, JobStatus, SuspendReason
+from nightherd.model.limits.limits import NO_LIMITS, DayLimits, LimitName, Limits, Scope, Used
+from nightherd.model.limits.spending import Budget, CountUsage, day_of
+from nightherd.model.schedules.rule import Interval, Schedule
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, start, submit
 
@@ -45,7 +46,7 @@ def family(
     boss = replace(boss, schedules={"nightly": replace(NIGHTLY, limits=nightly)})
     bench = Bench(ScriptedRuntime(), agent=boss)  # type: ignore[arg-type]  # any runtime does
     agents = {"boss": boss, "helper": agent_of(tmp_path, "helper", LONG, NO_LIMITS)}
-    bench.workshop = replace(bench.workshop, agents=agents, run_job=execute)
+    bench.context = replace(bench.context, agents=agents, run_job=execute)
     return bench
 
 
@@ -66,7 +67,7 @@ def test_a_child_keeps_within_the_day_of_those_above_and_all_wait_for_the_next(
     assert job.not_before == child.not_before is not None, "neither holds a worker till then"
 
     bench.clock.advance(timedelta(days=1))
-    assert anyio.run(wake_jobs, bench.workshop) == 2
+    assert anyio.run(wake_jobs, bench.context) == 2
     done = bench.execute(job.id)
 
     assert (done.status, bench.job(child.id).status) == (JobStatus.COMPLETED, JobStatus.COMPLETED)
@@ -79,9 +80,9 @@ def test_what_is_used_below_is_the_agents_and_its_schedules_and_the_fleets_once(
     script: list[Step] = [Say("asking"), Spend(used(10))]
     bench = family(tmp_path, helper=helper, nightly=NO_LIMITS)
     if helper == "boss":
-        agents = dict(bench.workshop.agents)
+        agents = dict(bench.context.agents)
         agents["boss"] = agent_of(tmp_path, "boss", script, NO_LIMITS)
-        bench.workshop = replace(bench.workshop, agents=agents)
+        bench.context = replace(bench.context, agents=agents)
 
     job = bench.run(schedule="nightly")
 

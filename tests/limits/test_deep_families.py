@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from limits.test_spawning import HELPING, ask, bench_of, children
-from nightherd.engine.budgets import WITHIN
-from nightherd.engine.spawning import DEEPEST
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import JobStatus
-from nightherd.model.script import Say
+from nightherd.engine.children import DEEPEST
+from nightherd.engine.limits.budgets import WITHIN
+from nightherd.model.agents.script import Say
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import ToolResultEvent
 
 
 @pytest.mark.parametrize(("levels", "made"), [(DEEPEST - 1, 1), (DEEPEST, 0)])

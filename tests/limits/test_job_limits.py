@@ -11,22 +11,17 @@ import pytest
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import CENT, FOUR_TURNS, used
-from nightherd.host.clock import SystemClock
+from nightherd.host.system import SystemClock
 from nightherd.journal.files import JournalFiles
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import (
-    ErrorEvent,
-    Event,
-    SystemEvent,
-    ToolResultEvent,
-)
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.limits import LimitName, Limits, OnLimit
-from nightherd.model.money import MicroUsd
-from nightherd.model.overrides import overridden
-from nightherd.model.script import Say, Spend, compile_script
-from nightherd.model.system import SystemSubtype
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.script import Say, Spend, compile_script
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.overrides import overridden
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, ToolResultEvent
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.limits.limits import LimitName, Limits, OnLimit
+from nightherd.model.units import MicroUsd
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
 
 
@@ -244,5 +239,5 @@ def test_what_was_spent_counts_when_the_record_of_it_is_lost(tmp_path: Path) -> 
     )
     assert lost.content is not None
     assert lost.content.startswith("the journal of this job was lost")
-    own = [one.cost_microusd for one in bench.workshop.reader.list_executions(job.id)]
+    own = [one.cost_microusd for one in bench.context.reader.list_executions(job.id)]
     assert sorted(own) == [20 * CENT, 40 * CENT]

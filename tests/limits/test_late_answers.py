@@ -13,16 +13,16 @@ from hooks.played_hooks import PlayedCarrier, hook, with_hooks
 from limits.resuming import resume
 from limits.test_limit_answers import judge, spender
 from limits.turns import CENT
-from nightherd.model.agent import Agent
-from nightherd.model.change import LoseExecution
-from nightherd.model.event import Event, SystemEvent, payload_of
-from nightherd.model.hook import AgentSubmission, HookPoint
+from nightherd.model.agents.agent import Agent
+from nightherd.model.hooks import AgentSubmission, HookPoint
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.limits import OnLimit
-from nightherd.model.system import HookRan
+from nightherd.model.jobs.changes import LoseExecution
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.journal.event import Event, SystemEvent, payload_of
+from nightherd.model.journal.system import HookRan
+from nightherd.model.limits.limits import OnLimit
 from nightherd.model.usage import Totals
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 
 
 class Killed(BaseException):

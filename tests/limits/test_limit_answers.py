@@ -9,13 +9,12 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from limits.turns import CENT, used
-from nightherd.model.agent import Agent
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.limits import DayLimits, LimitName, Limits, OnLimit
-from nightherd.model.money import MicroUsd
-from nightherd.model.script import Say, Spend, compile_script
-from nightherd.model.trigger import TriggerType
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.script import Say, Spend, compile_script
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType
+from nightherd.model.limits.limits import DayLimits, LimitName, Limits, OnLimit
+from nightherd.model.units import MicroUsd
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 
 
 def spender(tmp_path: Path, outcome: OnLimit) -> Agent:

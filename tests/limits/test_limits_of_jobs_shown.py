@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus
-from nightherd.model.limits import BOUNDLESS, LimitName, Used
-from nightherd.model.lost import ObservedJob
-from nightherd.model.money import MicroUsd
-from nightherd.model.trigger import TriggerType
-from nightherd.views.checkpoints import come_to
+from nightherd.model.jobs.job import JobStatus, TriggerType
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.limits.limits import BOUNDLESS, LimitName, Used
+from nightherd.model.units import MicroUsd
+from nightherd.views.checkpoints import with_checkpoint_totals
 from nightherd.views.limits import LimitView, limits_of_job
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -62,7 +61,7 @@ def test_a_running_job_has_come_to_what_its_last_checkpoint_says() -> None:
     last = replace(LAST, input_tokens=70, output_tokens=30)
     behind = replace(JOB, turns=1, input_tokens=99, cost_microusd=MicroUsd(1))
 
-    found = come_to(behind, last)
+    found = with_checkpoint_totals(behind, last)
 
     assert (found.turns, found.cost_microusd) == (2, MicroUsd(400_000))
     assert (found.input_tokens, found.output_tokens) == (99, 30)
@@ -72,8 +71,8 @@ def test_a_running_job_has_come_to_what_its_last_checkpoint_says() -> None:
 def test_the_row_of_a_job_that_nobody_runs_is_right(status: JobStatus) -> None:
     job = replace(JOB, status=status)
 
-    assert come_to(job, LAST) == job
-    assert come_to(JOB, None) == JOB
+    assert with_checkpoint_totals(job, LAST) == job
+    assert with_checkpoint_totals(JOB, None) == JOB
 
 
 def test_what_is_on_its_row_counts_where_that_is_more() -> None:

@@ -13,15 +13,15 @@ from engine.bench import Bench
 from limits.resuming import resume
 from limits.test_spawning import HELPING, agent_of, ask, bench_of, children
 from limits.turns import CENT, used
-from nightherd.engine.raising import check_raised
+from nightherd.engine.operations.raise_limits import check_raised
 from nightherd.errors import RefusedError
-from nightherd.model.advice import advice_on
-from nightherd.model.change import CancelJob
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, LimitName, Limits, OnLimit
-from nightherd.model.money import MicroUsd
-from nightherd.model.script import Say, Spend, Step
+from nightherd.model.agents.script import Say, Spend, Step
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
+from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.limits.limits import NO_LIMITS, LimitName, Limits, OnLimit
+from nightherd.model.units import MicroUsd
 
 THIRTY = Limits(spend=MicroUsd(30 * CENT))
 LONG: list[Step] = [step for n in range(3) for step in (Say(f"part {n}"), Spend(used(10)))]
@@ -32,8 +32,8 @@ def three_levels(tmp_path: Path, limits: Limits, last: list[Step], *, asks: int 
     middle = [step for n in range(asks) for step in ask("last", f"Help {n}.")]
     bench = bench_of(tmp_path, [*ask("helper"), Say("done")], [*middle, Say("helped")], limits)
     found = agent_of(tmp_path, "last", last, NO_LIMITS)
-    agents = {**bench.workshop.agents, "last": found}
-    bench.workshop = replace(bench.workshop, agents=agents)
+    agents = {**bench.context.agents, "last": found}
+    bench.context = replace(bench.context, agents=agents)
     return bench
 
 

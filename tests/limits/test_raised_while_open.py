@@ -16,19 +16,20 @@ from limits.test_job_limits import bench_of, claude, scripted
 from limits.test_spawning import ask, children
 from limits.test_spawning import bench_of as family_of
 from limits.turns import CENT, FOUR_TURNS, used
-from nightherd.engine.attend import attend
-from nightherd.engine.resuming import Wish, resume_job
-from nightherd.engine.stopper import Stopper
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.resume import ResumeOptions, resume_job
+from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import RefusedError
-from nightherd.model.change import Applied, Change, LoseExecution, StartExecution
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent
+from nightherd.model.agents.script import Say, Spend, Step
+from nightherd.model.change import Applied, Change
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import LimitName, Limits, OnLimit
-from nightherd.model.money import MicroUsd
-from nightherd.model.raising import AmendJob
-from nightherd.model.script import Say, Spend, Step
-from nightherd.model.system import SystemSubtype
+from nightherd.model.jobs.changes import LoseExecution, StartExecution
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.overrides import AmendJob
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.limits.limits import LimitName, Limits, OnLimit
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals
 
 SPEND = Limits(spend=MicroUsd(25 * CENT))
@@ -57,10 +58,10 @@ def raising(bench: Bench, job: Job, at_turn: int, **limits: int) -> Callable[[Ev
 
 def wish(bench: Bench, job: Job, limits: dict[str, int], prompt: str | None = None) -> Job:
     """As `jobs resume --raise` asks for it."""
-    asked = Wish(prompt=prompt, overrides={"limits": limits} if limits else {})
+    asked = ResumeOptions(prompt=prompt, overrides={"limits": limits} if limits else {})
 
     async def go() -> Job:
-        return await resume_job(job.id, bench.agent, asked, bench.workshop, rescue=nobody)
+        return await resume_job(job.id, bench.agent, asked, bench.context, rescue=nobody)
 
     return anyio.run(go)
 
@@ -148,10 +149,10 @@ def test_a_limit_raised_when_the_job_was_about_to_wait_lets_it_go_on(tmp_path: P
             apply_now(bench, AmendJob(job_id=job.id, limits={"spend": 99 * CENT}))
 
     async def watch() -> Job:
-        return await attend(
+        return await wait_for_job(
             job.id,
             bench.agent,
-            bench.workshop,
+            bench.context,
             on_event=on_event,
             on_wait=lambda why: None,
             stopper=Stopper(),
@@ -166,14 +167,14 @@ def test_what_a_job_above_was_given_while_a_job_below_runs_is_there_for_it(tmp_p
     busy: list[Step] = [step for n in range(4) for step in (Say(f"turn {n}"), Spend(used(10)))]
     bench = family_of(tmp_path, [*ask("helper"), Say("done")], busy, SPEND)
     job = bench.submit().job
-    run = bench.workshop.run_job
+    run = bench.context.run_job
     assert run is not None
     more = raising(bench, job, 1, spend=99 * CENT)
 
     async def run_child(*args: Any, **named: Any) -> Job:
         return await run(*args, **{**named, "on_event": more})
 
-    bench.workshop = replace(bench.workshop, run_job=run_child)
+    bench.context = replace(bench.context, run_job=run_child)
 
     done = bench.execute(job.id)
 
@@ -228,8 +229,8 @@ def test_what_is_said_to_an_interrupted_job_is_not_lost(tmp_path: Path) -> None:
         await bench.store.apply([lost])
 
     async def go() -> Job:
-        asked = Wish(prompt="Mind the test.", overrides={"limits": {"spend": 99 * CENT}})
-        return await resume_job(job.id, bench.agent, asked, bench.workshop, rescue=rescue)
+        asked = ResumeOptions(prompt="Mind the test.", overrides={"limits": {"spend": 99 * CENT}})
+        return await resume_job(job.id, bench.agent, asked, bench.context, rescue=rescue)
 
     assert anyio.run(go).status is JobStatus.PENDING
     done = bench.execute(job.id)

@@ -14,20 +14,19 @@ import pytest
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import CENT, used
-from nightherd.engine.execution import carry_on, execute
-from nightherd.engine.spawning import cancel_below
-from nightherd.engine.stopper import Stopper
-from nightherd.model.agent import Agent
-from nightherd.model.change import CancelJob, LoseExecution, StartExecution
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, LimitName, Limits, OnLimit
-from nightherd.model.money import MicroUsd
-from nightherd.model.script import Fail, Say, Sleep, Spend, Step, UseTool, compile_script
-from nightherd.model.spawn import narrowed, spawn_key
-from nightherd.model.trigger import TriggerType
+from nightherd.engine.children import cancel_below
+from nightherd.engine.jobs.execution import carry_on, execute
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.script import Fail, Say, Sleep, Spend, Step, UseTool, compile_script
+from nightherd.model.children import narrowed, spawn_key
+from nightherd.model.jobs.changes import CancelJob, LoseExecution, StartExecution
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason, TriggerType
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.limits.limits import NO_LIMITS, LimitName, Limits, OnLimit
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 
 
 def ask(agent: str, prompt: str = "Help.") -> list[Step]:
@@ -53,7 +52,7 @@ def bench_of(
     helper = agent_of(tmp_path, "helper", child, Limits())
     bench = Bench(ScriptedRuntime(), agent=boss)  # type: ignore[arg-type]  # any runtime does
     agents = {"boss": boss, "helper": helper}
-    bench.workshop = replace(bench.workshop, agents=agents, run_job=execute, fleet_limit=1)
+    bench.context = replace(bench.context, agents=agents, run_job=execute, fleet_limit=1)
     return bench
 
 
@@ -275,11 +274,11 @@ def cut_off_in_the_call(bench: Bench, job: Job) -> None:
     async def die(*given: object, **more: object) -> Job:
         raise Dead
 
-    alive = bench.workshop
-    bench.workshop = replace(alive, run_job=die)
+    alive = bench.context
+    bench.context = replace(alive, run_job=die)
     with pytest.raises(BaseException, match="|".join(("Dead", "unhandled errors", ""))):
         bench.execute(job.id)
-    bench.workshop = alive
+    bench.context = alive
     calls = [one for one in bench.journal(job.id) if isinstance(one, ToolUseEvent)]
     assert [one.dedupe_key for one in children(bench, job)] == [
         spawn_key(job.id, calls[0].tool_use_id or "")
@@ -332,7 +331,7 @@ def test_cancelling_reaches_a_child_that_runs(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stop_once_the_child_runs)
             await execute(
-                job.id, bench.agent, bench.workshop, on_event=lambda event: None, stopper=stopper
+                job.id, bench.agent, bench.context, on_event=lambda event: None, stopper=stopper
             )
 
     anyio.run(run)
@@ -343,7 +342,7 @@ def test_cancelling_reaches_a_child_that_runs(tmp_path: Path) -> None:
 
 def test_a_child_that_another_worker_has_is_waited_for(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, [*ask("helper"), Say("done")], HELPING)
-    bench.workshop = replace(bench.workshop, fleet_limit=2)
+    bench.context = replace(bench.context, fleet_limit=2)
     job = bench.submit().job
     cut_off_in_the_call(bench, job)
     (child,) = children(bench, job)
@@ -354,12 +353,12 @@ def test_a_child_that_another_worker_has_is_waited_for(tmp_path: Path) -> None:
         async def the_other_worker() -> None:
             taken = bench.job(child.id)
             await carry_on(
-                taken, bench.workshop.agents["helper"], bench.workshop, on_event=lambda event: None
+                taken, bench.context.agents["helper"], bench.context, on_event=lambda event: None
             )
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(the_other_worker)
-            await execute(job.id, bench.agent, bench.workshop, on_event=lambda event: None)
+            await execute(job.id, bench.agent, bench.context, on_event=lambda event: None)
 
     anyio.run(run)
 
@@ -376,7 +375,7 @@ def test_a_child_is_not_begun_once_somebody_wants_its_parent_to_end(tmp_path: Pa
     start = StartExecution(job_id=job.id, worker="worker-other000", at=at)  # type: ignore[arg-type]  # a NewType, given as text
     anyio.run(bench.store.apply, [start])
     anyio.run(bench.store.apply, [CancelJob(job_id=job.id, at=at)])
-    bench.workshop = replace(bench.workshop, fleet_limit=2)
+    bench.context = replace(bench.context, fleet_limit=2)
 
     ended = bench.execute(child.id)
 
@@ -391,6 +390,6 @@ def test_cancelling_a_job_that_waits_cancels_what_waits_below_it(tmp_path: Path)
     job = bench.run()
     assert job.status is JobStatus.SUSPENDED
 
-    anyio.run(cancel_below, job.id, bench.workshop)
+    anyio.run(cancel_below, job.id, bench.context)
 
     assert [one.status for one in children(bench, job)] == [JobStatus.CANCELLED]

@@ -8,10 +8,10 @@ from datetime import timedelta
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import turn
-from nightherd.model.event import SystemEvent, ToolResultEvent
-from nightherd.model.job import JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.system import SystemSubtype
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import SystemEvent, ToolResultEvent
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.limits.limits import Limits
 from nightherd.testing.runtime import PlayedRuntime
 
 

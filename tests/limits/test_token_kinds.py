@@ -10,21 +10,27 @@ import anyio
 import pytest
 
 from engine.bench import AGENT, Bench
-from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.script import Say, Spend, compile_script
 from nightherd.model.change import Change
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent, describe
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobStatus
-from nightherd.model.limits import NO_LIMITS, DayLimits, Limits
-from nightherd.model.script import Say, Spend, compile_script
-from nightherd.model.system import Complete
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    Event,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+)
+from nightherd.model.journal.system import Complete
+from nightherd.model.limits.limits import NO_LIMITS, DayLimits, Limits
 from nightherd.model.usage import Totals, Usage
 from nightherd.runtimes.native.runtime import NativeRuntime
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.testing.state_values import job_id, settle, start, submit
 from nightherd.views.checkpoints import checkpoint_row, list_bookmarks, thread_state
@@ -99,7 +105,7 @@ def test_cached_tokens_count_against_the_limit_of_a_day(name: str, tmp_path: Pat
 
 def test_cached_tokens_count_against_the_limit_of_the_fleet(tmp_path: Path) -> None:
     bench = bench_for("scripted", tmp_path)
-    bench.workshop = replace(bench.workshop, budget=Limits(tokens=LIMIT))
+    bench.context = replace(bench.context, budget=Limits(tokens=LIMIT))
 
     job = bench.run()
 
@@ -111,8 +117,8 @@ def test_the_kinds_stay_apart_on_record(tmp_path: Path) -> None:
 
     job = bench.run()
 
-    row = checkpoint_row(list_bookmarks(bench.reader, bench.workshop.journals, job.id)[-1])
-    document = thread_state(bench.reader, bench.workshop.journals, job.id, now=bench.clock.now())
+    row = checkpoint_row(list_bookmarks(bench.reader, bench.context.journals, job.id)[-1])
+    document = thread_state(bench.reader, bench.context.journals, job.id, now=bench.clock.now())
     kinds = {
         "input_tokens": 20,
         "output_tokens": 30,
@@ -127,7 +133,7 @@ def test_the_kinds_stay_apart_on_record(tmp_path: Path) -> None:
 def test_what_is_shown_as_used_is_what_is_counted(tmp_path: Path) -> None:
     bench = bench_for("native", tmp_path, Limits(tokens=LIMIT))
     job = bench.run()
-    last = list_bookmarks(bench.reader, bench.workshop.journals, job.id)[-1]
+    last = list_bookmarks(bench.reader, bench.context.journals, job.id)[-1]
 
     seen = own_job(bench.reader, job, bench.clock.now())
     (limit,) = limits_of_job(seen, last, bench.reader.used_below(job.id))

@@ -11,17 +11,17 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
-from nightherd.engine.schedule_jobs import NoJob, slot_job
+from nightherd.engine.operations.schedules import NoJob, slot_job
 from nightherd.errors import AgentBlockedError
-from nightherd.model.agent import RuntimeName
-from nightherd.model.event import AssistantEvent
-from nightherd.model.job import JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, DayLimits, Limits
-from nightherd.model.money import MicroUsd
-from nightherd.model.price import ModelPrice, Prices
-from nightherd.model.schedule_rule import Interval, Schedule
-from nightherd.model.script import Say as ScriptSay
-from nightherd.model.script import Spend, compile_script
+from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.agents.script import Say as ScriptSay
+from nightherd.model.agents.script import Spend, compile_script
+from nightherd.model.jobs.job import JobStatus, SuspendReason
+from nightherd.model.journal.event import AssistantEvent
+from nightherd.model.limits.limits import NO_LIMITS, DayLimits, Limits
+from nightherd.model.limits.spending import ModelPrice, Prices
+from nightherd.model.schedules.rule import Interval, Schedule
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.runtimes.prices import is_published
@@ -55,8 +55,8 @@ def bench_for(
         agent=replace(AGENT, working_directory=str(tmp_path), limits=limits, **own),
         environment=environment,
     )
-    bench.workshop = replace(
-        bench.workshop, prices=prices or {}, has_price=is_published, budget=budget
+    bench.context = replace(
+        bench.context, prices=prices or {}, has_price=is_published, budget=budget
     )
     return bench
 
@@ -98,7 +98,7 @@ def test_the_max_budget_of_an_agent_is_a_limit_of_dollars(tmp_path: Path) -> Non
 def test_a_slot_says_why_there_is_no_job(tmp_path: Path) -> None:
     bench = bench_for(tmp_path, schedules={"hourly": HOURLY})
 
-    made = slot_job(bench.agent, HOURLY, "slot-1", bench.workshop)
+    made = slot_job(bench.agent, HOURLY, "slot-1", bench.context)
 
     assert isinstance(made, NoJob)
     assert "my-own-model-7b" in made.reason
@@ -177,14 +177,14 @@ def test_a_job_that_gets_its_limit_later_waits_before_it_spends(tmp_path: Path) 
     with MessagesApi(Say(text="never", model="my-own-model-7b")) as api:
         bench = bench_for(tmp_path, api=api)
         job = bench.submit().job
-        bench.workshop = replace(bench.workshop, budget=HALF_A_DOLLAR)
+        bench.context = replace(bench.context, budget=HALF_A_DOLLAR)
         waiting = bench.execute(job.id)
 
         assert api.asked == []
         assert (waiting.status, waiting.error_code) == (JobStatus.SUSPENDED, "price_unknown")
         assert waiting.suspend_reason is SuspendReason.LIMIT
 
-        bench.workshop = replace(bench.workshop, prices={OWN: ModelPrice()})
+        bench.context = replace(bench.context, prices={OWN: ModelPrice()})
         done = resume(bench, waiting)
 
     assert done.status is JobStatus.COMPLETED

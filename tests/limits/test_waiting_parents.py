@@ -12,14 +12,15 @@ from engine.bench import Bench, no_one
 from limits.resuming import resume
 from limits.test_spawning import ask, bench_of, children
 from limits.turns import used
-from nightherd.engine.execution import execute
-from nightherd.model.advice import advice_on
-from nightherd.model.change import Applied, CancelJob, ResumeJob, StartExecution, SuspendExecution
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.job import CHILD_WAITS, Job, JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, Limits
-from nightherd.model.script import Say, Spend, Step
-from nightherd.model.suspension import Suspension
+from nightherd.engine.jobs.execution import execute
+from nightherd.model.agents.script import Say, Spend, Step
+from nightherd.model.change import Applied
+from nightherd.model.jobs.changes import CancelJob, ResumeJob, StartExecution, SuspendExecution
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.usage import Totals
 
 TWO_TURNS: list[Step] = [Say("one"), Spend(used(1)), Say("two"), Spend(used(1))]
@@ -28,9 +29,9 @@ TWO_TURNS: list[Step] = [Say("one"), Spend(used(1)), Say("two"), Spend(used(1))]
 def waiting_family(tmp_path: Path, limits: Limits = NO_LIMITS) -> tuple[Bench, Job, Job]:
     """A job that waits because its child has taken its one turn, and the child."""
     bench = bench_of(tmp_path, [*ask("helper"), Say("done")], TWO_TURNS, limits)
-    agents = dict(bench.workshop.agents)
+    agents = dict(bench.context.agents)
     agents["helper"] = replace(agents["helper"], limits=Limits(turns=1))
-    bench.workshop = replace(bench.workshop, agents=agents)
+    bench.context = replace(bench.context, agents=agents)
     job = bench.run()
     (child,) = children(bench, job)
     assert (child.status, child.error_code) == (JobStatus.SUSPENDED, "turns_exceeded")
@@ -43,8 +44,8 @@ def resume_helper(bench: Bench, child: Job) -> Job:
     async def work() -> Job:
         more = ResumeJob(job_id=child.id, at=bench.clock.now(), overrides={"limits": {"turns": 9}})
         await bench.store.apply([more])
-        agent = bench.workshop.agents["helper"]
-        return await execute(child.id, agent, bench.workshop, on_event=no_one)
+        agent = bench.context.agents["helper"]
+        return await execute(child.id, agent, bench.context, on_event=no_one)
 
     return anyio.run(work)
 
@@ -102,7 +103,7 @@ def test_a_job_whose_child_was_over_before_it_could_wait_does_not_wait(
 ) -> None:
     bench, job, child = waiting_family(tmp_path)
     resume_helper(bench, child)
-    start = StartExecution(job_id=job.id, worker=bench.workshop.worker, at=bench.clock.now())
+    start = StartExecution(job_id=job.id, worker=bench.context.worker, at=bench.clock.now())
     (begun,) = anyio.run(bench.store.apply, [start])
     assert isinstance(begun, Applied)
     assert begun.job is not None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from nightherd.model.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent, describe
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import Complete
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    Event,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+)
+from nightherd.model.journal.system import Complete
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 
 CENT = 10_000

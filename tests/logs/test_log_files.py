@@ -15,14 +15,13 @@ import pytest
 
 from nightherd.logs.files import UNREADABLE, LogFiles
 from nightherd.logs.rotating import RotatingFile, files_of
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, describe
 from nightherd.model.ids import JobId
-from nightherd.model.job import ExitReason, Job, JobStatus
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType
+from nightherd.model.jobs.lost import with_observation
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, describe
+from nightherd.model.journal.system import Denied, HookRan, Warned
 from nightherd.model.log import LogLevel, LogLine, line_of_end, line_of_event, line_of_start
-from nightherd.model.lost import with_observation
-from nightherd.model.secret import Secrets, find_secrets
-from nightherd.model.system import Denied, HookRan, Warned
-from nightherd.model.trigger import TriggerType
+from nightherd.model.secrets import Secrets, find_secrets
 
 AT = datetime(2026, 11, 15, 3, tzinfo=UTC)
 NO_SECRETS = Secrets({}, None)
@@ -107,7 +106,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from nightherd.logs.files import LogFiles
 from nightherd.model.log import LogLine
-from nightherd.model.secret import Secrets
+from nightherd.model.secrets import Secrets
 files = LogFiles(Path(sys.argv[1]), Secrets({}, None), limit=20_000, kept=100)
 for number in range(400):
     files.write(LogLine(at=datetime.now(UTC), event="x", data={"by": sys.argv[2], "number": number}))

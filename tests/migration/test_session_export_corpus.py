@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nightherd.imports.session_file import read_session_file
-from nightherd.model.message import whole_messages
+from nightherd.model.journal.message import whole_messages
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus" / "session-export").glob("*.json"))
 

@@ -11,23 +11,22 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.host.liveness import is_at_work
+from nightherd.host.process import is_at_work
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.session import SessionKey, SessionMode, SessionQuery
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
+from nightherd.model.sessions.session import SessionKey, SessionMode, SessionQuery
 from nightherd.state.agreement import differences
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_values import job_id, submit
 from nightherd.views.events import read_events
 from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_jobs
-from nightherd.wiring.care import rebuild_database
-from nightherd.wiring.memories import open_journals
+from nightherd.wiring.repair import rebuild_database
+from nightherd.wiring.stores import open_journals
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "state"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

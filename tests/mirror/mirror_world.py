@@ -13,15 +13,16 @@ from model.checked_rows import CheckedRows
 from nightherd.files.yaml_load import load_yaml
 from nightherd.journal.files import JournalFiles
 from nightherd.mirror.follower import MirrorFollower
-from nightherd.model.agent import Durability
-from nightherd.model.change import Applied, Change, RecordRuntimeSession, Row
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, describe
+from nightherd.model.agents.agent import Durability
+from nightherd.model.change import Applied, Change, Row
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import Job
-from nightherd.model.system import End, ExecutionStarted, Init, SystemSubtype
+from nightherd.model.jobs.changes import RecordRuntimeSession
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, describe
+from nightherd.model.journal.system import End, ExecutionStarted, Init, SystemSubtype
 from nightherd.ports import LedgerEntry
 from nightherd.state.tables import Table
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_values import BEGINNING, job_id
 
 

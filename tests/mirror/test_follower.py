@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from mirror.mirror_world import World, answer, end, ids
 from nightherd.errors import RefusedError, StateFileError
-from nightherd.files.calls import FileCalls
-from nightherd.files.temp_files import TEMP_NAME
+from nightherd.files.atomic import TEMP_NAME, FileCalls
 from nightherd.mirror.fleet_state import FleetState, read_fleet_state
-from nightherd.mirror.lock import MirrorLock
-from nightherd.mirror.output_log import write_output_log
-from nightherd.model.session import SessionMode
+from nightherd.mirror.job_file import write_output_log
+from nightherd.mirror.position import MirrorLock
+from nightherd.model.sessions.session import SessionMode
 from nightherd.testing.state_values import job_id, settle, start, submit
 
 

@@ -13,17 +13,16 @@ import pytest
 
 from mirror.mirror_world import World, answer, end, ids
 from nightherd.mirror.fleet_state import read_fleet_state
-from nightherd.mirror.output_log import write_output_log
+from nightherd.mirror.job_file import write_output_log
 from nightherd.model.change import FireSlot, ResetAgent
-from nightherd.model.event import ErrorEvent, ToolResultEvent, ToolUseEvent
 from nightherd.model.ids import SessionId
-from nightherd.model.job import ExitReason
-from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Outcome
-from nightherd.model.schedule import Slot, SlotOutcome
-from nightherd.model.schedule_change import OverrideSchedule
-from nightherd.model.session import SessionMode
-from nightherd.model.session_change import ForkSession, UseSession
+from nightherd.model.jobs.job import ExitReason
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.journal.event import ErrorEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.schedules.schedule import OverrideSchedule, Slot, SlotOutcome
+from nightherd.model.sessions.changes import ForkSession, UseSession
+from nightherd.model.sessions.session import SessionMode
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 

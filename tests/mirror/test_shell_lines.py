@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from nightherd.mirror.follower import MirrorFollower
-from nightherd.mirror.output_log import write_output_log
+from nightherd.mirror.job_file import write_output_log
 from nightherd.model.ids import JobId
-from nightherd.state.feed import LedgerFeed
-from nightherd.wiring.memories import open_journals, system_clock
+from nightherd.state.outbox import LedgerFeed
+from nightherd.wiring.stores import open_journals, system_clock
 
 FLEET = """\
 version: 1
@@ -212,9 +212,9 @@ def _until_running(fleet: Fleet, job: subprocess.Popen[bytes]) -> str:
 KILLED_FOLLOWER = """\
 import os, signal, sys
 from pathlib import Path
-from nightherd.files.calls import FileCalls
+from nightherd.files.atomic import FileCalls
 from nightherd.mirror.follower import MirrorFollower
-from nightherd.state.feed import LedgerFeed
+from nightherd.state.outbox import LedgerFeed
 from nightherd.wiring import open_journals, system_clock
 
 root, left = Path(sys.argv[1]), [int(sys.argv[2])]

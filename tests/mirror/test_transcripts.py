@@ -13,7 +13,9 @@ import pytest
 from mirror.mirror_world import World, answer, end
 from nightherd.mirror.envelope import DISPLAY_LIMIT, cut
 from nightherd.mirror.layout import slug
-from nightherd.model.event import (
+from nightherd.model.jobs.job import ExitReason
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -22,11 +24,9 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.job import ExitReason
-from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Outcome
-from nightherd.model.session import SessionMode
-from nightherd.model.system import Complete, ExecutionStarted, Init, SystemSubtype
+from nightherd.model.journal.system import Complete, ExecutionStarted, Init, SystemSubtype
+from nightherd.model.sessions.session import SessionMode
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
 from nightherd.testing.state_values import job_id, settle, start, submit
 

@@ -6,16 +6,22 @@ from collections import Counter
 from dataclasses import fields
 from typing import Any
 
-from nightherd.model.agent_state import AGENT_LIFECYCLE, AgentState
+from nightherd.model.agents.state import AGENT_LIFECYCLE, AgentState
 from nightherd.model.change import Answer, Applied, Change, Row
-from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.decide import decide
-from nightherd.model.delivery import Delivery
-from nightherd.model.execution import EXECUTION_LIFECYCLE, Execution, ExecutionStatus
-from nightherd.model.job import JOB_LIFECYCLE, Job, JobStatus
+from nightherd.model.jobs.job import (
+    EXECUTION_LIFECYCLE,
+    JOB_LIFECYCLE,
+    Execution,
+    ExecutionStatus,
+    Job,
+    JobStatus,
+)
 from nightherd.model.lifecycle import Lifecycle
-from nightherd.model.schedule import SCHEDULE_LIFECYCLE, ScheduleState, Slot
-from nightherd.model.session import SESSION_LIFECYCLE, Session, SessionStatus
+from nightherd.model.schedules.schedule import SCHEDULE_LIFECYCLE, ScheduleState, Slot
+from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionStatus
+from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
 from nightherd.testing.memory_state import MemoryRows
 

@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nightherd.model.advice import advice_on
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus, SuspendReason
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import Job, JobStatus, SuspendReason, TriggerType
 
 JOB = JobId("job-2026-11-15-aaaaaa")
 

@@ -8,11 +8,16 @@ from typing import Any
 
 import msgspec
 
-from nightherd.model.bookmark import bookmarks, last_number, removed, with_removed
-from nightherd.model.checkpoint import Checkpoint, checkpoint_id
-from nightherd.model.event import Event, describe
+from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
+from nightherd.model.checkpoints.journal_checkpoints import (
+    bookmarks,
+    last_number,
+    removed,
+    with_removed,
+)
 from nightherd.model.ids import JobId
-from nightherd.model.system import CheckpointSaved
+from nightherd.model.journal.event import Event, describe
+from nightherd.model.journal.system import CheckpointSaved
 
 JOB = JobId("job-2026-01-02-abc123")
 AT = datetime(2026, 1, 2, tzinfo=UTC)

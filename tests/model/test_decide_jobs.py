@@ -10,40 +10,36 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from model.checked_rows import CheckedRows
-from nightherd.model.agent_state import AgentState, AgentStatus
-from nightherd.model.change import (
-    Answer,
-    Applied,
+from nightherd.model.agents.state import AgentState, AgentStatus
+from nightherd.model.change import Answer, Applied, Change, Refused, SaveCheckpoint, Why
+from nightherd.model.checkpoints.checkpoint import HEADER_LIMIT, Checkpoint
+from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.jobs.changes import (
     CancelJob,
-    Change,
     LoseExecution,
     RecordRuntimeSession,
-    Refused,
     ResumeJob,
-    SaveCheckpoint,
     SettleExecution,
     StartExecution,
     SubmitJob,
     SuspendExecution,
-    Why,
 )
-from nightherd.model.checkpoint import HEADER_LIMIT, Checkpoint
-from nightherd.model.execution import Execution, ExecutionStatus
-from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import (
+from nightherd.model.jobs.job import (
     STATUS_OF_EXIT,
     SUMMARY_LIMIT,
+    Execution,
+    ExecutionStatus,
     ExitReason,
     Job,
     JobStatus,
     JobTexts,
     SuspendReason,
+    TriggerType,
 )
-from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Outcome
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.suspension import Suspension
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
 from nightherd.testing import state_values
 

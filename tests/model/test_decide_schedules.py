@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from model.checked_rows import CheckedRows
-from nightherd.model.agent_state import AgentState, AgentStatus
+from nightherd.model.agents.state import AgentState, AgentStatus
 from nightherd.model.change import (
     Applied,
     EndWorker,
@@ -18,15 +18,15 @@ from nightherd.model.change import (
     Refused,
     RegisterWorker,
     ResetAgent,
-    SettleExecution,
-    StartExecution,
-    SubmitJob,
     Why,
 )
 from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import ExitReason, Job, JobStatus, JobTexts
-from nightherd.model.outcome import Outcome
-from nightherd.model.schedule import (
+from nightherd.model.jobs.changes import SettleExecution, StartExecution, SubmitJob
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, JobTexts, TriggerType
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.schedules.schedule import (
+    OverrideSchedule,
+    PlanSchedule,
     ScheduleOverride,
     ScheduleState,
     ScheduleStatus,
@@ -35,9 +35,7 @@ from nightherd.model.schedule import (
     schedule_id,
     slot_id,
 )
-from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.trigger import TriggerType
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 

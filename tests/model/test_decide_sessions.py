@@ -8,16 +8,23 @@ from datetime import timedelta
 import pytest
 
 from model.checked_rows import CheckedRows
-from nightherd.model.change import Answer, Applied, Refused, SubmitJob, Why
+from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import SessionId
-from nightherd.model.job import Job, JobTexts
-from nightherd.model.session import Session, SessionMode, SessionStatus, expires_at, is_expired
-from nightherd.model.session_change import (
+from nightherd.model.jobs.changes import SubmitJob
+from nightherd.model.jobs.job import Job, JobTexts
+from nightherd.model.sessions.changes import (
     ExpireSession,
     ForkSession,
     RemoveSession,
     RenameSession,
     UseSession,
+)
+from nightherd.model.sessions.session import (
+    Session,
+    SessionMode,
+    SessionStatus,
+    expires_at,
+    is_expired,
 )
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 

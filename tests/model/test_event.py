@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -25,8 +25,8 @@ from nightherd.model.event import (
     is_terminal,
     payload_of,
 )
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import PAYLOADS, Payload, SystemSubtype, ToolProgress, Warned
+from nightherd.model.journal.system import PAYLOADS, Payload, SystemSubtype, ToolProgress, Warned
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

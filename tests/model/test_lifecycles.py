@@ -9,12 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightherd.errors import TransitionError
-from nightherd.model.agent_state import AGENT_LIFECYCLE, AgentStatus
-from nightherd.model.execution import EXECUTION_LIFECYCLE, ExecutionStatus
-from nightherd.model.job import JOB_LIFECYCLE, STATUS_OF_EXIT, ExitReason, JobStatus
+from nightherd.model.agents.state import AGENT_LIFECYCLE, AgentStatus
+from nightherd.model.jobs.job import (
+    EXECUTION_LIFECYCLE,
+    JOB_LIFECYCLE,
+    STATUS_OF_EXIT,
+    ExecutionStatus,
+    ExitReason,
+    JobStatus,
+)
 from nightherd.model.lifecycle import Lifecycle
-from nightherd.model.schedule import SCHEDULE_LIFECYCLE, ScheduleStatus
-from nightherd.model.session import (
+from nightherd.model.schedules.schedule import SCHEDULE_LIFECYCLE, ScheduleStatus
+from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
     SessionMode,
     SessionStatus,

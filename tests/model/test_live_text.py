@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.model.event import AssistantEvent, Event, ToolUseEvent, is_message
-from nightherd.model.live_text import (
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import AssistantEvent, Event, ToolUseEvent, is_message
+from nightherd.model.journal.live_text import (
     LivePart,
     TextDelta,
     cut_off_event,
     is_cut_off,
     unrecorded_texts,
 )
-from nightherd.model.outcome import Tally
-from nightherd.model.secret import knowing
+from nightherd.model.secrets import knowing
 
 SECRETS = knowing({"abcdef": "KEY", "abc": "SHORT", "efgh": "OTHER"})
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from engine.bench import AGENT
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.login import limit_id, limits_that_stop, login_of
-from nightherd.model.script import Script
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.script import Script
+from nightherd.model.limits.login import limit_id, limits_that_stop, login_of
 
 CLI = replace(AGENT, runtime=RuntimeName.CLI)
 SDK = replace(AGENT, runtime=RuntimeName.SDK)

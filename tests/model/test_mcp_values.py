@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.mcp import (
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
     McpServer,
@@ -17,7 +17,7 @@ from nightherd.model.mcp import (
     split_tool_name,
     tool_name,
 )
-from nightherd.model.secret import secrets_of
+from nightherd.model.secrets import secrets_of
 
 
 async def nothing(input: Mapping[str, Any]) -> str:

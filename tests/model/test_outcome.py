@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.model.event import (
+from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.jobs.outcome import EXIT_OF_CODE, SILENT_END, Outcome, Tally
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -15,10 +17,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import EXIT_OF_CODE, SILENT_END, Outcome, Tally
-from nightherd.model.system import (
+from nightherd.model.journal.system import (
     Complete,
     ExecutionStarted,
     Init,
@@ -26,6 +25,7 @@ from nightherd.model.system import (
     UserInput,
     Warned,
 )
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
 
 SOME = Usage(input_tokens=5, output_tokens=2, cost_microusd=MicroUsd(30))

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nightherd.model.change import Applied, FireSlot, SubmitJob
+from nightherd.model.change import Applied, FireSlot
 from nightherd.model.decide import decide
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import Job, JobStatus, JobTexts, SuspendReason
-from nightherd.model.schedule import Slot, SlotOutcome
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.changes import SubmitJob
+from nightherd.model.jobs.job import Job, JobStatus, JobTexts, SuspendReason, TriggerType
+from nightherd.model.schedules.schedule import Slot, SlotOutcome
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.testing.memory_state import MemoryRows
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.capability import covers_spawn, covers_tool, named_tools, whole_servers
-from nightherd.model.mcp import InjectedMcpServerDef
-from nightherd.model.permission import (
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.mcp import InjectedMcpServerDef
+from nightherd.model.permissions.permission import (
     ALLOWED,
     AUTO_APPROVED,
     Decision,
@@ -20,7 +19,13 @@ from nightherd.model.permission import (
     decide,
     permissions_of,
 )
-from nightherd.model.tool_rule import parse_rule
+from nightherd.model.permissions.tool_rule import (
+    covers_spawn,
+    covers_tool,
+    named_tools,
+    parse_rule,
+    whole_servers,
+)
 from runtimes.permission_table import CASES, Case, Try
 
 PLACE = Path("/place")

@@ -12,15 +12,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.duration import (
+from nightherd.model.units import (
+    LARGEST,
     LONGEST,
     UNITS_MS,
+    MicroUsd,
     format_duration,
+    format_size,
+    format_usd,
     parse_duration,
+    parse_size,
+    parse_usd,
     rough_duration,
+    to_usd,
 )
-from nightherd.model.money import LARGEST, MicroUsd, format_usd, parse_usd, to_usd
-from nightherd.model.size import format_size, parse_size
 from nightherd.model.usage import NOTHING_USED, Usage
 
 MICRO = st.integers(0, LARGEST).map(MicroUsd)

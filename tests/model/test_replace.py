@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.agent_state import AgentState
-from nightherd.model.outcome import Tally
+from nightherd.model.agents.state import AgentState
+from nightherd.model.jobs.outcome import Tally
 from nightherd.model.replace import replace
-from nightherd.state.kinds import KINDS
+from nightherd.state.tables import KINDS
 from nightherd.testing.state_values import submit
 
 ROWS: list[Any] = [submit(1).job, submit(1).session, submit(1).texts, AgentState(name="a"), Tally()]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.result_text import plain_result
+from nightherd.model.journal.message import plain_result
 
 DATA = "aGVsbG8h" * 1000
 

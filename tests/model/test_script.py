@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.model.script import (
+from nightherd.model.agents.script import (
     Fail,
     Repeat,
     Say,

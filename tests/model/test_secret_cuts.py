@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nightherd.model.secret import knowing
+from nightherd.model.secrets import knowing
 
 SECRET = "qwertyuiopasdfghjklzxcvbnm0123456789"
 SECRETS = knowing({SECRET: "API_KEY", "something-else-that-is-long": "OTHER"})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.model.secret import NO_SECRETS, knowing
-from nightherd.model.secret_filter import SecretFilter
+from nightherd.model.secrets import NO_SECRETS, SecretFilter, knowing
 
 SECRETS = knowing({"abcab": "A", "abcabcabc": "LONG", "é-é": "E"})
 PIECES = st.lists(

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from config.folder import Folder
-from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.hook import Hook, HookPoint, HttpRequest
-from nightherd.model.mcp import McpServer, McpTransport
-from nightherd.model.secret import find_secrets, secrets_of
-from nightherd.wiring.memories import known_secrets
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.hooks import Hook, HookPoint, HttpRequest
+from nightherd.model.secrets import find_secrets, secrets_of
+from nightherd.wiring.stores import known_secrets
 
 VALUE = "s3cr3t-v4lue-of-it"
 

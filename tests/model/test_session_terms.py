@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.template import render
+from nightherd.model.text import render
 
 VALUES = {"prompt": "P", "turn": "3", "repo": "a/b", "inputs.who-1": "me"}
 

@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.grants import FleetGrants, grants_of, may_write
-from nightherd.model.hook import Hook, HookPoint, ShellCommand
-from nightherd.model.limits import DayLimits, Limits
-from nightherd.model.mcp import McpServer, McpTransport
-from nightherd.model.money import MicroUsd
-from nightherd.model.price import ModelPrice
+from nightherd.model.agents.agent import Agent, Fleet, Plugin, RuntimeName
+from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.hooks import Hook, HookPoint, ShellCommand
+from nightherd.model.limits.limits import DayLimits, Limits
+from nightherd.model.limits.spending import ModelPrice
+from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
+from nightherd.model.permissions.restrain import restrained
+from nightherd.model.permissions.widening import narrowed, widenings
 from nightherd.model.problem import Place, Problem
-from nightherd.model.restrain import restrained
-from nightherd.model.schedule_rule import Interval, Schedule
-from nightherd.model.session_terms import SessionTerms
-from nightherd.model.subagent import Plugin
-from nightherd.model.web import Endpoint, Web, Webhooks
-from nightherd.model.widening import narrowed, widenings
+from nightherd.model.schedules.rule import Interval, Schedule
+from nightherd.model.sessions.session import SessionTerms
+from nightherd.model.units import MicroUsd
+from nightherd.model.webhooks import Endpoint, Web, Webhooks
 
 HOME = "/fleet"
 

@@ -12,13 +12,12 @@ import anyio
 import pytest
 
 from daemon.pasture import Pasture, wait_for
-from nightherd.daemon.retention import AutomaticRetention
-from nightherd.daemon.retention_record import RECORD, last_run, write_run
-from nightherd.model.persistence import Retention
-from nightherd.model.retention_run import RetentionRun, Step, next_step
-from nightherd.testing.clock import FakeClock
+from nightherd.daemon.retention import RECORD, AutomaticRetention, last_run, write_run
+from nightherd.model.checkpoints.persistence import Retention
+from nightherd.model.checkpoints.retention import RetentionRun, Step, next_step
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
-from nightherd.wiring.memories import open_reader, system_clock
+from nightherd.wiring.stores import open_reader, system_clock
 from surfaces.drivers import Cli
 
 DAY = timedelta(days=1)

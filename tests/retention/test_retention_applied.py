@@ -12,19 +12,19 @@ import pytest
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from nightherd.config.persistence import load_persistence
-from nightherd.engine.forking import AtMessage
-from nightherd.engine.resuming import branch
-from nightherd.engine.retention import Storeroom, apply_plan, plans
+from nightherd.engine.checkpoints.retention import RetentionContext, apply_plan, plans
+from nightherd.engine.operations.fork import AtMessage
+from nightherd.engine.operations.resume import branch
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
+from nightherd.model.agents.script import Say, compile_script
 from nightherd.model.change import Refused
-from nightherd.model.checkpoint import Checkpoint, RemoveCheckpoints
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.persistence import OnCompletion, Persistence, Retention
-from nightherd.model.retention import JobPlan, Needed, Reason
-from nightherd.model.script import Say, compile_script
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
+from nightherd.model.checkpoints.persistence import OnCompletion, Persistence, Retention
+from nightherd.model.checkpoints.retention import JobPlan, Needed, Reason
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.limits.limits import Limits
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.views.checkpoints import (
     TakenAway,
     find_checkpoint,
@@ -37,7 +37,7 @@ from nightherd.views.sessions import get_session
 
 def made(
     tmp_path: Path, *, turns: int = 9, retention: Retention | None = None
-) -> tuple[Bench, Storeroom]:
+) -> tuple[Bench, RetentionContext]:
     """A bench whose jobs say three things, and the storeroom beside it."""
     agent = replace(
         AGENT,
@@ -50,11 +50,11 @@ def made(
     if retention is not None:
         persistence = replace(persistence, retention=retention)
     files = ThreadStateFiles(tmp_path / "state", persistence, pause=lambda seconds: None)
-    bench.workshop = replace(bench.workshop, persistence=persistence, threads=files)
-    room = Storeroom(
+    bench.context = replace(bench.context, persistence=persistence, threads=files)
+    room = RetentionContext(
         state=bench.store,
         reader=bench.reader,
-        journals=bench.workshop.journals,
+        journals=bench.context.journals,
         clock=bench.clock,
         persistence=persistence,
         archive=ThreadArchive(tmp_path / "state", files),
@@ -62,15 +62,15 @@ def made(
     return bench, room
 
 
-def all_plans(room: Storeroom) -> list[JobPlan]:
+def all_plans(room: RetentionContext) -> list[JobPlan]:
     return list(plans(room.reader, room.journals, room.persistence, room.clock.now()))
 
 
 def bookmarks(bench: Bench, job: Job) -> list[Checkpoint]:
-    return list_bookmarks(bench.reader, bench.workshop.journals, job.id)
+    return list_bookmarks(bench.reader, bench.context.journals, job.id)
 
 
-def carry_out(room: Storeroom) -> None:
+def carry_out(room: RetentionContext) -> None:
     for one in all_plans(room):
         anyio.run(apply_plan, one, room)
 
@@ -137,7 +137,7 @@ def test_killed_before_the_document_went_it_goes_the_next_time(
         def delete(self, job_id: str) -> None:
             raise Gone
 
-    dying = Dying(tmp_path / "state", bench.workshop.threads)  # type: ignore[arg-type]  # the bench has it
+    dying = Dying(tmp_path / "state", bench.context.threads)  # type: ignore[arg-type]  # the bench has it
     with pytest.raises(Gone):
         anyio.run(apply_plan, found, replace(room, archive=dying))
 
@@ -174,14 +174,14 @@ def test_of_a_kept_job_the_first_go_and_the_last_stay(tmp_path: Path) -> None:
     again = replace(room.persistence, retention=replace(kept, max_checkpoints=1))
     carry_out(replace(room, persistence=again))
     assert [one.number for one in bookmarks(bench, job)] == before[-1:]
-    gone = taken_away(bench.reader, bench.workshop.journals, job.id)
+    gone = taken_away(bench.reader, bench.context.journals, job.id)
     assert gone.count == len(before) - 1
 
 
 def test_all_that_went_is_told_from_none_that_were(tmp_path: Path) -> None:
     bench, room = made(tmp_path, retention=Retention(action=OnCompletion.DELETE))
     job = bench.run()
-    journals = bench.workshop.journals
+    journals = bench.context.journals
     there = len(bookmarks(bench, job))
     assert taken_away(bench.reader, journals, job.id) == TakenAway()
 
@@ -227,16 +227,16 @@ def test_the_place_of_a_branch_of_a_branch_stays(tmp_path: Path) -> None:
     assert job.session_id is not None
 
     async def branches() -> None:
-        first = get_session(bench.workshop.reader, job.session_id)  # type: ignore[arg-type]  # just asserted
-        second, _ = await branch(first, AtMessage(number=3), bench.workshop)
-        await branch(second, AtMessage(number=2), bench.workshop)
+        first = get_session(bench.context.reader, job.session_id)  # type: ignore[arg-type]  # just asserted
+        second, _ = await branch(first, AtMessage(number=3), bench.context)
+        await branch(second, AtMessage(number=2), bench.context)
 
     anyio.run(branches)
 
     (found,) = all_plans(room)
     known = {one.number: one.seq for one in bookmarks(bench, job)}
     kept = [known[number] for number, why in found.needed if why is Needed.FORK]
-    lines = [bench.workshop.journals.seq_of_message(job.id, number) or 0 for number in (2, 3)]
+    lines = [bench.context.journals.seq_of_message(job.id, number) or 0 for number in (2, 3)]
     assert len(kept) == 2
     assert all(line <= seq for line, seq in zip(lines, sorted(kept), strict=True))
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.model.checkpoint import Checkpoint, checkpoint_id
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.persistence import Cleanup, OnCompletion, Retention
-from nightherd.model.retention import JobPlan, Needed, Reason, plan
+from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
+from nightherd.model.checkpoints.persistence import Cleanup, OnCompletion, Retention
+from nightherd.model.checkpoints.retention import JobPlan, Needed, Reason, plan
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
 from nightherd.testing.state_values import BEGINNING, submit
 
 NOW = BEGINNING + timedelta(days=30)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
-from nightherd.model.outcome import Tally
-from nightherd.model.system import Denied, Warned
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.system import Denied, Warned
 
 
 def payloads(events: Iterable[Event], kind: type[Any]) -> list[Any]:

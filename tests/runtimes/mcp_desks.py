@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nightherd.model.mcp import McpServer, McpTransport
+from nightherd.model.agents.mcp import McpServer, McpTransport
 
 DESK = Path(__file__).parent / "mcp_desk.py"
 TOKEN = "the-token-of-the-desk"

@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from nightherd.model.agent import Agent, Fleet, RuntimeName
-from nightherd.model.hook import Hook, HookPoint, ShellCommand
-from nightherd.model.mcp import McpServer, McpTransport
-from nightherd.model.protected import ProtectedPaths, protected_paths
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.hooks import Hook, HookPoint, ShellCommand
+from nightherd.model.permissions.protected import ProtectedPaths, protected_paths
 
 NAME = "w (a),[b] c!x{1}"
 """A directory that reads like a rule."""

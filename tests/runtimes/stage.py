@@ -11,13 +11,13 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import Event
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.script import Script, Step, compile_script
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.script import Script, Step, compile_script
+from nightherd.model.journal.event import Event
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.runtimes.tools.bash import Bash
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome
 

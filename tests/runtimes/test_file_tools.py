@@ -12,10 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nightherd.runtimes.tools.edit import Edit
-from nightherd.runtimes.tools.read import READ_LIMIT_BYTES, Read
+from nightherd.runtimes.tools.files import READ_LIMIT_BYTES, Edit, Read, Write
 from nightherd.runtimes.tools.tool import Tool
-from nightherd.runtimes.tools.write import Write
 from runtimes.stage import Stage
 
 FILE_TOOLS: list[tuple[Tool, dict[str, str]]] = [

@@ -13,17 +13,17 @@ import anyio
 import pytest
 
 from nightherd.errors import FencedError
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.script import UseTool, compile_script
+from nightherd.model.agents.script import UseTool, compile_script
+from nightherd.model.journal.event import ToolResultEvent
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from runtimes.kept_worker import wait_until
 from runtimes.stage import QUICK, Stage, is_running, is_written, until
 
 WORKER = """
 import sys
 from pathlib import Path
-from nightherd.model.script import UseTool
+from nightherd.model.agents.script import UseTool
 from runtimes.stage import Stage
 tools = [UseTool("Bash", {"command": command}) for command in sys.argv[2:]]
 Stage(Path(sys.argv[1])).play(*tools)

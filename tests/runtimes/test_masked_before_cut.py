@@ -8,21 +8,20 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from nightherd.model.event import FullOutput, ToolResultEvent
-from nightherd.model.hook import ShellCommand
+from nightherd.model.agents.script import UseTool
+from nightherd.model.hooks import ShellCommand
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.script import UseTool
-from nightherd.model.secret import knowing
+from nightherd.model.journal.event import FullOutput, ToolResultEvent
+from nightherd.model.secrets import knowing
 from nightherd.ports import HookCall
 from nightherd.runtimes.claude.translate import RAW_CHARACTERS, Translator
-from nightherd.runtimes.hooks.command import OUTPUT_LIMIT, run_command
+from nightherd.runtimes.hooks.carrier import OUTPUT_LIMIT, run_command
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.native.failure import TEXT_SHOWN, RunFailure, error_event
-from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput
-from nightherd.runtimes.tools.read import READ_LIMIT_BYTES
+from nightherd.runtimes.tools.files import READ_LIMIT_BYTES
+from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES, BoundedOutput, WholeOutput
 from nightherd.runtimes.tools.search_program import MAX_LINE
 from nightherd.runtimes.tools.tool import ToolOutcome
-from nightherd.runtimes.tools.whole_output import WholeOutput
 from runtimes.stage import Stage
 
 SECRET = "qwertyuiopasdfghjklzxcvbnm0123456789"

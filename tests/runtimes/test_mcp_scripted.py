@@ -17,16 +17,16 @@ import pytest
 from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.event import Event, ToolResultEvent
-from nightherd.model.mcp import (
+from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
     McpServer,
     McpTransport,
     ToolAnswer,
 )
-from nightherd.model.script import Say, UseTool
-from nightherd.model.system import Complete, Denied
+from nightherd.model.agents.script import Say, UseTool
+from nightherd.model.journal.event import Event, ToolResultEvent
+from nightherd.model.journal.system import Complete, Denied
 from nightherd.runtimes.mcp.bridge import bridged
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
@@ -197,7 +197,7 @@ def test_no_server_outlives_its_run(stage: Stage) -> None:
 WORKER = """
 import sys
 from pathlib import Path
-from nightherd.model.script import UseTool
+from nightherd.model.agents.script import UseTool
 from runtimes.stage import Stage
 from runtimes.test_mcp_scripted import stage_with, telling_desk
 stage = stage_with(Stage(Path(sys.argv[1])), telling_desk())

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.event import SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
-from nightherd.model.script import Say, UseTool
-from nightherd.model.system import Denied, Init
+from nightherd.model.agents.script import Say, UseTool
+from nightherd.model.journal.event import SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
+from nightherd.model.journal.system import Denied, Init
 from runtimes.heard import denials
 from runtimes.permission_table import CASES, Case, prepare
 from runtimes.stage import Stage

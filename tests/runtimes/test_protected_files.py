@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.script import UseTool
+from nightherd.model.agents.script import UseTool
+from nightherd.model.journal.event import ToolResultEvent
 from runtimes.heard import denials
 from runtimes.native.native_stage import NativeStage, Replies, calls, results, says
 from runtimes.protected_table import COMMANDS, NAME, is_untouched, prepare, written

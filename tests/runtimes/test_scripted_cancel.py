@@ -9,10 +9,10 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent
+from nightherd.model.agents.script import Repeat, Say, Script, Sleep, UseTool, compile_script
 from nightherd.model.ids import ExecutionId
-from nightherd.model.script import Repeat, Say, Script, Sleep, UseTool, compile_script
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from runtimes.stage import QUICK, Stage, is_running, is_written, take, until
 
 FAMILY = """

@@ -12,8 +12,7 @@ import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nightherd.model.event import Event, ToolResultEvent, is_terminal
-from nightherd.model.script import (
+from nightherd.model.agents.script import (
     Repeat,
     Say,
     Script,
@@ -24,8 +23,9 @@ from nightherd.model.script import (
     UseTool,
     compile_script,
 )
+from nightherd.model.journal.event import Event, ToolResultEvent, is_terminal
 from nightherd.model.usage import Usage
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
 from runtimes.heard import tally_of
 from runtimes.stage import Stage

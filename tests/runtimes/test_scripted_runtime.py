@@ -8,19 +8,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from nightherd.model.event import (
-    AssistantEvent,
-    ErrorEvent,
-    Event,
-    SystemEvent,
-    ToolResultEvent,
-    ToolUseEvent,
-    is_terminal,
-    payload_of,
-)
-from nightherd.model.job import ExitReason
-from nightherd.model.money import MicroUsd
-from nightherd.model.script import (
+from nightherd.model.agents.script import (
     Fail,
     Repeat,
     Say,
@@ -31,10 +19,22 @@ from nightherd.model.script import (
     UseTool,
     compile_script,
 )
-from nightherd.model.system import Complete, Init
+from nightherd.model.jobs.job import ExitReason
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    is_terminal,
+    payload_of,
+)
+from nightherd.model.journal.system import Complete, Init
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.ports import Runtime
-from nightherd.runtimes.scripted import ScriptedRuntime
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from runtimes.heard import tally_of
 from runtimes.stage import JOB, Stage, take
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.spawn import TOOL as SPAWN
+from nightherd.model.children import TOOL as SPAWN
 from nightherd.runtimes.tools import search
 from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.search import NOTHING, Glob, Grep

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from components import Components
-from nightherd.model.shell_command import read_command, spellings
+from nightherd.model.permissions.shell_command import read_command, spellings
 
 TRICKY = st.text(alphabet="ab -='\"\\$`;&|#~{}()!*?[]\n\t", max_size=12)
 MODEST = settings(

@@ -11,14 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightherd.errors import JournalError
-from nightherd.model.event import FullOutput, ToolResultEvent
-from nightherd.model.script import UseTool
-from nightherd.model.secret import knowing
+from nightherd.model.agents.script import UseTool
+from nightherd.model.journal.event import FullOutput, ToolResultEvent
+from nightherd.model.secrets import knowing
 from nightherd.runtimes.tools.bash import Bash
-from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES
+from nightherd.runtimes.tools.output import (
+    KEPT_LIMIT_BYTES,
+    OUTPUT_LIMIT_BYTES,
+    WholeOutput,
+    bounded,
+)
 from nightherd.runtimes.tools.search import Grep
 from nightherd.runtimes.tools.tool import Tool, ToolOutcome, failed
-from nightherd.runtimes.tools.whole_output import KEPT_LIMIT_BYTES, WholeOutput, bounded
 from runtimes.stage import Stage
 
 LINES = 20_000

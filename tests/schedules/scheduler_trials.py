@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 
 from nightherd.config.load import load_fleet
-from nightherd.engine.scheduling import Scheduler, SchedulingReports
+from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
 from nightherd.testing.fork_process import Say
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
 
 
 def schedule(order: Any, say: Say) -> None:
@@ -20,12 +20,12 @@ def schedule(order: Any, say: Say) -> None:
     fleet = load_fleet(folder / "nightherd.yaml", environ={}, cwd=folder).fleet
 
     async def work() -> None:
-        async with open_workshop(folder / ".nightherd", fleet, os.environ) as workshop:
+        async with open_worker(folder / ".nightherd", fleet, os.environ) as context:
             reports = SchedulingReports(
                 on_fire=lambda key, job: say(f"fired {key} {job}"),
                 on_trouble=lambda text: say(f"trouble {text}"),
             )
             say("ready")
-            await Scheduler(fleet, workshop, reports).run()
+            await Scheduler(fleet, context, reports).run()
 
     anyio.run(work)

@@ -10,17 +10,17 @@ from typing import Any
 import anyio
 
 from engine.bench import AGENT, Bench
-from nightherd.engine.scheduling import Scheduler, SchedulingReports
-from nightherd.model.agent import Fleet
-from nightherd.model.change import Change, SettleExecution, StartExecution
+from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.change import Change
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import ExitReason, Job, JobQuery
-from nightherd.model.outcome import Outcome
-from nightherd.model.schedule import ScheduleState, Slot, schedule_id
-from nightherd.model.schedule_change import OverrideSchedule
-from nightherd.model.schedule_rule import Interval, Schedule
+from nightherd.model.jobs.changes import SettleExecution, StartExecution
+from nightherd.model.jobs.job import ExitReason, Job, JobQuery
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.schedules.rule import Interval, Schedule
+from nightherd.model.schedules.schedule import OverrideSchedule, ScheduleState, Slot, schedule_id
 from nightherd.model.usage import Totals
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 HOURLY = Schedule(name="hourly", rule=Interval(every=timedelta(hours=1)), prompt="Graze.")
@@ -53,7 +53,7 @@ class Stall:
             on_skip=lambda key, reason: self.told.append(f"skipped {key}: {reason}"),
             on_trouble=self.told.append,
         )
-        return Scheduler(declared or self.declared, self.bench.workshop, reports, **more)
+        return Scheduler(declared or self.declared, self.bench.context, reports, **more)
 
     def look(self, *, after: timedelta = timedelta(), scheduler: Scheduler | None = None) -> None:
         """Let time pass, then one round."""

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.clock_jump import Reading, describe_jump, jump_between
-from nightherd.model.due import (
+from nightherd.model.schedules.clock_jump import Reading, describe_jump, jump_between
+from nightherd.model.schedules.due import (
     GRACE,
     MISSED,
     MOST_AT_ONCE,
@@ -25,7 +25,7 @@ from nightherd.model.due import (
     spread,
     upcoming,
 )
-from nightherd.model.schedule_rule import CatchUp, Cron, Interval, Rule, Schedule
+from nightherd.model.schedules.rule import CatchUp, Cron, Interval, Rule, Schedule
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOURLY = Interval(every=timedelta(hours=1))

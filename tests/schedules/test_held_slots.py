@@ -8,11 +8,10 @@ from datetime import timedelta
 import pytest
 
 from engine.test_retries import RunsInTurn
-from nightherd.model.change import CancelJob
-from nightherd.model.event import ErrorEvent, Event
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.journal.event import ErrorEvent, Event
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.views.fleet import fleet_document, show_fleet
 from nightherd.views.schedules import list_views, why_next
 from schedules.stall import HOURLY, Stall, fleet
@@ -27,9 +26,9 @@ def stall_with(error: Event) -> tuple[Stall, Job]:
     declared = fleet(HOURLY, session=SessionTerms(mode=SessionMode.PERSISTENT))
     stall = Stall(declared)
     stall.bench.agent = declared.agents["coder"]
-    retry = replace(stall.bench.workshop.retry, attempts=1, first_pause=3 * HOUR)
-    stall.bench.workshop = replace(
-        stall.bench.workshop, runtimes=lambda name: RunsInTurn([error]), retry=retry
+    retry = replace(stall.bench.context.retry, attempts=1, first_pause=3 * HOUR)
+    stall.bench.context = replace(
+        stall.bench.context, runtimes=lambda name: RunsInTurn([error]), retry=retry
     )
     stall.restart()
     stall.look()

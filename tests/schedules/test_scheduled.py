@@ -11,12 +11,11 @@ import pytest
 from config.folder import Folder
 from engine.bench import AGENT
 from nightherd.errors import InvalidValueError, NotFoundError
-from nightherd.model.limits import Limits
-from nightherd.model.money import MicroUsd
-from nightherd.model.schedule_rule import CatchUp, Cron, Interval, Schedule
-from nightherd.model.scheduled import find_schedule, for_schedule, prompt_text, session_terms
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
+from nightherd.model.limits.limits import Limits
+from nightherd.model.schedules.jobs import find_schedule, for_schedule, prompt_text, session_terms
+from nightherd.model.schedules.rule import CatchUp, Cron, Interval, Schedule
+from nightherd.model.sessions.session import SessionMode, SessionTerms
+from nightherd.model.units import MicroUsd
 from surfaces.drivers import Cli
 
 NIGHTLY = Schedule(name="nightly", rule=Interval(every=timedelta(hours=1)))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.job import JobQuery
-from nightherd.model.schedule import SlotOutcome
+from nightherd.model.jobs.job import JobQuery
+from nightherd.model.schedules.schedule import SlotOutcome
 from nightherd.testing.fork_server import ForkServer
-from nightherd.wiring.memories import open_reader
+from nightherd.wiring.stores import open_reader
 
 PATIENCE_S = 90.0
 NAMES = ("a", "b", "c")

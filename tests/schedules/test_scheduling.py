@@ -11,12 +11,10 @@ import pytest
 
 from nightherd.errors import StateError
 from nightherd.model.change import Answer, Change
-from nightherd.model.job import JobStatus
-from nightherd.model.schedule import ScheduleStatus, SlotOutcome
-from nightherd.model.schedule_rule import CatchUp, Cron, Interval
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import JobStatus, TriggerType
+from nightherd.model.schedules.rule import CatchUp, Cron, Interval
+from nightherd.model.schedules.schedule import ScheduleStatus, SlotOutcome
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 from schedules.stall import HOURLY, NOON, Stall, fleet
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

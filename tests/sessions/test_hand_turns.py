@@ -12,13 +12,15 @@ import msgspec
 import pytest
 
 from engine.bench import Bench, persistent
-from nightherd.engine.hand_turns import OnRecord, only_by_hand
-from nightherd.engine.record import Record
-from nightherd.engine.rescue import RescueTerms, rescue
+from nightherd.engine.doctor.record import RepairContext
+from nightherd.engine.sessions.external_turns import OnRecord, external_events
+from nightherd.engine.workers.rescue import RescueTerms, rescue
 from nightherd.imports.claude_transcripts import ClaudeTranscripts
 from nightherd.imports.claude_turns import last_said, said_since
-from nightherd.model.agent import RuntimeName
-from nightherd.model.event import (
+from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -27,13 +29,11 @@ from nightherd.model.event import (
     is_by_hand,
     is_message,
 )
-from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.job import JobStatus
-from nightherd.model.message import Speaker, whole_messages
-from nightherd.model.money import MicroUsd
-from nightherd.model.recollection import recollect
-from nightherd.model.secret import find_secrets
-from nightherd.model.system import Complete, Init
+from nightherd.model.journal.message import Speaker, whole_messages
+from nightherd.model.journal.recollection import recollect
+from nightherd.model.journal.system import Complete, Init
+from nightherd.model.secrets import find_secrets
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.testing.runtime import PlayedRuntime
 
@@ -146,7 +146,7 @@ def test_what_a_job_had_asked_and_was_not_answered_is_not_by_hand(before: str, n
     ]
     known = OnRecord(uuids=frozenset({"a1"}), unanswered=("of a job that failed",))
 
-    found = only_by_hand(said_since(lines, known.uuids), known, find_secrets({}), is_ours=True)
+    found = external_events(said_since(lines, known.uuids), known, find_secrets({}), is_ours=True)
 
     assert messages_of(found) == [("user", "by hand"), ("assistant", "an answer")]
 
@@ -238,7 +238,7 @@ def test_next_job_has_on_record_what_was_said_by_hand_before_it_was_asked() -> N
     bench = Bench(agent=replace(persistent(), runtime=RuntimeName.CLI), runtime=played)
     spoken = Spoken()
     transcripts = ClaudeTranscripts(lambda uuid, directory: spoken)
-    bench.workshop = replace(bench.workshop, transcripts=transcripts)
+    bench.context = replace(bench.context, transcripts=transcripts)
     first = bench.run("by the fleet")
     spoken.all += [
         line("user", "q2", "a1", "by hand"),
@@ -297,7 +297,7 @@ def killed_in_a_call() -> tuple[Bench, JobId]:
         runtime=PlayedRuntime([INTRODUCED, CALL, CALLED]),
     )
     transcripts = ClaudeTranscripts(lambda uuid, directory: spoken, lambda model, used: MicroUsd(7))
-    bench.workshop = replace(bench.workshop, transcripts=transcripts)
+    bench.context = replace(bench.context, transcripts=transcripts)
     job_id = bench.submit("by the fleet").job.id
     with pytest.raises(KeyboardInterrupt):
         bench.execute(job_id, die_after_the_call)
@@ -333,13 +333,13 @@ def test_answers_received_after_the_worker_died_are_recovered_when_the_job_ends_
     async def kill_all(executions: Collection[ExecutionId]) -> Mapping[ExecutionId, str]:
         return {}
 
-    record = Record(
+    record = RepairContext(
         state=bench.store,
         reader=bench.reader,
-        journals=bench.workshop.journals,
+        journals=bench.context.journals,
         clock=bench.clock,
         is_alive=lambda process: False,
-        transcripts=bench.workshop.transcripts,
+        transcripts=bench.context.transcripts,
     )
     terms = RescueTerms(boot_id="b", max_restarts=0, kill_all_marked=kill_all)
     anyio.run(rescue, record, terms)

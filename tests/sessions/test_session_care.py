@@ -11,16 +11,15 @@ import anyio
 import pytest
 
 from engine.bench import AGENT, Bench
-from nightherd.engine.session_care import clean_up, expire_sessions
+from nightherd.engine.sessions.cleanup import clean_up, expire_sessions
 from nightherd.model.change import AdoptRows
 from nightherd.model.ids import SessionId
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.session_terms import SessionTerms
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus, SessionTerms
 from nightherd.ports import StateReader, no_probe
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING
 
@@ -45,12 +44,12 @@ def test_session_expires_when_it_has_gone_unused_for_too_long() -> None:
     job = work.run()
 
     work.clock.advance(HOUR - timedelta(seconds=1))
-    assert anyio.run(expire_sessions, work.workshop) == 0
+    assert anyio.run(expire_sessions, work.context) == 0
     work.clock.advance(timedelta(seconds=1))
-    assert anyio.run(expire_sessions, work.workshop) == 1
+    assert anyio.run(expire_sessions, work.context) == 1
 
     assert session_of(work, job.session_id).status is SessionStatus.EXPIRED
-    assert anyio.run(expire_sessions, work.workshop) == 0
+    assert anyio.run(expire_sessions, work.context) == 0
     assert work.run().session_id != job.session_id
 
 
@@ -59,12 +58,12 @@ def test_use_keeps_a_session_alive_but_not_beyond_its_age() -> None:
     first = work.run()
     for _ in range(3):
         work.clock.advance(HOUR - timedelta(minutes=1))
-        assert anyio.run(expire_sessions, work.workshop) == 0
+        assert anyio.run(expire_sessions, work.context) == 0
         assert work.run().session_id == first.session_id
 
     work.clock.advance(timedelta(minutes=3))
 
-    assert anyio.run(expire_sessions, work.workshop) == 1
+    assert anyio.run(expire_sessions, work.context) == 1
     assert work.run().session_id != first.session_id
 
 
@@ -76,7 +75,7 @@ def test_session_that_a_job_waits_for_does_not_expire() -> None:
 
     work.clock.advance(2 * HOUR)
 
-    assert anyio.run(expire_sessions, work.workshop) == 0
+    assert anyio.run(expire_sessions, work.context) == 0
     assert session_of(work, job.session_id).status is SessionStatus.PAUSED
     assert work.execute(waiting.id).session_id == job.session_id
 
@@ -102,7 +101,7 @@ def test_cleanup_spares_a_session_that_a_job_waits_for() -> None:
     work.clock.advance(2 * HOUR)
 
     async def clean() -> tuple[int, int]:
-        done = await clean_up(work.workshop)
+        done = await clean_up(work.context)
         return len(done.removed), len(done.kept)
 
     assert anyio.run(clean) == (0, 1)

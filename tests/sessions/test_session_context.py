@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.bench import AGENT, Bench
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.context_window import SUMMARY_FRAME, contextual, digest, plan_cut
-from nightherd.model.event import (
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -22,10 +21,10 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.message import Speaker, open_calls, whole_messages
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
-from nightherd.model.system import CompactBoundary, Complete, Summary, SystemSubtype
+from nightherd.model.journal.message import Speaker, open_calls, whole_messages
+from nightherd.model.journal.system import CompactBoundary, Complete, Summary, SystemSubtype
+from nightherd.model.sessions.context_window import SUMMARY_FRAME, contextual, digest, plan_cut
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.runtime import PlayedRuntime

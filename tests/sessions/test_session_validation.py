@@ -8,10 +8,10 @@ import pytest
 
 from engine.bench import Bench, persistent
 from nightherd.library.result import result_of
-from nightherd.model.event import AssistantEvent, Event, describe
-from nightherd.model.job import JobTexts
-from nightherd.model.recollection import rebuilt_rows, recollect
-from nightherd.model.system import Complete, Init, Warned
+from nightherd.model.jobs.job import JobTexts
+from nightherd.model.journal.event import AssistantEvent, Event, describe
+from nightherd.model.journal.recollection import rebuilt_rows, recollect
+from nightherd.model.journal.system import Complete, Init, Warned
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.observed import own_job
 from nightherd.views.results import result_document
@@ -134,7 +134,7 @@ def test_session_that_the_runtime_has_lost_begins_anew_and_says_so() -> None:
     assert texts is not None
     seen = own_job(bench.reader, job, job.created_at)
     assert result_document(seen, texts)["session_note"] == lost
-    assert result_of(seen, bench.reader, bench.workshop.journals).session_note == lost
+    assert result_of(seen, bench.reader, bench.context.journals).session_note == lost
     assert rebuilt(bench.journal(job.id)).session_note == lost
 
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from engine.bench import Bench
-from nightherd.model.agent import RuntimeName
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, describe
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Tally
-from nightherd.model.system import Complete
+from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, describe
+from nightherd.model.journal.system import Complete
+from nightherd.model.limits.limits import Limits
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.runtime import PlayedRuntime

@@ -10,9 +10,10 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.change import Applied, Change, SubmitJob
+from nightherd.model.change import Applied, Change
+from nightherd.model.jobs.changes import SubmitJob
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
 from nightherd.testing.state_values import settle, start, submit

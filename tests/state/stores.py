@@ -9,12 +9,11 @@ from pathlib import Path
 from nightherd.db.connection import Database, open_for_reading
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory, init_state_directory
-from nightherd.state.kinds import TABLES
 from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
 from nightherd.state.store import SqliteStore
-from nightherd.state.tables import PASSING
-from nightherd.testing.clock import START, FakeClock
+from nightherd.state.tables import PASSING, TABLES
+from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_contract import OpenState
 

@@ -10,16 +10,15 @@ import anyio
 from nightherd.db.connection import open_for_reading, open_for_writing
 from nightherd.db.ledger import read_ledger
 from nightherd.model.change import Change
-from nightherd.model.schedule_change import OverrideSchedule
+from nightherd.model.schedules.schedule import OverrideSchedule
 from nightherd.ports import StateReader
 from nightherd.state.agreement import differences
 from nightherd.state.directory import StateDirectory
-from nightherd.state.feed import LedgerFeed
+from nightherd.state.outbox import LedgerFeed
 from nightherd.state.reader import SqliteReader
 from nightherd.state.row_images import last_image
-from nightherd.testing.clock import START
-from nightherd.testing.fleet_values import AGENT, NIGHTLY
-from nightherd.testing.state_values import BEGINNING
+from nightherd.testing.determinism import START
+from nightherd.testing.state_values import AGENT, BEGINNING, NIGHTLY
 from state.stores import open_store
 
 TABLE = "schedule_overrides"

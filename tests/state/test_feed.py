@@ -10,8 +10,8 @@ import pytest
 from nightherd.db.ledger import Entry, Ledger
 from nightherd.errors import StateFileError
 from nightherd.ports import no_probe
-from nightherd.state import feed as feed_module
-from nightherd.state.feed import LedgerFeed
+from nightherd.state import outbox as feed_module
+from nightherd.state.outbox import LedgerFeed
 
 MARCH = "2026-03-31T23:59:59.000000Z"
 APRIL = "2026-04-01T00:00:00.000000Z"

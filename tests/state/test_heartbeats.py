@@ -13,9 +13,8 @@ from nightherd.model.worker import WorkerStatus
 from nightherd.state.agreement import differences
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
-from nightherd.testing.clock import START
-from nightherd.testing.fleet_values import worker
-from nightherd.testing.state_values import BEGINNING
+from nightherd.testing.determinism import START
+from nightherd.testing.state_values import BEGINNING, worker
 from state.stores import contents, open_store, replayed
 
 LATER = BEGINNING + timedelta(seconds=10)

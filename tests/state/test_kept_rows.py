@@ -10,16 +10,17 @@ import pytest
 
 from nightherd.db.connection import Database, open_for_writing
 from nightherd.db.migrate import load_migrations, migrate
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.errors import InvalidValueError
-from nightherd.model.change import Applied, CancelJob, Refused, Why
-from nightherd.model.job import Job, JobTexts
-from nightherd.model.session import Session
+from nightherd.model.change import Applied, Refused, Why
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.job import Job, JobTexts
+from nightherd.model.sessions.session import Session
 from nightherd.state import kept_rows
 from nightherd.state.directory import StateDirectory
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.tables import Table
-from nightherd.testing.clock import START
+from nightherd.testing.determinism import START
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 from state.stores import contents, open_store, replayed
 

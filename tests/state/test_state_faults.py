@@ -13,13 +13,13 @@ import pytest
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import StateDirectoryCreateError, StateFileError
 from nightherd.model.change import Applied
-from nightherd.model.job import JobQuery
+from nightherd.model.jobs.job import JobQuery
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.rebuild import rebuild_database
 from nightherd.state.soundness import Soundness
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import START, FakeClock
+from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.state_values import submit
 from state.stores import contents, open_store, replayed
 

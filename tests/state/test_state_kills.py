@@ -12,11 +12,11 @@ import pytest
 from nightherd.db.ledger import read_ledger
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.state_values import submit
 from state.state_workload import WORKLOAD

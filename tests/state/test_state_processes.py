@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nightherd.db.ledger import read_ledger
-from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
 from nightherd.testing.fork_server import ForkServer

@@ -12,10 +12,9 @@ import pytest
 
 from nightherd.db.connection import open_for_writing
 from nightherd.db.migrate import load_migrations, migrate
-from nightherd.db.queries import Queries
-from nightherd.db.schema import known_schema
+from nightherd.db.schema import Queries, known_schema
 from nightherd.errors import SchemaVersionError
-from nightherd.model.job import JobQuery, JobStatus
+from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory
 from nightherd.state.reader import SqliteReader
 from nightherd.testing.state_values import job_id, settle, start, submit
@@ -24,7 +23,7 @@ from state.stores import open_store
 LISTS = """
 import sys
 from pathlib import Path
-from nightherd.model.job import JobQuery
+from nightherd.model.jobs.job import JobQuery
 from nightherd.state.reader import SqliteReader
 reader = SqliteReader(Path(sys.argv[1]))
 assert len(reader.list_jobs(JobQuery())) == 1

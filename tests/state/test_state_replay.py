@@ -12,28 +12,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import NightherdError, StateFileError
-from nightherd.model.change import (
-    AdoptRows,
-    Answer,
-    CancelJob,
-    Change,
-    ExtendLease,
-    RecordRuntimeSession,
-    RegisterWorker,
-)
+from nightherd.model.change import AdoptRows, Answer, Change, ExtendLease, RegisterWorker
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import ExitReason, JobQuery
-from nightherd.model.outcome import Outcome
-from nightherd.model.schedule_change import OverrideSchedule
-from nightherd.model.session import SessionMode, SessionQuery
+from nightherd.model.jobs.changes import CancelJob, RecordRuntimeSession
+from nightherd.model.jobs.job import ExitReason, JobQuery
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.schedules.schedule import OverrideSchedule
+from nightherd.model.sessions.session import SessionMode, SessionQuery
 from nightherd.ports import StateReader, StateWriter
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.replay import replay
-from nightherd.testing.clock import START
-from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
+from nightherd.testing.determinism import START
 from nightherd.testing.memory_state import MemoryStore
-from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+from nightherd.testing.state_values import (
+    AGENT,
+    BEGINNING,
+    NIGHTLY,
+    checkpoint,
+    fire,
+    job_id,
+    lose,
+    settle,
+    start,
+    submit,
+    worker,
+)
 from state.stores import contents, open_store, replayed
 
 NUMBERS = st.integers(1, 6)

@@ -11,14 +11,14 @@ import pytest
 
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import InvalidValueError
-from nightherd.model.agent import Durability
+from nightherd.model.agents.agent import Durability
 from nightherd.model.change import Applied, Change, Refused
-from nightherd.model.job import JobQuery
+from nightherd.model.jobs.job import JobQuery
 from nightherd.state.directory import StateDirectory
-from nightherd.state.feed import LedgerFeed
+from nightherd.state.outbox import LedgerFeed
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import START, FakeClock
+from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.state_values import job_id, settle, start, submit
 from state.stores import open_store
 

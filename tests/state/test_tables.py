@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.execution import Execution, ExecutionStatus
-from nightherd.model.job import Job, JobStatus, JobTexts
+from nightherd.model.jobs.job import Execution, ExecutionStatus, Job, JobStatus, JobTexts
 from nightherd.model.worker import Worker
-from nightherd.state.kinds import TABLES
-from nightherd.state.tables import Table, in_table_order, time_text
+from nightherd.state.tables import TABLES, Table, in_table_order, time_text
 from nightherd.testing.state_values import BEGINNING, submit
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)

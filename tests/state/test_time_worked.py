@@ -8,24 +8,17 @@ from pathlib import Path
 import anyio
 import pytest
 
-from nightherd.model.change import (
-    CancelJob,
-    Change,
-    ExtendLease,
-    LoseExecution,
-    RegisterWorker,
-    ResumeJob,
-    SuspendExecution,
-)
+from nightherd.model.change import Change, ExtendLease, RegisterWorker
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import SuspendReason
-from nightherd.model.suspension import Suspension
+from nightherd.model.jobs.changes import CancelJob, LoseExecution, ResumeJob, SuspendExecution
+from nightherd.model.jobs.job import SuspendReason
+from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import StateReader
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.testing.clock import FakeClock
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_journals import MemoryJournals
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit

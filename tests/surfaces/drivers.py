@@ -16,10 +16,10 @@ import pytest
 
 from nightherd.cli.main import main
 from nightherd.config.load import load_fleet
-from nightherd.engine.execution import execute
-from nightherd.engine.submit import SubmitRequest, submit
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.ids import JobId
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
 
 FLEET = """\
 fleet:
@@ -221,9 +221,9 @@ def submit_pending(directory: Path, agent: str = "hello", prompt: str = "the rea
 
     async def work() -> JobId:
         loaded = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory)
-        async with open_workshop(directory / ".nightherd", loaded.fleet, os.environ) as workshop:
+        async with open_worker(directory / ".nightherd", loaded.fleet, os.environ) as context:
             request = SubmitRequest(agent=loaded.fleet.agents[agent], prompt=prompt)
-            return (await submit(request, workshop)).job.id
+            return (await submit(request, context)).job.id
 
     return anyio.run(work)
 
@@ -233,8 +233,8 @@ def execute_pending(directory: Path, job_id: JobId, agent: str = "hello") -> Non
 
     async def work() -> None:
         loaded = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory)
-        async with open_workshop(directory / ".nightherd", loaded.fleet, os.environ) as workshop:
+        async with open_worker(directory / ".nightherd", loaded.fleet, os.environ) as context:
             declared = loaded.fleet.agents[agent]
-            await execute(job_id, declared, workshop, on_event=lambda _: None)
+            await execute(job_id, declared, context, on_event=lambda _: None)
 
     anyio.run(work)

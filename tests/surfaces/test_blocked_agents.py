@@ -10,9 +10,9 @@ import pytest
 
 from nightherd import Order, open_fleet
 from nightherd.config.load import load_fleet
-from nightherd.engine.schedule_jobs import NoJob, slot_job
+from nightherd.engine.operations.schedules import NoJob, slot_job
 from nightherd.errors import AgentBlockedError
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
 from surfaces.drivers import Cli
 
 FLEET = """\
@@ -131,8 +131,8 @@ def test_a_slot_of_it_is_skipped_and_says_why(caged: Path) -> None:
     agent = fleet.agents["caged"]
 
     async def make() -> object:
-        async with open_workshop(caged / ".nightherd", fleet, os.environ) as workshop:
-            return slot_job(agent, agent.schedules["often"], "slot", workshop)
+        async with open_worker(caged / ".nightherd", fleet, os.environ) as context:
+            return slot_job(agent, agent.schedules["often"], "slot", context)
 
     made = anyio.run(make)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components import Components
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import JobStatus
 from surfaces.drivers import Cli
 
 

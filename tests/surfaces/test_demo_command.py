@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from components import Components
-from nightherd.cli import demo
-from nightherd.cli.demo_stage import FILES
+from nightherd.cli.demo import demo
+from nightherd.cli.demo.stage import FILES
 from surfaces.drivers import Cli
 
 

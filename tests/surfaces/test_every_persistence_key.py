@@ -23,21 +23,20 @@ from limits.turns import used
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
 from nightherd.errors import InvalidValueError, NightherdError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
-from nightherd.model.agent import Agent
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.script import Fail, Say, Spend, UseTool, compile_script
 from nightherd.model.change import Answer, Change, SaveCheckpoint
-from nightherd.model.checkpoint import Checkpoint, checkpoint_id
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.limits import Limits
-from nightherd.model.persistence import Persistence
-from nightherd.model.retention import plan
-from nightherd.model.retention_run import next_step
-from nightherd.model.script import Fail, Say, Spend, UseTool, compile_script
-from nightherd.model.state_schema import types_of
-from nightherd.model.system import SystemSubtype
-from nightherd.model.thread_state import check_state, read_state
-from nightherd.runtimes.scripted import ScriptedRuntime
-from nightherd.testing.clock import FakeClock
+from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
+from nightherd.model.checkpoints.persistence import Persistence
+from nightherd.model.checkpoints.retention import next_step, plan
+from nightherd.model.checkpoints.state_document import check_state, read_state
+from nightherd.model.checkpoints.state_schema import types_of
+from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.limits.limits import Limits
+from nightherd.runtimes.scripted.runtime import ScriptedRuntime
+from nightherd.testing.determinism import FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.state_values import BEGINNING, submit
 from surfaces.drivers import Cli
@@ -211,7 +210,7 @@ def runs(found: Persistence, place: Path) -> list[Any]:
     for agent, is_cancelled in ends(place):
         store, folder = Noting(), Folder()
         bench = Bench(ScriptedRuntime(), agent=agent, store=store)  # type: ignore[arg-type]  # any runtime does
-        bench.workshop = replace(bench.workshop, persistence=found, threads=folder)
+        bench.context = replace(bench.context, persistence=found, threads=folder)
         job_id = bench.submit().job.id
 
         def pass_time(event: Event, clock: FakeClock = bench.clock) -> None:

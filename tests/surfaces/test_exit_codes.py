@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.errand import exit_code_of
+from nightherd.cli.jobs.command import exit_code_of
 from nightherd.model.ids import generate_job_id
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.trigger import TriggerType
-from nightherd.wiring.memories import system_clock
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason, TriggerType
+from nightherd.wiring.stores import system_clock
 from surfaces.drivers import Cli
 
 CASES = [

@@ -12,11 +12,12 @@ import pytest
 
 from components import Components
 from nightherd.daemon.record import find_daemon
-from nightherd.daemon.unit import unit_name
-from nightherd.model.change import RegisterWorker, StartExecution
+from nightherd.daemon.systemd import unit_name
+from nightherd.model.change import RegisterWorker
 from nightherd.model.ids import WorkerId
+from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.worker import Worker, WorkerStatus
-from nightherd.wiring.memories import open_record
+from nightherd.wiring.stores import open_repair
 from surfaces.drivers import Cli, Shell, submit_pending
 
 
@@ -63,7 +64,7 @@ def test_an_agent_whose_worker_is_gone_is_not_running(fleet: Path, cli: Cli) -> 
     job_id = submit_pending(fleet)
 
     async def take() -> None:
-        async with open_record(fleet / ".nightherd") as record:
+        async with open_repair(fleet / ".nightherd") as record:
             now = record.clock.now()
             gone = Worker(
                 id=WorkerId("worker-gone0000"),

@@ -289,7 +289,7 @@ def test_unexpected_error_is_one_line_and_says_how_to_see_more(
     def explode(*_: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr("nightherd.cli.jobs.list_page", explode)
+    monkeypatch.setattr("nightherd.cli.jobs.list.list_page", explode)
 
     result = cli("jobs")
 
@@ -306,7 +306,7 @@ def test_what_is_not_allowed_says_who_may(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", str(fleet / "not-there" / "x"))
 
-    monkeypatch.setattr("nightherd.cli.jobs.list_page", refuse)
+    monkeypatch.setattr("nightherd.cli.jobs.list.list_page", refuse)
 
     result = cli("jobs")
 
@@ -334,7 +334,7 @@ def test_debug_variable_shows_where_it_happened(
     def explode(*_: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr("nightherd.cli.jobs.list_page", explode)
+    monkeypatch.setattr("nightherd.cli.jobs.list.list_page", explode)
     monkeypatch.setenv("NIGHTHERD_DEBUG", "1")
 
     result = cli("jobs")
@@ -350,7 +350,7 @@ def test_interrupt_before_anything_runs_ends_with_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nightherd.cli.jobs.list_page", interrupt)
+    monkeypatch.setattr("nightherd.cli.jobs.list.list_page", interrupt)
 
     assert cli("jobs").code == 130
 

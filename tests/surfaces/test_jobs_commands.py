@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.execution import Execution
-from nightherd.model.job import JobStatus
+from nightherd.model.jobs.job import Execution, JobStatus
 from surfaces.drivers import Cli, Shell, submit_pending
 
 ROW_KEYS = {

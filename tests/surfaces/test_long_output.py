@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.event import ToolResultEvent
 from nightherd.model.ids import JobId
-from nightherd.wiring.memories import open_journals
+from nightherd.model.journal.event import ToolResultEvent
+from nightherd.wiring.stores import open_journals
 from surfaces.drivers import Cli
 
 LINES = 20_000

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.due import parse_rule
-from nightherd.model.schedule import ScheduleState, ScheduleStatus
-from nightherd.model.schedule_rule import Schedule
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.schedules.due import parse_rule
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.views.schedules import make_view, why_next
 from surfaces.drivers import Cli
 

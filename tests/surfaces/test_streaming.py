@@ -11,10 +11,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from nightherd.cli.render import Screen
-from nightherd.cli.streamed_text import StreamedText
-from nightherd.model.event import AssistantEvent, ToolUseEvent
-from nightherd.model.live_text import TextDelta, cut_off_event
+from nightherd.cli.jobs.streamed_text import StreamedText
+from nightherd.cli.screen.render import Screen
+from nightherd.model.journal.event import AssistantEvent, ToolUseEvent
+from nightherd.model.journal.live_text import TextDelta, cut_off_event
 from surfaces.drivers import Cli, Shell
 
 FLEET = """\

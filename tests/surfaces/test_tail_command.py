@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.event import AssistantEvent, Event, describe
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.system import End
-from nightherd.wiring.memories import open_journals
+from nightherd.model.journal.event import AssistantEvent, Event, describe
+from nightherd.model.journal.system import End
+from nightherd.wiring.stores import open_journals
 from surfaces.drivers import Cli, Shell, execute_pending, submit_pending
 
 

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightherd.cli.event_text import event_text
-from nightherd.cli.progress import Spinner
-from nightherd.cli.render import ColorChoice, Style, status_cell, table, wants_color
-from nightherd.cli.text import absolute, length, neutralise, one_line, relative
-from nightherd.model.event import AssistantEvent, describe
+from nightherd.cli.jobs.event_text import event_text
+from nightherd.cli.screen.progress import Spinner
+from nightherd.cli.screen.render import ColorChoice, Style, status_cell, table, wants_color
+from nightherd.cli.screen.text import absolute, length, neutralise, one_line, relative
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import Recovered, Resumed
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import Job, JobStatus, TriggerType
+from nightherd.model.journal.event import AssistantEvent, describe
+from nightherd.model.journal.system import Recovered, Resumed
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.cli.render import Screen
-from nightherd.cli.start import tell_started
+from nightherd.cli.daemon.start import tell_started
+from nightherd.cli.screen.render import Screen
 from nightherd.daemon.record import DaemonRecord, make_record, remove_record, write_record
-from nightherd.wiring.memories import system_clock
+from nightherd.wiring.stores import system_clock
 from surfaces.drivers import Cli
 
 INSTALL = "pip install 'nightherd[serve]'"

@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.model.change import LoseExecution, StartExecution
-from nightherd.model.event import AssistantEvent, describe
 from nightherd.model.ids import ExecutionId, JobId, WorkerId
-from nightherd.model.live_text import TextDelta
-from nightherd.model.system import ExecutionStarted
+from nightherd.model.jobs.changes import LoseExecution, StartExecution
+from nightherd.model.journal.event import AssistantEvent, describe
+from nightherd.model.journal.live_text import TextDelta
+from nightherd.model.journal.system import ExecutionStarted
 from nightherd.model.usage import Totals
 from nightherd.web import tails
 from web.web_world import World, following, served, until
@@ -44,7 +44,7 @@ def test_many_followers_get_everything_once_and_in_order(tmp_path: Path) -> None
                 await anyio.sleep(0.1)
                 await world.execute(job_id, "chatty")
 
-            job = world.site.workshop.reader.find_job(job_id)
+            job = world.site.context.reader.find_job(job_id)
             assert job is not None
             assert job.last_seq > 100
             for number in range(FOLLOWERS):
@@ -97,7 +97,7 @@ def test_one_who_is_far_behind_catches_up_from_the_journal(
                 await world.execute(job_id, "chatty")
                 seen = [event["seq"] async for event in slow.events()]
 
-            job = world.site.workshop.reader.find_job(job_id)
+            job = world.site.context.reader.find_job(job_id)
             assert job is not None
             assert seen == list(range(1, job.last_seq + 1))
 
@@ -107,7 +107,7 @@ def test_one_who_is_far_behind_catches_up_from_the_journal(
 def test_the_stream_goes_on_across_a_lost_worker(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:
-            workshop = world.site.workshop
+            context = world.site.context
             job_id = await world.submit("hello")
             seen: list[tuple[int, int]] = []
 
@@ -121,10 +121,10 @@ def test_the_stream_goes_on_across_a_lost_worker(tmp_path: Path) -> None:
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(follow)
-                now = workshop.clock.now()
+                now = context.clock.now()
                 gone = WorkerId("worker-gonegone")
-                await workshop.state.apply([StartExecution(job_id=job_id, worker=gone, at=now)])
-                lost = workshop.journals.open(job_id, epoch=1, execution=ExecutionId(f"{job_id}.1"))
+                await context.state.apply([StartExecution(job_id=job_id, worker=gone, at=now)])
+                lost = context.journals.open(job_id, epoch=1, execution=ExecutionId(f"{job_id}.1"))
                 lost.append(describe(ExecutionStarted(worker=gone)))
                 lost.append(AssistantEvent(content="half", turn=1, index=0))
 
@@ -133,7 +133,7 @@ def test_the_stream_goes_on_across_a_lost_worker(tmp_path: Path) -> None:
 
                 await until(has_come)
                 nothing = Totals()
-                await workshop.state.apply(
+                await context.state.apply(
                     [
                         LoseExecution(
                             job_id=job_id, epoch=1, at=now, reason="gone", max_restarts=5,
@@ -176,7 +176,7 @@ def test_one_who_has_everything_of_an_ended_job_is_told_not_to_come_back(tmp_pat
     async def main() -> None:
         async with served(tmp_path) as world:
             job_id = await world.run()
-            job = world.site.workshop.reader.find_job(job_id)
+            job = world.site.context.reader.find_job(job_id)
             assert job is not None
 
             path = f"/v1/jobs/{job_id}/events"
@@ -207,7 +207,7 @@ def test_events_come_in_pages_too(tmp_path: Path) -> None:
                 seen += [event["seq"] for event in page["data"]]
                 assert page["last_seq"] == seen[-1]
 
-            job = world.site.workshop.reader.find_job(job_id)
+            job = world.site.context.reader.find_job(job_id)
             assert job is not None
             assert seen == list(range(1, job.last_seq + 1))
 
@@ -249,7 +249,7 @@ def test_text_comes_without_an_id_and_not_after_its_event(tmp_path: Path) -> Non
     async def main() -> None:
         async with served(tmp_path) as world, anyio.create_task_group() as tasks:
             job_id = await world.submit("slow")
-            journals = world.site.workshop.journals
+            journals = world.site.context.journals
             later = asyncio.get_running_loop().call_later
             live = journals.live_text(job_id, later)
             execution = ExecutionId(f"{job_id}.1")
@@ -285,9 +285,9 @@ def test_a_follower_is_told_once_that_the_job_lost_its_worker(
     async def main() -> None:
         async with served(tmp_path) as world:
             job_id = await world.submit("slow")
-            workshop = world.site.workshop
-            gone, at = WorkerId("worker-gone0000"), workshop.clock.now()
-            await workshop.state.apply([StartExecution(job_id=job_id, worker=gone, at=at)])
+            context = world.site.context
+            gone, at = WorkerId("worker-gone0000"), context.clock.now()
+            await context.state.apply([StartExecution(job_id=job_id, worker=gone, at=at)])
             lost = (await world.get(f"/v1/jobs/{job_id}")).data["lost"]
             async with following(world, job_id) as first, following(world, job_id) as second:
                 for one in (first, second):

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from nightherd.errors import StateFileError
-from nightherd.model.change import StartExecution
 from nightherd.model.ids import WorkerId
-from nightherd.model.lost import BY_A_LIVE_WORKER
+from nightherd.model.jobs.changes import StartExecution
+from nightherd.model.jobs.lost import BY_A_LIVE_WORKER
 from nightherd.state.reader import SqliteReader
 from web.web_world import served
 
@@ -27,7 +27,7 @@ def test_status_says_what_the_fleet_is_doing(tmp_path: Path) -> None:
             assert answer.document["schema"] == "nightherd/v1/status"
             data = answer.data
             assert data["jobs"] == {"waiting": 1, "running": 0, "suspended": 0, "lost": 0}
-            assert [one["id"] for one in data["workers"]] == [world.site.workshop.worker]
+            assert [one["id"] for one in data["workers"]] == [world.site.context.worker]
             agents = {one["name"]: one for one in data["agents"]}
             assert (agents["hello"]["status"], agents["hello"]["last_job"]) == ("idle", done)
             assert agents["hello"]["next_schedule"] == "nightly" or data["daemon"] is None
@@ -40,9 +40,9 @@ def test_a_job_whose_worker_is_gone_is_lost_in_every_answer(tmp_path: Path) -> N
     async def main() -> None:
         async with served(tmp_path) as world:
             job_id = await world.submit("slow")
-            workshop = world.site.workshop
-            gone, at = WorkerId("worker-gone0000"), workshop.clock.now()
-            await workshop.state.apply([StartExecution(job_id=job_id, worker=gone, at=at)])
+            context = world.site.context
+            gone, at = WorkerId("worker-gone0000"), context.clock.now()
+            await context.state.apply([StartExecution(job_id=job_id, worker=gone, at=at)])
 
             (listed,) = (await world.get("/v1/jobs")).data
             shown = (await world.get(f"/v1/jobs/{job_id}")).data

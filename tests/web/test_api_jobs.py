@@ -9,9 +9,9 @@ import pytest
 
 from nightherd.host.process import boot_id
 from nightherd.model.ids import JobId
-from nightherd.model.job import JobQuery
-from nightherd.model.session import SessionMode
-from nightherd.web.until import until_text
+from nightherd.model.jobs.job import JobQuery
+from nightherd.model.sessions.session import SessionMode
+from nightherd.web.read_in_thread import until_text
 from web.web_world import served, until
 
 
@@ -73,8 +73,8 @@ def test_a_submitted_job_is_on_record_before_the_answer(tmp_path: Path) -> None:
 
             assert answer.status == 201
             assert answer.headers["location"] == f"/v1/jobs/{answer.data['id']}"
-            (job,) = world.site.workshop.reader.list_jobs(JobQuery())
-            texts = world.site.workshop.reader.find_texts(job.id)
+            (job,) = world.site.context.reader.list_jobs(JobQuery())
+            texts = world.site.context.reader.find_texts(job.id)
             assert texts is not None
             assert (job.id, job.priority, texts.prompt) == (answer.data["id"], 3, "about sheep")
             assert texts.inputs == {"topic": "sheep", "n": 3, "dry": True}
@@ -101,7 +101,7 @@ def test_one_key_makes_one_job_however_many_ask_at_once(tmp_path: Path) -> None:
 
             assert sorted(answer.status for answer in answers) == [200] * 19 + [201]
             assert len({answer.data["id"] for answer in answers}) == 1
-            assert len(world.site.workshop.reader.list_jobs(JobQuery())) == 1
+            assert len(world.site.context.reader.list_jobs(JobQuery())) == 1
             assert (other.status, other.document["code"]) == (409, "refused")
 
     anyio.run(main)
@@ -143,7 +143,7 @@ def test_a_running_job_is_stopped_by_its_worker(tmp_path: Path) -> None:
             asked = await world.post(f"/v1/jobs/{job_id}/cancel")
 
             assert (asked.status, asked.data["status"]) == (200, "running")
-            job = world.site.workshop.reader.find_job(job_id)
+            job = world.site.context.reader.find_job(job_id)
             assert job is not None
             assert job.cancel_requested_at is not None
             tasks.cancel_scope.cancel()
@@ -301,7 +301,7 @@ def test_a_mistake_is_answered_with_a_problem(
 def test_what_its_sender_has_given_up_is_not_done(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as world:
-            now = world.site.workshop.clock.monotonic()
+            now = world.site.context.clock.monotonic()
             late = [until_text(boot_id(), now - 1), until_text("another boot", now + 60), "soon"]
             for until in late:
                 answer = await world.post("/v1/jobs", {"agent": "hello"}, nightherd_until=until)
@@ -338,7 +338,7 @@ def test_a_job_may_have_other_terms_than_its_agent(tmp_path: Path) -> None:
                     ("max_turns", 0),
                 )
             ]
-            reader = world.site.workshop.reader
+            reader = world.site.context.reader
             texts = reader.find_texts(JobId(made.data["id"]))
             session = reader.find_session(made.data["session_id"])
 

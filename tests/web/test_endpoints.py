@@ -9,7 +9,7 @@ import pytest
 
 from nightherd.config.load import check_fleet, load_fleet
 from nightherd.errors import InvalidValueError
-from nightherd.model.web import (
+from nightherd.model.webhooks import (
     Endpoint,
     SignatureKind,
     Web,

@@ -20,10 +20,10 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
+from nightherd.web.api_context import ApiContext
 from nightherd.web.app import OPENAPI
 from nightherd.web.guard import Door
 from nightherd.web.server import Port
-from nightherd.web.site import Site
 from web.web_world import served
 
 CHECKS: list[CheckFunction] = [
@@ -66,7 +66,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ready, done = threading.Event(), threading.Event()
     found: list[int] = []
 
-    def make_ports(site: Site) -> list[Port]:
+    def make_ports(site: ApiContext) -> list[Port]:
         door = Door(counters=site.counters, hook_limit=lambda: 1_000_000)
         return [Port(host="127.0.0.1", port=0, door=door)]
 

@@ -15,14 +15,13 @@ import pytest
 from anyio import to_thread
 
 from nightherd.errors import ConfigError, RefusedError
-from nightherd.host.randomness import random_text
-from nightherd.model.agent import Fleet
-from nightherd.model.signature import sign_github
-from nightherd.model.web import Web, Webhooks
+from nightherd.host.system import random_text
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.webhooks import Web, Webhooks, sign_github
 from nightherd.web import guard, protocol
+from nightherd.web.api_context import ApiContext
 from nightherd.web.app import make_app
 from nightherd.web.server import Port, ports_of, serve
-from nightherd.web.site import Site
 from nightherd.web.socket_file import connect, listen
 from web.web_world import SECRET, World, free_port, served, token_of, until, write_fleet
 
@@ -166,7 +165,7 @@ def test_a_server_on_every_interface_knows_the_address_it_was_reached_at(
         environment={"NIGHTHERD_WEB_TOKEN": CHOSEN},
     )
 
-    def make_ports(site: Site) -> list[Port]:
+    def make_ports(site: ApiContext) -> list[Port]:
         return ports_of(fleet, site, tmp_path / ".nightherd", random_text)
 
     async def main() -> None:
@@ -222,7 +221,7 @@ def test_the_port_of_webhooks_takes_nothing_else(tmp_path: Path) -> None:
     )
     fleet = replace(plain, webhooks=hooks)
 
-    def make_ports(site: Site) -> list[Port]:
+    def make_ports(site: ApiContext) -> list[Port]:
         return ports_of(fleet, site, tmp_path / ".nightherd", random_text)
 
     async def main() -> None:

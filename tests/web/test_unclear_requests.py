@@ -10,8 +10,8 @@ import pytest
 from anyio import to_thread
 
 from nightherd.errors import ConfigError
-from nightherd.host.randomness import random_text
-from nightherd.model.web import Web
+from nightherd.host.system import random_text
+from nightherd.model.webhooks import Web
 from nightherd.web.server import ports_of
 from nightherd.web.socket_file import connect
 from web.web_world import served

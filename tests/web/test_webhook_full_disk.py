@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.model.job import JobQuery
+from nightherd.model.jobs.job import JobQuery
 from web.test_webhooks import standard
 from web.web_world import World, served
 
@@ -42,5 +42,5 @@ def test_nothing_acknowledged_is_lost_when_the_disk_fills_up(small_disk: Path) -
 
 def delivered(world: World) -> dict[str | None, str]:
     """The job of every delivery on record."""
-    found = world.site.workshop.reader.list_jobs(JobQuery(limit=5_000))
+    found = world.site.context.reader.list_jobs(JobQuery(limit=5_000))
     return {job.trigger_id: job.id for job in found}

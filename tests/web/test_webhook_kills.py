@@ -10,9 +10,9 @@ import subprocess
 from pathlib import Path
 from time import monotonic, sleep
 
-from nightherd.model.job import JobQuery
-from nightherd.model.signature import sign_github
-from nightherd.wiring.memories import open_reader
+from nightherd.model.jobs.job import JobQuery
+from nightherd.model.webhooks import sign_github
+from nightherd.wiring.stores import open_reader
 from surfaces.drivers import Shell
 from web.web_world import UnixConnection
 

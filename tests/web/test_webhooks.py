@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from nightherd.errors import StateFileError
-from nightherd.model.job import JobQuery
-from nightherd.model.signature import (
+from nightherd.model.jobs.job import JobQuery
+from nightherd.model.webhooks import (
     is_github,
     is_standard,
     sign_github,
@@ -60,7 +60,7 @@ async def standard(
     secret: str = SECRET,
 ) -> Answer:
     body = encoded(payload)
-    sent = int(world.site.workshop.clock.now().timestamp()) - late_s
+    sent = int(world.site.context.clock.now().timestamp()) - late_s
     signature = sign_standard(secret, delivery, sent, body)
     headers = {
         "webhook_id": delivery,
@@ -72,12 +72,12 @@ async def standard(
 
 def jobs(world: World) -> list[tuple[str, str | None]]:
     """Every job's trigger, oldest first."""
-    found = world.site.workshop.reader.list_jobs(JobQuery(limit=5_000))
+    found = world.site.context.reader.list_jobs(JobQuery(limit=5_000))
     return [(job.trigger_type.value, job.trigger_id) for job in reversed(found)]
 
 
 def prompt_of(world: World, answer: Answer) -> str:
-    texts = world.site.workshop.reader.find_texts(answer.data["job_id"])
+    texts = world.site.context.reader.find_texts(answer.data["job_id"])
     assert texts is not None
     return texts.prompt
 
@@ -127,7 +127,7 @@ def test_a_form_may_carry_the_payload(tmp_path: Path) -> None:
             )
 
             assert prompt_of(world, answer) == "Issue 7: It rains"
-            texts = world.site.workshop.reader.find_texts(answer.data["job_id"])
+            texts = world.site.context.reader.find_texts(answer.data["job_id"])
             assert texts is not None
             assert texts.inputs["issue_number"] == 7
 
@@ -156,7 +156,7 @@ def test_a_message_fires_a_schedule_while_that_is_enabled(tmp_path: Path) -> Non
             await world.post("/v1/schedules/hello/fired/disable")
             resting = await standard(world, "m-2", {"text": "me"}, name="fired")
 
-            job = world.site.workshop.reader.find_job(fired.data["job_id"])
+            job = world.site.context.reader.find_job(fired.data["job_id"])
             assert job is not None
             assert (job.schedule, job.trigger_type.value) == ("fired", "webhook")
             assert prompt_of(world, fired) == "fired by me"
@@ -174,7 +174,7 @@ def test_a_channel_keeps_its_own_conversation(tmp_path: Path) -> None:
                 answer = await standard(world, f"m-{number}", payload, name="rooms")
                 assert answer.status == 202
 
-            found = world.site.workshop.reader.list_jobs(JobQuery())
+            found = world.site.context.reader.list_jobs(JobQuery())
             sessions = [job.session_id for job in reversed(found)]
             assert sessions[0] == sessions[1] != sessions[2]
 

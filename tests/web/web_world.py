@@ -19,15 +19,15 @@ from anyio import to_thread
 
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
-from nightherd.engine.execution import execute
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.model.agent import Fleet
+from nightherd.engine.jobs.execution import execute
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
+from nightherd.web.api_context import ApiContext, open_api_context
 from nightherd.web.app import make_app
 from nightherd.web.server import Port, serve
-from nightherd.web.site import Site, open_site
 from nightherd.web.socket_file import address_of, connect
-from nightherd.wiring.workshops import open_workshop
+from nightherd.wiring.running import open_worker
 
 FLEET = """\
 fleet: {name: served}
@@ -131,7 +131,7 @@ class World:
     """A served fleet."""
 
     directory: Path
-    site: Site
+    site: ApiContext
     ports: list[int] = field(default_factory=list)
 
     @property
@@ -167,12 +167,12 @@ class World:
     async def submit(self, agent: str = "hello", prompt: str = "world") -> JobId:
         """A job that waits."""
         request = SubmitRequest(agent=self.site.agent(agent), prompt=prompt)
-        return (await submit(request, self.site.workshop)).job.id
+        return (await submit(request, self.site.context)).job.id
 
     async def execute(self, job_id: JobId, agent: str = "hello") -> None:
         """Run a job that waits."""
         await execute(
-            job_id, self.site.agent(agent), self.site.workshop, on_event=lambda event: None
+            job_id, self.site.agent(agent), self.site.context, on_event=lambda event: None
         )
 
     def _ask(
@@ -214,8 +214,8 @@ async def served(
     found = fleet or write_fleet(directory)
     state = directory / ".nightherd"
     async with (
-        open_workshop(state, found, ENVIRON) as workshop,
-        open_site(state, lambda: found, lambda: workshop, ENVIRON) as site,
+        open_worker(state, found, ENVIRON) as context,
+        open_api_context(state, lambda: found, lambda: context, ENVIRON) as site,
         anyio.create_task_group() as tasks,
     ):
         world = World(directory, site)

@@ -8,7 +8,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.main import COMPLETION, NAME, nightherd
 from nightherd.cli.options import json_option
-from nightherd.wiring.memories import system_clock
+from nightherd.wiring.stores import system_clock
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -15,19 +15,19 @@ import click
 
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.options import json_option
-from nightherd.cli.render import Screen
-from nightherd.cli.text import neutralise
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import neutralise
 from nightherd.config.acceptance import ACCEPT, pending_of
 from nightherd.config.load import load_fleet
-from nightherd.engine.doctor import Check, Examined, OnStep, examine, no_step
+from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_step
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
-from nightherd.model.finding import Finding, Level
-from nightherd.wiring.care import doctor_checks, night_checks, noted_damage, rebuild_database
-from nightherd.wiring.memories import open_record, system_clock
-from nightherd.wiring.mirrors import refresh_mirror
+from nightherd.model.doctor import Finding, Level
+from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.repair import doctor_checks, night_checks, noted_damage, rebuild_database
+from nightherd.wiring.stores import open_repair, system_clock
 
 if TYPE_CHECKING:
-    from nightherd.state.noted_damage import NotedDamage
+    from nightherd.state.repair import NotedDamage
 
 MARKS = {Level.OK: "✔", Level.WARNING: "!", Level.PROBLEM: "✗"}
 SHOWN = 10
@@ -123,7 +123,7 @@ def _is_begun(state: Path) -> bool:
 async def _examine(
     state: Path, is_fixing: bool, is_deep: bool, is_noting: bool, on_step: OnStep
 ) -> list[Examined]:
-    async with open_record(state, is_examining=True) as record:
+    async with open_repair(state, is_examining=True) as record:
         checks = doctor_checks(state, record, on_step)
         found = await examine(checks, is_deep=is_deep, is_fixing=is_fixing, on_step=on_step)
         if not is_noting:
@@ -190,7 +190,7 @@ def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> s
 @contextmanager
 def _steps(screen: Screen) -> Iterator[OnStep]:
     """Who is told how far it is: a line on a terminal, nobody anywhere else."""
-    from nightherd.cli.busy import Busy
+    from nightherd.cli.screen.busy import Busy
 
     if not screen.can_animate:
         yield no_step

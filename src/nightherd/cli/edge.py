@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightherd.cli.render import Screen
-from nightherd.cli.text import neutralise
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import neutralise
 from nightherd.errors import (
     ConfigInvalidError,
     InterruptedRunError,
@@ -20,9 +21,11 @@ from nightherd.errors import (
     StateError,
     code_of,
 )
+from nightherd.wiring.stores import system_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 DEBUG = "NIGHTHERD_DEBUG"
 DOCTOR = "nightherd doctor"
@@ -30,7 +33,7 @@ USAGE = 2
 FAILED = 1
 
 
-def guarded(
+def run_guarded(
     command: Callable[[], object],
     screen: Screen,
     arguments: Sequence[str],
@@ -112,7 +115,7 @@ def _say(screen: Screen, message: str, hint: str | None) -> None:
 
 def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> int:
     """The error as the one document on standard output, so that a pipe always gets something to parse."""
-    from nightherd.wiring.memories import system_clock
+    from nightherd.wiring.stores import system_clock
 
     try:
         clock = system_clock()
@@ -123,7 +126,7 @@ def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> in
 
 
 def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
-    from nightherd.cli.problems import problems_data, problems_text
+    from nightherd.cli.fleet.problems import problems_data, problems_text
 
     hint = error.hint
     if screen.is_json:
@@ -166,3 +169,35 @@ def _owner_of(path: Path) -> str | None:
             owner = getpwuid(one.stat().st_uid).pw_name
             return f"do it as {owner}, who owns {one}, or let others use it"
     return None
+
+
+PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
+"""A file on a full disk takes more when there is room again; a reader that is gone never does."""
+
+
+def say(screen: Screen, text: str) -> None:
+    """One line of talk."""
+    _steadily(lambda: screen.say(neutralise(text)), is_data=False)
+
+
+def show(screen: Screen, text: str) -> None:
+    """One line of data, for people."""
+
+    def write() -> None:
+        screen.show(text)
+        screen.flush()
+
+    _steadily(write, is_data=True)
+
+
+def document(screen: Screen, noun: str, data: object) -> None:
+    """One document, for programs."""
+    _steadily(lambda: screen.document(noun, data, system_clock().now()), is_data=True)
+
+
+def _steadily(write: Callable[[], None], *, is_data: bool) -> None:
+    try:
+        write()
+    except OSError as error:
+        if is_data and error.errno not in PASSING:
+            abandon_output()  # nobody listens any more, or the terminal is gone

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from nightherd.cli.render import Screen
+from nightherd.cli.screen.render import Screen
 from nightherd.config.discovery import STATE_DIRECTORY, find_fleet_file
 from nightherd.errors import ConfigNotFoundError, NotFoundError
 

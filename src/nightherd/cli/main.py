@@ -12,11 +12,10 @@ from pathlib import Path
 import click
 
 from nightherd import __version__
-from nightherd.cli.edge import guarded
+from nightherd.cli.edge import run_guarded
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.render import ColorChoice, Screen
-from nightherd.cli.streams import open_closed_streams
+from nightherd.cli.screen.render import ColorChoice, Screen, open_closed_streams
 from nightherd.errors import NightherdError, RefusedError
 
 NAME = "nightherd"
@@ -25,32 +24,45 @@ COMPLETION = "_NIGHTHERD_COMPLETE"
 """Set by the shell's completion script; says which shell asks, and for what."""
 
 COMMANDS = {
-    "demo": Entry("nightherd.cli.demo:demo", "Watch scripted agents do real work. No key needed."),
-    "init": Entry("nightherd.cli.init:init", "Write a first fleet file."),
-    "run": Entry("nightherd.cli.run:run", "Give an agent a piece of work and watch it."),
-    "start": Entry("nightherd.cli.start:start", "Run the fleet: schedules, jobs, the API."),
-    "stop": Entry("nightherd.cli.stop:stop", "Let the running fleet finish, and end it."),
-    "restart": Entry("nightherd.cli.stop:restart", "Stop the running fleet and start it again."),
-    "reload": Entry("nightherd.cli.stop:reload", "Let the running fleet read its files anew."),
-    "status": Entry("nightherd.cli.status:status", "What the fleet is doing."),
-    "agent": Entry("nightherd.cli.agent:agent", "The agents and where they stand."),
-    "schedule": Entry("nightherd.cli.schedule:schedule", "Rules in time, and what came of them."),
-    "api": Entry("nightherd.cli.api:api", "Ask the running fleet's API."),
-    "worker": Entry("nightherd.cli.worker:worker", "Run waiting jobs; take over lost ones."),
-    "jobs": Entry("nightherd.cli.jobs:jobs", "List, show and follow jobs."),
-    "logs": Entry("nightherd.cli.logs:logs", "What happened to whom, for operators."),
-    "session": Entry("nightherd.cli.session:session", "The conversations that jobs go on in."),
+    "demo": Entry(
+        "nightherd.cli.demo.demo:demo", "Watch scripted agents do real work. No key needed."
+    ),
+    "init": Entry("nightherd.cli.fleet.init:init", "Write a first fleet file."),
+    "run": Entry("nightherd.cli.jobs.run:run", "Give an agent a piece of work and watch it."),
+    "start": Entry("nightherd.cli.daemon.start:start", "Run the fleet: schedules, jobs, the API."),
+    "stop": Entry("nightherd.cli.daemon.stop:stop", "Let the running fleet finish, and end it."),
+    "restart": Entry(
+        "nightherd.cli.daemon.stop:restart", "Stop the running fleet and start it again."
+    ),
+    "reload": Entry(
+        "nightherd.cli.daemon.stop:reload", "Let the running fleet read its files anew."
+    ),
+    "status": Entry("nightherd.cli.daemon.status:status", "What the fleet is doing."),
+    "agent": Entry("nightherd.cli.fleet.agent:agent", "The agents and where they stand."),
+    "schedule": Entry(
+        "nightherd.cli.schedules.list:schedule", "Rules in time, and what came of them."
+    ),
+    "api": Entry("nightherd.cli.gateway.api:api", "Ask the running fleet's API."),
+    "worker": Entry("nightherd.cli.daemon.worker:worker", "Run waiting jobs; take over lost ones."),
+    "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show and follow jobs."),
+    "logs": Entry("nightherd.cli.daemon.logs:logs", "What happened to whom, for operators."),
+    "session": Entry(
+        "nightherd.cli.sessions.list:session", "The conversations that jobs go on in."
+    ),
     "checkpoint": Entry(
-        "nightherd.cli.checkpoint:checkpoint", "A job's bookmarks, and its state at one."
+        "nightherd.cli.checkpoints.checkpoint:checkpoint",
+        "A job's bookmarks, and its state at one.",
     ),
-    "limits": Entry("nightherd.cli.limits:limits", "What may be used, and what is left."),
-    "retention": Entry("nightherd.cli.retention:retention", "Which checkpoints are kept."),
+    "limits": Entry("nightherd.cli.limits.limits:limits", "What may be used, and what is left."),
+    "retention": Entry(
+        "nightherd.cli.checkpoints.retention:retention", "Which checkpoints are kept."
+    ),
     "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
-    "import": Entry(
-        "nightherd.cli.import_command:import_group", "Take over what other tools recorded."
+    "import": Entry("nightherd.cli.imports:import_group", "Take over what other tools recorded."),
+    "config": Entry("nightherd.cli.fleet.config:config", "Check and explain the fleet file."),
+    "service": Entry(
+        "nightherd.cli.daemon.systemd:service", "Keep the fleet running with systemd."
     ),
-    "config": Entry("nightherd.cli.config:config", "Check and explain the fleet file."),
-    "service": Entry("nightherd.cli.systemd:service", "Keep the fleet running with systemd."),
     "completion": Entry(
         "nightherd.cli.completion:completion", "Print a shell's completion script."
     ),
@@ -139,12 +151,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             finally:
                 _refresh_files(ctx)
 
-    return guarded(command, screen, given, environ=os.environ)
+    return run_guarded(command, screen, given, environ=os.environ)
 
 
 def _refresh_files(ctx: click.Context) -> None:
     """Bring the readable files up to date, also those that an earlier, killed command left behind."""
-    from nightherd.wiring.stale_mirror import refresh_stale_mirror
+    from nightherd.wiring.files import refresh_stale_mirror
 
     invocation = ctx.find_object(Invocation)
     if invocation is None or ctx.invoked_subcommand in LEAVES_FILES:

@@ -1,14 +1,94 @@
-"""Options and arguments that several commands share."""
+"""Completion of what only the state and the fleet know: quick, and silent when anything is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from nightherd.cli.complete import complete_jobs
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.screen.render import Screen
+from nightherd.errors import InvalidValueError
+from nightherd.model.units import parse_duration
+from nightherd.views.jobs import LAST, LAST_FAILED
+from nightherd.wiring.stores import open_job_list, open_reader
+
+MOST = 20
+
+
+def complete_jobs(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The newest job ids that begin so, and the two that need no id."""
+    words = [word for word in (LAST, LAST_FAILED) if word.startswith(incomplete)]
+    if words and incomplete:
+        return words
+    try:
+        with closing(open_job_list(_invocation(ctx).state_directory())) as reader:
+            return [*reader.job_ids(incomplete or "job-", MOST), *words]
+    except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
+        return words
+
+
+def complete_sessions(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The newest session ids that begin so, and the one that needs no id."""
+    words = [word for word in (LAST,) if word.startswith(incomplete)]
+    if words and incomplete:
+        return words
+    try:
+        with closing(open_reader(_invocation(ctx).state_directory())) as reader:
+            return [*reader.session_ids(incomplete or "sess-", MOST), *words]
+    except Exception:  # noqa: BLE001 (an edge, as above)
+        return words
+
+
+def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The names of the fleet's agents that begin so."""
+    from nightherd.config.load import load_fleet
+
+    try:
+        invocation = _invocation(ctx)
+        loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
+        names: Sequence[str] = tuple(loaded.fleet.agents)
+        return [name for name in names if name.startswith(incomplete)]
+    except Exception:  # noqa: BLE001 (an edge, as above)
+        return []
+
+
+def complete_schedules(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The fleet's schedules that begin so, as AGENT/NAME."""
+    from nightherd.config.load import load_fleet
+
+    try:
+        invocation = _invocation(ctx)
+        loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
+        agents = loaded.fleet.agents.values()
+        names = [f"{agent.name}/{name}" for agent in agents for name in agent.schedules]
+        return [name for name in names if name.startswith(incomplete)]
+    except Exception:  # noqa: BLE001 (an edge, as above)
+        return []
+
+
+def _invocation(ctx: click.Context) -> Invocation:
+    """What the line so far says: completion parses it without running the commands."""
+    given = ctx.find_root().params
+    screen = Screen(StringIO(), StringIO(), {})
+    return Invocation(
+        screen=screen,
+        environ=os.environ,
+        cwd=Path.cwd(),
+        config=given.get("config"),
+        state=given.get("state_dir"),
+    )
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,3 +114,26 @@ def json_option(command: Command) -> Command:
 def job_argument(command: Command) -> Command:
     """A job: its id, a unique prefix of it, `@last` or `@last-failed`."""
     return click.argument("job", metavar="JOB", shell_complete=complete_jobs)(command)
+
+
+class Duration(click.ParamType[timedelta]):
+    """A time as people write it: 90s, 30m, 2h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """The time, more than none."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            span = parse_duration(str(value))
+        except InvalidValueError as error:
+            self.fail(error.message, param, ctx)
+        if span <= timedelta(0):
+            self.fail(f"{value!r} is no time at all", param, ctx)
+        return span
+
+
+DURATION = Duration()

@@ -12,11 +12,17 @@ import msgspec
 from nightherd.errors import RefusedError, StateError, StateFileError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.permission import state_file_error
-from nightherd.model.agent import Fleet
-from nightherd.model.grants import FleetGrants, grants_of, may_write
-from nightherd.model.known import known
-from nightherd.model.restrain import restrained
-from nightherd.model.widening import AUTO, Widening, narrowed, widenings, with_settings_of
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.journal.system import known
+from nightherd.model.permissions.grants import FleetGrants, grants_of, may_write
+from nightherd.model.permissions.restrain import restrained
+from nightherd.model.permissions.widening import (
+    AUTO,
+    Widening,
+    narrowed,
+    widenings,
+    with_settings_of,
+)
 
 RECORD = "accepted.json"
 VERSION = 1

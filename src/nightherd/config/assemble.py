@@ -7,16 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nightherd.config.budget import Budget
-from nightherd.config.canonical import canonical_agent, without
-from nightherd.config.complaint import described
 from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
-from nightherd.config.documents import Documents
-from nightherd.config.dotenv import read_dotenv
-from nightherd.config.findings import Findings
-from nightherd.config.interpolate import Interpolation
-from nightherd.config.layers import Draft, Setting, refuse_fleet_keys
-from nightherd.config.merge import merge
+from nightherd.config.documents import Budget, Documents
+from nightherd.config.interpolate import Interpolation, read_dotenv
+from nightherd.config.layers import Draft, Setting, canonical_agent, refuse_fleet_keys, without
+from nightherd.config.merge import merge, plain_value
 from nightherd.config.node import (
     MappingNode,
     Node,
@@ -27,11 +22,11 @@ from nightherd.config.node import (
     with_entry,
 )
 from nightherd.config.paths import absolute_path, real_path
-from nightherd.config.plain import plain_value
+from nightherd.config.report import Findings
 from nightherd.config.schema.agent import AgentSettings
 from nightherd.config.schema.fleet import AgentReference, FleetReference
 from nightherd.config.validate import check
-from nightherd.config.wording import quote
+from nightherd.config.wording import described, quote
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import check_name
 

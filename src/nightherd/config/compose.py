@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import yaml
 from yaml import events
 
-from nightherd.config.findings import MOST_PROBLEMS
 from nightherd.config.node import (
     Entry,
     MappingNode,
@@ -23,6 +22,7 @@ from nightherd.config.node import (
     Spot,
     problem_at,
 )
+from nightherd.config.report import MOST_PROBLEMS
 from nightherd.config.wording import quote
 from nightherd.model.problem import Problem
 

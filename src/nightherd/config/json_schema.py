@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from nightherd.config.canonical import ALIASES
+from nightherd.config.layers import ALIASES
 from nightherd.config.schema.agent import AgentFile
 from nightherd.config.schema.fleet import FleetFile
 

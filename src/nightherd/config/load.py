@@ -9,15 +9,23 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
-from nightherd.config.capabilities import CLAUDE, check_capabilities
-from nightherd.config.claude_settings import settings_files, settings_fingerprints
+from nightherd.config.checks import (
+    AGENT_HOOKS,
+    CLAUDE,
+    LIMIT_HOOKS,
+    check_capabilities,
+    check_submitted,
+    secret_variables,
+    settings_files,
+    settings_fingerprints,
+)
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
-from nightherd.config.findings import Findings
 from nightherd.config.layers import Draft
 from nightherd.config.node import MappingNode, Node, place_of, problem_at
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
+from nightherd.config.report import Findings
 from nightherd.config.resolve import (
     FILE_VERSION,
     is_readable_version,
@@ -26,17 +34,15 @@ from nightherd.config.resolve import (
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
-from nightherd.config.secret_variables import secret_variables
-from nightherd.config.submitted_agents import AGENT_HOOKS, LIMIT_HOOKS, check_submitted
 from nightherd.config.validate import check
 from nightherd.config.wording import did_you_mean, quote
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
-from nightherd.model.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Place, Problem, Severity
-from nightherd.model.schedule_rule import Schedule
-from nightherd.model.scheduled import prompt_text
-from nightherd.model.template import PLACE, input_values
-from nightherd.model.web import PAYLOAD
+from nightherd.model.schedules.jobs import prompt_text
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.text import PLACE, input_values
+from nightherd.model.webhooks import PAYLOAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nightherd.config.merge import plain_value
 from nightherd.config.node import (
     Entry,
     MappingNode,
@@ -20,7 +21,6 @@ from nightherd.config.node import (
     problem_at,
     text_of,
 )
-from nightherd.config.plain import plain_value
 from nightherd.config.wording import quote
 from nightherd.model.problem import Problem, Severity
 

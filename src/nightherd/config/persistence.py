@@ -6,17 +6,17 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from nightherd.config.complaint import described
 from nightherd.config.documents import Documents
-from nightherd.config.findings import Findings
+from nightherd.config.merge import plain_value
 from nightherd.config.node import Entry, MappingNode, Node, ScalarNode, problem_at
 from nightherd.config.paths import real_path
-from nightherd.config.plain import plain_value
+from nightherd.config.report import Findings
 from nightherd.config.schema.persistence import FieldSchema, PersistenceFile, Triggers
 from nightherd.config.validate import beginning, check
-from nightherd.config.wording import listed
+from nightherd.config.wording import described, listed
 from nightherd.errors import ConfigInvalidError
-from nightherd.model.persistence import (
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
+from nightherd.model.checkpoints.persistence import (
     Backoff,
     Cleanup,
     OnCompletion,
@@ -26,10 +26,8 @@ from nightherd.model.persistence import (
     Trigger,
     WriteRetry,
 )
+from nightherd.model.checkpoints.state_document import as_written, faults, sample_states
 from nightherd.model.problem import Problem, Severity
-from nightherd.model.state_samples import sample_states
-from nightherd.model.thread_state import as_written, faults
-from nightherd.model.trigger_point import TriggerPoint
 
 SHIPPED_NAME = "nightherd/state_schema.yaml"
 SHIPPED = Path(__file__).parent / "data" / "state_schema.yaml"

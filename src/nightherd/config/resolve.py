@@ -11,26 +11,28 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, assert_never
 
-from nightherd.config.resolve_claude import (
+from nightherd.config.resolve_agent import (
+    resolve_hooks,
+    resolve_identity,
     resolve_plugins,
     resolve_sandbox,
+    resolve_session,
     resolve_subagents,
 )
-from nightherd.config.resolve_hooks import resolve_hooks, resolve_identity
-from nightherd.config.resolve_limits import (
+from nightherd.config.resolve_fleet import (
     limit_hooks,
     resolve_limits,
+    resolve_prices,
+    resolve_schedules,
+    resolve_web,
+    resolve_webhooks,
     within_fleet,
     within_schedule,
 )
-from nightherd.config.resolve_prices import resolve_prices
-from nightherd.config.resolve_schedules import resolve_schedules
-from nightherd.config.resolve_session import resolve_session
-from nightherd.config.resolve_web import resolve_web, resolve_webhooks
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.schema.limits import Retry
 from nightherd.config.schema.mcp import McpServer as McpServerSchema
-from nightherd.config.schema.retry import Retry
 from nightherd.config.schema.script import (
     AnyStep,
     BashInput,
@@ -56,13 +58,9 @@ from nightherd.config.schema.script import (
     WriteInput,
     WriteStep,
 )
-from nightherd.model.agent import Agent, Durability, Fleet, RuntimeName
-from nightherd.model.duration import shortest
-from nightherd.model.hook import Hook
-from nightherd.model.limits import Limits
-from nightherd.model.mcp import McpServer, McpTransport
-from nightherd.model.retry import RetryPolicy
-from nightherd.model.script import (
+from nightherd.model.agents.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.agents.script import (
     Fail,
     Repeat,
     Say,
@@ -74,6 +72,10 @@ from nightherd.model.script import (
     UseTool,
     compile_script,
 )
+from nightherd.model.hooks import Hook
+from nightherd.model.jobs.retry import RetryPolicy
+from nightherd.model.limits.limits import Limits
+from nightherd.model.units import shortest
 from nightherd.model.usage import Usage
 
 AUTONOMOUS = "autonomous"

@@ -11,13 +11,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from nightherd.config.load import LoadedFleet, Section
+from nightherd.config.merge import plain_value
 from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode, Spot
-from nightherd.config.plain import plain_value
 from nightherd.config.report import printable, shown_file
 from nightherd.config.schema.types import typed
 from nightherd.config.wording import did_you_mean
 from nightherd.errors import AgentNotFoundError
-from nightherd.model.duration import format_duration
+from nightherd.model.units import format_duration
 
 DEFAULT = "default"
 Shown = dict[str, Any]

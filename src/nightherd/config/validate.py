@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from nightherd.config.complaint import complaint
-from nightherd.config.findings import MOST_PROBLEMS, Findings
 from nightherd.config.json_schema import keys_at, schema_of
+from nightherd.config.merge import to_plain
 from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode, Spot, problem_at
-from nightherd.config.plain import to_plain
-from nightherd.config.wording import did_you_mean, nearest, quote
+from nightherd.config.report import MOST_PROBLEMS, Findings
+from nightherd.config.wording import complaint, did_you_mean, nearest, quote
 
 Checked = TypeVar("Checked", bound=BaseModel)
 Location = tuple[str | int, ...]

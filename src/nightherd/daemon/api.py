@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from nightherd.daemon.describe import daemon_row
+from nightherd.daemon.control import daemon_row
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon
-from nightherd.engine.workshop import Workshop
-from nightherd.model.agent import Fleet
-from nightherd.model.web import is_loopback
+from nightherd.engine.contexts import WorkerContext
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.webhooks import is_loopback
 from nightherd.state.web_token import ensure_web_token
-from nightherd.wiring.memories import random_text
+from nightherd.wiring.stores import random_text
 
 NEEDED = ("fastapi", "uvicorn")
 
@@ -33,7 +33,7 @@ def make_token(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> Non
 async def serve_api(
     state_dir: Path,
     fleet: Callable[[], Fleet],
-    bench: Callable[[], Workshop],
+    bench: Callable[[], WorkerContext],
     environ: Mapping[str, str],
     tell: Callable[[str], None],
     wake: Callable[[], None],
@@ -41,10 +41,10 @@ async def serve_api(
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; started, it tells the ports it listens on, or None when there is no API."""
+    from nightherd.web.api_context import open_api_context
     from nightherd.web.app import make_app
     from nightherd.web.hooks import tell_without_secret
     from nightherd.web.server import ports_of, serve
-    from nightherd.web.site import open_site
 
     if any(find_spec(name) is None for name in NEEDED):
         tell(f"the API is not served: {SERVING}")
@@ -55,7 +55,7 @@ async def serve_api(
         record = find_daemon(state_dir)
         return None if record is None else daemon_row(record, now)
 
-    async with open_site(state_dir, fleet, bench, environ, tell, describe, wake) as site:
+    async with open_api_context(state_dir, fleet, bench, environ, tell, describe, wake) as site:
         ports = ports_of(fleet(), site, state_dir, bench().random_text)
         app = make_app(site)
         tell_without_secret(site)

@@ -6,11 +6,17 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from nightherd.config.acceptance import ACCEPT
+from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import NoDaemonError
 from nightherd.host.process import is_alive
+from nightherd.model.checkpoints.retention import RetentionRun
+from nightherd.views.jobs import timestamp
 
 STEP_S = 0.05
 
@@ -48,3 +54,58 @@ def wait_until(is_so: Callable[[], bool], timeout_s: float | None) -> bool:
 def wait_for_end(record: DaemonRecord, timeout_s: float | None) -> bool:
     """Whether the process ended in that time."""
     return wait_until(lambda: not is_alive(record.process), timeout_s)
+
+
+def daemon_row(record: DaemonRecord, now: datetime) -> dict[str, Any]:
+    """Who runs the directory, since when, and whether a newer configuration could not be used."""
+    return {
+        "pid": record.pid,
+        "host": record.host,
+        "version": record.version,
+        "started_at": timestamp(record.started_at),
+        "uptime_seconds": max(round((now - record.started_at).total_seconds(), 3), 0.0),
+        "is_draining": record.is_draining,
+        "config": record.config,
+        "agents": record.agents,
+        "loaded_at": timestamp(record.loaded_at),
+        "config_error": config_error(record),
+        "pending": record.pending,
+        "socket": record.socket,
+        "ports": record.ports,
+    }
+
+
+def retention_row(run: RetentionRun | None) -> dict[str, Any] | None:
+    """The last automatic run of retention; None when there was none."""
+    if run is None:
+        return None
+    return {
+        "at": timestamp(run.at),
+        "is_announcement": run.is_announcement,
+        "checkpoints": run.checkpoints,
+        "jobs": run.jobs,
+        "failures": run.failures,
+        "next_at": timestamp(run.next_at),
+    }
+
+
+def config_error(record: DaemonRecord) -> dict[str, Any] | None:
+    """What is wrong with a newer configuration; None when the one in use is the newest."""
+    if not record.problems:
+        return None
+    return {"at": timestamp(record.failed_at), "problems": record.problems}
+
+
+def admission_lines(loading: Loading) -> list[str]:
+    """What took effect though no person had accepted it, and what waits for one; a line each."""
+    taken = [f"accepted without a person: {one}" for one in loading.accepted]
+    waiting = [
+        f"not in effect until a person accepts it ({ACCEPT}): {one}" for one in loading.pending
+    ]
+    return [*taken, *waiting]
+
+
+def problem_line(problem: dict[str, Any]) -> str:
+    """A located problem on one line."""
+    place = ":".join(str(problem.get(key, "")) for key in ("file", "line", "column"))
+    return f"{place}: {problem.get('message', '')}"

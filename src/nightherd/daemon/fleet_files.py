@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import anyio
+from anyio import to_thread
 
 from nightherd.config.acceptance import RECORD, Admission, admit
 from nightherd.config.discovery import STATE_DIRECTORY
@@ -14,8 +18,8 @@ from nightherd.config.load import CheckedFleet, check_fleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.errors import ConfigInvalidError, NightherdError
-from nightherd.host.clock import SystemClock
-from nightherd.model.agent import Fleet, get_agent
+from nightherd.host.system import SystemClock
+from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.problem import Severity
 
 DOTENV = ".env"
@@ -158,3 +162,40 @@ def stamp_of(files: Iterable[str]) -> Stamp:
         else:
             stamps.append((file, found.st_ino, found.st_size, found.st_mtime_ns))
     return tuple(stamps)
+
+
+LOOK_S = 1.0
+"""How often the files are looked at."""
+
+
+class Watch:
+    """The files of one fleet, and what they were last found to say. For one who waits at a time."""
+
+    def __init__(self, files: FleetFiles, loading: Loading) -> None:
+        self._files = files
+        self._loading = loading
+        self._hangup = threading.Event()
+        self._limiter = anyio.CapacityLimiter(1)
+
+    def ask(self) -> None:
+        """Load them now, whatever they look like."""
+        self._hangup.set()
+
+    async def next(self) -> Loading:
+        """Wait for a change; what loading came to then."""
+        try:
+            # Files may be slow to look at, and the event loop need not wake up for what has not changed.
+            await to_thread.run_sync(
+                self._wait_for_change, abandon_on_cancel=True, limiter=self._limiter
+            )
+        except BaseException:
+            self._hangup.set()  # nobody waits any more: the thread ends as well
+            raise
+        self._hangup.clear()
+        self._loading = await to_thread.run_sync(self._files.load, self._loading)
+        return self._loading
+
+    def _wait_for_change(self) -> None:
+        while not self._hangup.wait(LOOK_S):
+            if stamp_of(self._loading.files) != self._loading.stamp:
+                return

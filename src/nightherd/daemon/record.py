@@ -19,7 +19,7 @@ import msgspec
 
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import atomic_write_json
-from nightherd.files.identity import directory_identity
+from nightherd.files.paths import directory_identity
 from nightherd.files.permission import state_file_error
 from nightherd.host.process import is_alive, this_process
 from nightherd.ports import Process

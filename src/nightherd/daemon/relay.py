@@ -16,15 +16,15 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd.daemon.stint import worker_groundwork
-from nightherd.engine.output_logs import with_output_logs
-from nightherd.engine.worker import Shift, WorkerReports
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.workers.output_logs import with_output_logs
+from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.errors import FencedError, message_of, unwrapped
-from nightherd.model.agent import Fleet
-from nightherd.model.backoff import Backoff
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
-from nightherd.wiring.mirrors import write_output_log
-from nightherd.wiring.workshops import make_shift, open_workshop
+from nightherd.wiring.files import write_output_log
+from nightherd.wiring.running import make_worker_loop, open_worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Place:
 class _AtWork:
     """One worker while it takes what comes."""
 
-    shift: Shift
-    workshop: Workshop
+    shift: WorkerLoop
+    context: WorkerContext
     groundwork: tuple[Any, ...]
     left: anyio.Event = field(default_factory=anyio.Event)
     """It takes no more jobs; what it runs may still go on."""
@@ -58,7 +58,7 @@ class Relay:
     def __init__(self, place: Place, fleet: Fleet) -> None:
         self._place = place
         self._fleet = fleet
-        self._shifts: list[Shift] = []
+        self._shifts: list[WorkerLoop] = []
         self._last: _AtWork | None = None
         """The one that takes what comes; None while it is being opened."""
         self.is_draining = False
@@ -113,10 +113,10 @@ class Relay:
         if last is None or last.shift.fleet is fleet:
             return
         last.shift.adopt(fleet)
-        await to_thread.run_sync(last.workshop.declare, fleet.standing)
+        await to_thread.run_sync(last.context.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
-        self._place.tell(f"{last.workshop.worker} finishes what it runs; another worker begins")
+        self._place.tell(f"{last.context.worker} finishes what it runs; another worker begins")
         self._last, last.is_relieved = None, True
         last.shift.drain()
         last.left.set()
@@ -142,19 +142,21 @@ class Relay:
         """One worker, from opening the memories to closing them."""
         place, fleet = self._place, self._fleet
         groundwork = worker_groundwork(fleet, place.state_dir)
-        async with open_workshop(place.state_dir, fleet, place.environ) as workshop:
+        async with open_worker(place.state_dir, fleet, place.environ) as context:
             reports = with_output_logs(
                 place.reports,
                 lambda: self._fleet,
                 lambda job: write_output_log(place.state_dir, job),
             )
-            shift = make_shift(fleet, workshop, reports, leaves_when_idle=place.leaves_when_idle)
-            at_work = _AtWork(shift=shift, workshop=workshop, groundwork=groundwork)
+            shift = make_worker_loop(
+                fleet, context, reports, leaves_when_idle=place.leaves_when_idle
+            )
+            at_work = _AtWork(shift=shift, context=context, groundwork=groundwork)
             self._shifts.append(shift)
             self._last = at_work
             if self.is_draining:
                 shift.cancel() if self._is_cancelling else shift.drain()
-            place.tell(f"{workshop.worker} is at work for {counted(len(fleet.agents), 'agent')}")
+            place.tell(f"{context.worker} is at work for {counted(len(fleet.agents), 'agent')}")
             task_status.started(at_work)
             try:
                 await self._see_to_its_end(at_work)
@@ -164,17 +166,17 @@ class Relay:
 
     async def _see_to_its_end(self, at_work: _AtWork) -> None:
         """Let it work until it leaves; why it had to, if it did not leave by itself."""
-        workshop = at_work.workshop
+        context = at_work.context
         try:
             await at_work.shift.work()
         except Exception as error:  # noqa: BLE001 (an edge: another worker follows)
             at_work.failure = error
             return
-        if workshop.lease.holds(workshop.clock.monotonic()):
+        if context.lease.holds(context.clock.monotonic()):
             return
-        at_work.failure = workshop.lease.failure
+        at_work.failure = context.lease.failure
         if at_work.failure is None:
             raise FencedError(
-                f"{workshop.worker} was silent for longer than its lease, and was given up",
+                f"{context.worker} was silent for longer than its lease, and was given up",
                 hint="nightherd worker",
             )

@@ -1,4 +1,4 @@
-"""Automatic retention: the daemon archives and cleans up once a day. The first time it only says what it would do."""
+"""The record of automatic retention: its last run, in a file of the state directory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,37 @@ from datetime import datetime
 from pathlib import Path
 
 import anyio
+import msgspec
 from anyio import to_thread
 
-from nightherd.daemon.retention_record import forget_runs, last_run, write_run
-from nightherd.engine.retention import apply_plans, plans
+from nightherd.engine.checkpoints.retention import apply_plans, plans
 from nightherd.errors import message_of, unwrapped
-from nightherd.model.persistence import Persistence
-from nightherd.model.retention import JobPlan
-from nightherd.model.retention_run import RetentionRun, Step, next_step, run_text
+from nightherd.files.atomic import atomic_write_json
+from nightherd.model.checkpoints.persistence import Persistence
+from nightherd.model.checkpoints.retention import JobPlan, RetentionRun, Step, next_step, run_text
 from nightherd.ports import Clock
-from nightherd.wiring.memories import load_persistence, open_journals, open_reader, open_storeroom
+from nightherd.wiring.stores import load_persistence, open_journals, open_reader, open_retention
+
+RECORD = "retention.json"
+
+
+def last_run(state_dir: Path) -> RetentionRun | None:
+    """Return the last run; None when there was none, or its file cannot be read: then it is announced again."""
+    try:
+        return msgspec.json.decode((state_dir / RECORD).read_bytes(), type=RetentionRun)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def write_run(state_dir: Path, run: RetentionRun) -> None:
+    """Record the run."""
+    atomic_write_json(state_dir / RECORD, msgspec.to_builtins(run))
+
+
+def forget_runs(state_dir: Path) -> None:
+    """Begin with an announcement next time."""
+    (state_dir / RECORD).unlink(missing_ok=True)
+
 
 FIRST_S = 60.0
 """After the start: what was left lying has begun again by then."""
@@ -86,7 +107,7 @@ class AutomaticRetention:
         """Carry out the plans; None when the daemon stops on the way, and the rest is for its next start."""
         if not found:
             return RetentionRun(at=now, is_announcement=False, checkpoints=0, jobs=0)
-        async with open_storeroom(self._state_dir) as room:
+        async with open_retention(self._state_dir) as room:
             applied = await apply_plans(found, room, is_stopped=self._is_stopped)
         if not applied.is_whole:
             return None

@@ -15,23 +15,21 @@ import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 
 from nightherd import __version__
-from nightherd.daemon.describe import admission_lines, problem_line
-from nightherd.daemon.fleet_files import Loading
-from nightherd.daemon.log import DaemonLog, telling
-from nightherd.daemon.notify import Notifier
-from nightherd.daemon.output import OUTPUT, trim_output
+from nightherd.daemon.control import admission_lines, problem_line
+from nightherd.daemon.fleet_files import Loading, Watch
+from nightherd.daemon.output import OUTPUT, DaemonLog, telling, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.retention import AutomaticRetention
-from nightherd.daemon.stint import Post, Stint, groundwork
-from nightherd.daemon.watching import Watch
+from nightherd.daemon.stint import DaemonOptions, WorkerService, groundwork
+from nightherd.daemon.systemd import Notifier
 from nightherd.errors import NightherdError, StateFileError, message_of, unwrapped
-from nightherd.files.corrupt import keep_aside
+from nightherd.files.permission import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
-from nightherd.model.agent import Fleet
-from nightherd.model.backoff import Backoff
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
 from nightherd.state.directory import init_state_directory
-from nightherd.wiring.memories import known_secrets, system_clock
+from nightherd.wiring.stores import known_secrets, system_clock
 
 RETRY_S = 5.0
 """Before the fleet's files are looked at again after that failed."""
@@ -39,7 +37,7 @@ TRIM_S = 10.0
 """How often it is looked at how much has been said."""
 
 
-async def run_daemon(post: Post) -> None:
+async def run_daemon(post: DaemonOptions) -> None:
     """Run until it is told to stop and has finished. `RefusedError` when another runs the directory.
 
     `ConfigError` for a configuration that cannot be used at the start; later ones only are reported.
@@ -61,7 +59,7 @@ async def run_daemon(post: Post) -> None:
 class Daemon:
     """The process while it lasts."""
 
-    def __init__(self, post: Post, loading: Loading, fleet: Fleet, log: DaemonLog) -> None:
+    def __init__(self, post: DaemonOptions, loading: Loading, fleet: Fleet, log: DaemonLog) -> None:
         self._post = post
         self._watch = Watch(post.files, loading)
         self._first_lines = admission_lines(loading)
@@ -76,7 +74,7 @@ class Daemon:
             agents=list(post.agents) or None,
         )
         self._record = msgspec.structs.replace(self._record, pending=list(loading.pending))
-        self._stints: list[Stint] = []
+        self._stints: list[WorkerService] = []
         """The one at work last; those before it finish what they run."""
         self._proven: Fleet | None = None
         """The fleet that a stint could begin with."""
@@ -128,14 +126,14 @@ class Daemon:
         else:
             await self._pause(f"{stint.worker} had to stop", stint.failure)
 
-    async def _begin(self, stints: TaskGroup) -> Stint | None:
+    async def _begin(self, stints: TaskGroup) -> WorkerService | None:
         """A stint at work, however long that takes to be possible; None when told to stop before.
 
         One that a new configuration made impossible is made as it was before. The first of all has to
         begin at once: whoever starts the daemon is told why not.
         """
         while not self._is_stopping:
-            stint = Stint(self._post, self._fleet, self._record.started_at)
+            stint = WorkerService(self._post, self._fleet, self._record.started_at)
             self._stints = [one for one in self._stints if not one.is_over]
             try:
                 ports = await stints.start(stint.work)
@@ -152,7 +150,7 @@ class Daemon:
             return stint
         return None
 
-    def _note_begun(self, stint: Stint, ports: list[int] | None) -> None:
+    def _note_begun(self, stint: WorkerService, ports: list[int] | None) -> None:
         if self._backoff.is_failing:
             self._log.tell(f"{stint.worker} is at work again")
         self._backoff.reset()
@@ -232,7 +230,7 @@ class Daemon:
         for line in admission_lines(loading):
             self._log.tell(line)
 
-    async def _bring_up_to_date(self, stint: Stint) -> None:
+    async def _bring_up_to_date(self, stint: WorkerService) -> None:
         """It works for the fleet as it is now; or makes room for one that can."""
         fleet = self._fleet
         if stint.fleet is fleet or stint.is_retired:
@@ -271,7 +269,7 @@ class Daemon:
             self._log.tell(message_of(error))
 
 
-def _check_mirror(post: Post) -> None:
+def _check_mirror(post: DaemonOptions) -> None:
     """A `state.yaml` that cannot be read is kept aside before it is written anew."""
     path = post.state_dir / "state.yaml"
     try:

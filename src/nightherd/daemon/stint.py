@@ -19,22 +19,22 @@ from anyio.abc import TaskStatus
 from nightherd.daemon.api import make_token, serve_api
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.retention import FIRST_S
-from nightherd.engine.beats import Beats
-from nightherd.engine.changed_fleet import for_fleet
-from nightherd.engine.output_logs import with_output_logs
-from nightherd.engine.scheduling import Scheduler, SchedulingReports
-from nightherd.engine.worker import Shift, WorkerReports
-from nightherd.engine.workshop import Workshop
-from nightherd.host.clock import SystemClock
-from nightherd.model.agent import Fleet
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
+from nightherd.engine.workers.changed_fleet import for_fleet
+from nightherd.engine.workers.lease import Beats
+from nightherd.engine.workers.output_logs import with_output_logs
+from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
+from nightherd.host.system import SystemClock
+from nightherd.model.agents.agent import Fleet
 from nightherd.state.directory import made_at
-from nightherd.wiring.memories import load_persistence
-from nightherd.wiring.mirrors import write_output_log
-from nightherd.wiring.workshops import make_shift, open_workshop
+from nightherd.wiring.files import write_output_log
+from nightherd.wiring.running import make_worker_loop, open_worker
+from nightherd.wiring.stores import load_persistence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class DaemonOptions:
     """What a daemon runs, where, and whom it tells."""
 
     files: FleetFiles
@@ -48,7 +48,7 @@ class Post:
     """How long after the start it is first looked at whether retention is due."""
 
 
-def groundwork(fleet: Fleet, post: Post) -> tuple[Any, ...]:
+def groundwork(fleet: Fleet, post: DaemonOptions) -> tuple[Any, ...]:
     """What a stint is opened with: a fleet in which this is different needs another one."""
     webhooks, environment = fleet.webhooks, {**fleet.environment, **post.environ}
     return (
@@ -66,15 +66,15 @@ def worker_groundwork(fleet: Fleet, state_dir: Path) -> tuple[Any, ...]:
     )
 
 
-class Stint:
+class WorkerService:
     """One worker at work. What is asked of it before it works, or after, has no effect."""
 
-    def __init__(self, post: Post, fleet: Fleet, started_at: datetime) -> None:
+    def __init__(self, post: DaemonOptions, fleet: Fleet, started_at: datetime) -> None:
         self._post = post
         self._fleet = fleet
         self._started_at = started_at
-        self._workshop: Workshop | None = None
-        self._shift: Shift | None = None
+        self._context: WorkerContext | None = None
+        self._shift: WorkerLoop | None = None
         self._scheduler: Scheduler | None = None
         self._scheduling = anyio.CancelScope()
         self._doors = anyio.CancelScope()
@@ -95,7 +95,7 @@ class Stint:
     @property
     def worker(self) -> str:
         """What it is called on record."""
-        return "" if self._workshop is None else self._workshop.worker
+        return "" if self._context is None else self._context.worker
 
     async def work(
         self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
@@ -108,22 +108,22 @@ class Stint:
         post = self._post
         try:
             make_token(post.state_dir, self._fleet, post.environ)
-            async with open_workshop(
+            async with open_worker(
                 post.state_dir, self._fleet, post.environ, started_at=self._started_at
-            ) as workshop:
+            ) as context:
                 reports = with_output_logs(
                     post.worker,
                     lambda: self._fleet,
                     lambda job_id: write_output_log(post.state_dir, job_id),
                 )
-                self._workshop = workshop
+                self._context = context
                 beats = Beats()
-                self._shift = make_shift(
-                    self._fleet, workshop, reports, leaves_when_idle=False, beats=beats
+                self._shift = make_worker_loop(
+                    self._fleet, context, reports, leaves_when_idle=False, beats=beats
                 )
                 self._scheduler = Scheduler(
                     self._fleet,
-                    workshop,
+                    context,
                     post.schedules,
                     keeps_all=post.files.is_whole,
                     beats=beats,
@@ -146,12 +146,12 @@ class Stint:
     async def adopt(self, fleet: Fleet) -> None:
         """From now on the fleet is this one, for everything that begins."""
         before, self._fleet = self._fleet, fleet
-        if self._workshop is None or self._shift is None or self._scheduler is None:
+        if self._context is None or self._shift is None or self._scheduler is None:
             return
-        self._workshop = for_fleet(self._workshop, fleet, before)
+        self._context = for_fleet(self._context, fleet, before)
         self._shift.adopt(fleet)
         self._scheduler.adopt(fleet)
-        await to_thread.run_sync(self._workshop.declare, fleet.standing)
+        await to_thread.run_sync(self._context.declare, fleet.standing)
 
     def drain(self) -> None:
         """Fire no more slots and take no more jobs; it ends when those that run have ended."""
@@ -201,9 +201,9 @@ class Stint:
             task_status=task_status,
         )
 
-    def _bench(self) -> Workshop:
-        assert self._workshop is not None  # noqa: S101 (opened before anything is served)
-        return self._workshop
+    def _bench(self) -> WorkerContext:
+        assert self._context is not None  # noqa: S101 (opened before anything is served)
+        return self._context
 
     def _wake(self) -> None:
         """Something was asked for: neither schedules nor jobs wait for the next look."""

@@ -17,7 +17,7 @@ from typing import Protocol
 from nightherd.db.connection import Database, set_synchronous
 from nightherd.db.ledger import Entry, Ledger, LedgerLine, read_ledger
 from nightherd.db.lock import Notice
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.errors import StateError, StateFileError
 from nightherd.model.change import Answer, Change
 from nightherd.ports import Probe

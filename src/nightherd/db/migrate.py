@@ -13,8 +13,7 @@ from pathlib import Path
 import apsw
 
 from nightherd.db.connection import Database
-from nightherd.db.queries import SQL, Queries
-from nightherd.db.schema import FILE_NAME, refuse_newer, schema_number
+from nightherd.db.schema import FILE_NAME, SQL, Queries, refuse_newer, schema_number
 from nightherd.errors import SchemaVersionError, StateError
 
 

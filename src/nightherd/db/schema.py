@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from nightherd.db.connection import Database
-from nightherd.db.queries import SQL, Queries
 from nightherd.errors import SchemaVersionError
 
 FILE_NAME = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
@@ -32,3 +31,38 @@ def refuse_newer(found: int, known: int, path: Path) -> None:
             code="SCHEMA_TOO_NEW",
             hint="upgrade nightherd; the database was not touched",
         )
+
+
+SQL = Path(__file__).with_name("sql") / "sqlite"
+
+
+class Queries:
+    """The text of every query, read when first asked for and kept as long as this object."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        text = self._texts.get(name)
+        if text is None:
+            text = self._texts[name] = (SQL / "queries" / f"{name}.sql").read_text("utf-8")
+        return text
+
+
+def query_names() -> list[str]:
+    """Every query there is."""
+    return sorted(path.stem for path in (SQL / "queries").glob("*.sql"))
+
+
+def brought_forward(database: Database, found: int) -> Database:
+    """A copy of `database`, which has had `found` migrations, with the others as well."""
+    copy = database.copy_to_memory()
+    try:
+        for path in sorted((SQL / "migrations").iterdir()):
+            name = FILE_NAME.fullmatch(path.name)
+            if name is not None and int(name["number"]) > found:
+                copy.execute(path.read_text("utf-8"))
+    except BaseException:
+        copy.close()
+        raise
+    return copy

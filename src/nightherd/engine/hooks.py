@@ -15,13 +15,11 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.contexts import FleetContext, Stores
+from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.errors import FencedError, NightherdError
-from nightherd.model.agent import Agent
-from nightherd.model.begun_hooks import Remembered, remembered
-from nightherd.model.event import ErrorEvent, Event, describe
-from nightherd.model.hook import (
+from nightherd.model.agents.agent import Agent
+from nightherd.model.hooks import (
     HOOK_FAILED,
     AgentSubmission,
     Hook,
@@ -34,11 +32,12 @@ from nightherd.model.hook import (
     is_due,
 )
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import ExitReason, Job, JobStatus, row_text
-from nightherd.model.lost import ObservedJob
-from nightherd.model.outcome import Outcome
-from nightherd.model.system import HookRan
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType, row_text
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.journal.event import ErrorEvent, Event, describe
+from nightherd.model.journal.recollection import Remembered, remembered
+from nightherd.model.journal.system import HookRan
 from nightherd.ports import HookCall, HookCarrier, HookResult
 from nightherd.views.observed import own_job
 
@@ -65,7 +64,7 @@ class JobHooks:
         self,
         job: Job,
         agent: Agent,
-        workshop: Workshop,
+        context: FleetContext,
         *,
         record: RecordEvent,
         answer: str | None = None,
@@ -82,11 +81,11 @@ class JobHooks:
             job=job,
             agent=agent,
             event=event,
-            context=await self._context(job, agent, event, answer, workshop),
-            workshop=workshop,
+            payload=await self._payload(job, agent, event, answer, context),
+            context=context,
             record=record,
         )
-        known = await to_thread.run_sync(_known, job, event, workshop)
+        known = await to_thread.run_sync(_known, job, event, context)
         failed = await self._run_all(_due(occasion), occasion, known)
         if failed is None or event is not HookEvent.COMPLETED:
             return None
@@ -106,14 +105,14 @@ class JobHooks:
             error=row_text(message),
             error_code=HOOK_FAILED,
         )
-        context = await self._context(
+        payload = await self._payload(
             job,
             occasion.agent,
             HookEvent.FAILED,
-            occasion.context["result"]["output"],
-            occasion.workshop,
+            occasion.payload["result"]["output"],
+            occasion.context,
         )
-        after = replace(occasion, job=job, event=HookEvent.FAILED, context=context)
+        after = replace(occasion, job=job, event=HookEvent.FAILED, payload=payload)
         late = [hook for hook in _due(after) if hook.point is not HookPoint.AFTER_RUN]
         await self._run_all(late, after, known)
         return outcome
@@ -139,7 +138,7 @@ class JobHooks:
             occasion.record(describe(cut))
             return cut
         occasion.record(describe(begun))
-        clock = occasion.workshop.clock
+        clock = occasion.context.clock
         started = clock.monotonic()
         result = await self._carry_out(hook, occasion, known)
         ended = msgspec.structs.replace(
@@ -179,18 +178,18 @@ class JobHooks:
         known: Remembered | None,
     ) -> HookResult:
         """A job for another agent; the same end of the same job never makes two, `known` from its first try."""
-        job, event, workshop = occasion.job, occasion.event, occasion.workshop
+        job, event, context = occasion.job, occasion.event, occasion.context
         agent = self.agents.get(submission.agent)
         if agent is None:
             return HookResult(
                 success=False, error=f"the fleet has no agent {submission.agent!r} to submit"
             )
-        if _generation(job, workshop) >= MOST_GENERATIONS:
+        if _generation(job, context) >= MOST_GENERATIONS:
             return HookResult(
                 success=False,
                 error=f"{MOST_GENERATIONS} jobs descend from one another by hooks already",
             )
-        told = None if agent.default_prompt is not None else _told(job, event, occasion.context)
+        told = None if agent.default_prompt is not None else _told(job, event, occasion.payload)
         which = event.value if known is None else known.ran.event
         if event is HookEvent.SUSPENDED:
             which = f"{event}-{job.epoch if known is None else known.epoch}"
@@ -208,16 +207,16 @@ class JobHooks:
             trigger_id=job.id,
             dedupe_key=f"hook:{job.id}:{hook.id}:{which}",
         )
-        submitted = await submit(request, workshop)
+        submitted = await submit(request, context)
         return HookResult(success=True, job_id=submitted.job.id)
 
-    async def _context(
+    async def _payload(
         self,
         job: Job,
         agent: Agent,
         event: HookEvent,
         answer: str | None,
-        workshop: Workshop,
+        context: Stores,
     ) -> dict[str, Any]:
         """What hooks are told, and conditions look into."""
         identity = agent.identity
@@ -227,7 +226,7 @@ class JobHooks:
         return {
             "schema": SCHEMA,
             "event": event.value,
-            "job": dict(self.describe_job(own_job(workshop.reader, job, workshop.clock.now()))),
+            "job": dict(self.describe_job(own_job(context.reader, job, context.clock.now()))),
             "result": {
                 "success": job.status is JobStatus.COMPLETED,
                 "output": answer,
@@ -246,7 +245,7 @@ class JobHooks:
                 if identity is not None
                 else None,
             },
-            "metadata": workshop.secrets.mask(metadata),
+            "metadata": context.secrets.mask(metadata),
         }
 
 
@@ -257,22 +256,22 @@ class _Occasion:
     job: Job
     agent: Agent
     event: HookEvent
-    context: Mapping[str, Any]
-    workshop: Workshop
+    payload: Mapping[str, Any]
+    context: FleetContext
     record: RecordEvent
 
     def call(self, hook: Hook) -> HookCall:
         """What an adapter needs to carry one hook out."""
-        context = {**self.context, "hook": {"id": hook.id, "name": hook.name}}
+        payload = {**self.payload, "hook": {"id": hook.id, "name": hook.name}}
         return HookCall(
             id=f"{self.job.id}/{self.event}/{hook.id}",
             execution=generate_execution_id(self.job.id, self.job.epoch),
             event=self.event.value,
             job_id=self.job.id,
-            body=msgspec.json.encode(context),
+            body=msgspec.json.encode(payload),
             working_directory=self.agent.working_directory,
-            environment=self.workshop.environment,
-            secrets=self.workshop.secrets,
+            environment=self.context.environment,
+            secrets=self.context.secrets,
         )
 
 
@@ -286,20 +285,20 @@ def _due(occasion: _Occasion) -> list[Hook]:
     due = [
         hook
         for hook in occasion.agent.hooks
-        if is_due(hook, occasion.event, occasion.job, occasion.context)
+        if is_due(hook, occasion.event, occasion.job, occasion.payload)
         and not (is_alone and hook.point is HookPoint.LIMITS)
     ]
     return sorted(due, key=lambda hook: order.index(hook.point))
 
 
-def _known(job: Job, event: HookEvent, workshop: Workshop) -> dict[str, Remembered]:
+def _known(job: Job, event: HookEvent, context: Stores) -> dict[str, Remembered]:
     """What earlier executions have begun; the first one has no earlier."""
     if job.epoch <= 1:
         return {}
-    return remembered(workshop.journals.read(job.id, load_blobs=False), event)
+    return remembered(context.journals.read(job.id, load_blobs=False), event)
 
 
-def _generation(job: Job, workshop: Workshop) -> int:
+def _generation(job: Job, context: Stores) -> int:
     """How many jobs before this one were submitted by each other's hooks."""
     count = 0
     found: Job | None = job
@@ -307,12 +306,12 @@ def _generation(job: Job, workshop: Workshop) -> int:
         count += 1
         if count >= MOST_GENERATIONS:
             break
-        found = workshop.reader.find_job(JobId(found.trigger_id))
+        found = context.reader.find_job(JobId(found.trigger_id))
     return count
 
 
-def _told(job: Job, event: HookEvent, context: Mapping[str, Any]) -> str:
+def _told(job: Job, event: HookEvent, payload: Mapping[str, Any]) -> str:
     """The prompt of an agent that has none of its own."""
-    result = context["result"]
+    result = payload["result"]
     said = result["error"] or result["output"] or ""
     return f"Job {job.id} of {job.agent}: {event}.\n\n{said}".strip()

@@ -1,22 +1,93 @@
-"""Writing a file as a whole: readers see the old one or the new one, never a part of either.
-
-The content goes to `.<name>.tmp.<16 hex>` beside the target and is renamed over it. When anything fails
-the temporary file is removed and the target is what it was.
-"""
+"""The system calls that writing a file stands on, as values a test can replace with failing ones."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from nightherd.errors import AtomicWriteError
-from nightherd.files.calls import SYSTEM_CALLS, FileCalls, sync_directory, write_all
 from nightherd.files.permission import error_code, permission_error_message
-from nightherd.files.rename import rename_with_retry
-from nightherd.files.temp_files import temp_name_for
-from nightherd.files.yaml_dump import dump_yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCalls:
+    """What the machine does for us; the defaults are the real thing."""
+
+    rename: Callable[[str, str], None] = os.replace
+    """Of names, not of path objects: making those costs more than the call, and a mirror renames all day."""
+    fsync: Callable[[int], None] = os.fsync
+    sleep: Callable[[float], None] = time.sleep
+
+
+SYSTEM_CALLS = FileCalls()
+"""The real ones."""
+
+
+def sync_directory(directory: Path, calls: FileCalls = SYSTEM_CALLS) -> None:
+    """The names in `directory` survive a power cut from here on."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        calls.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write `data` to its last byte; the system may take it in pieces."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+TEMP_NAME = re.compile(r"\.(?P<name>.+)\.tmp\.[0-9a-f]{16}", re.DOTALL)
+YOUNGEST_STALE = timedelta(minutes=1)
+"""A younger one may belong to a writer that is still at it."""
+
+
+def temp_path_for(path: Path) -> Path:
+    """A name nobody else uses, in the directory of `path`: a rename never crosses filesystems."""
+    return Path(temp_name_for(str(path)))
+
+
+def temp_name_for(path: str) -> str:
+    """The same for a path as text."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.tmp.{secrets.token_hex(8)}"
+
+
+RETRIES = 3
+FIRST_DELAY_S = 0.05
+DELAYS_S = (*(FIRST_DELAY_S * 2**retry for retry in range(RETRIES)), None)
+PASSING = frozenset({errno.EACCES, errno.EPERM})
+"""What a rename fails with while somebody else has the target open; anything else will not pass."""
+
+
+def rename_with_retry(
+    source: str | PathLike[str], target: str | PathLike[str], *, calls: FileCalls = SYSTEM_CALLS
+) -> None:
+    """Rename `source` over `target`; on EACCES and EPERM three more times, 50, 100 and 200 ms apart.
+
+    Any other error, and the fourth refusal, is raised as it is.
+    """
+    for delay in DELAYS_S:
+        try:
+            calls.rename(fspath(source), fspath(target))
+            return
+        except OSError as error:
+            if delay is None or error.errno not in PASSING:
+                raise
+        calls.sleep(delay)
+
 
 PRIVATE = 0o600
 
@@ -56,17 +127,6 @@ def atomic_write_file(
             raise _failure(error, target, temp) from error
 
 
-def atomic_write_yaml(
-    path: str | Path, data: Any, *, durable: bool = True, calls: FileCalls = SYSTEM_CALLS
-) -> None:
-    """Replace `path` by `data` as YAML (block style, two spaces), as `atomic_write_file` does."""
-    try:
-        text = dump_yaml(data)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _not_writable("YAML", path, error) from error
-    atomic_write_file(path, text, durable=durable, calls=calls)
-
-
 def atomic_write_json(
     path: str | Path, data: Any, *, durable: bool = True, calls: FileCalls = SYSTEM_CALLS
 ) -> None:
@@ -74,7 +134,7 @@ def atomic_write_json(
     try:
         text = dump_json(data)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _not_writable("JSON", path, error) from error
+        raise not_writable("JSON", path, error) from error
     atomic_write_file(path, text, durable=durable, calls=calls)
 
 
@@ -114,5 +174,5 @@ def _failure(error: OSError, path: str, temp: str) -> AtomicWriteError:
     return AtomicWriteError(message, path=path, temp_path=temp, code=code)
 
 
-def _not_writable(kind: str, path: str | Path, error: Exception) -> AtomicWriteError:
+def not_writable(kind: str, path: str | Path, error: Exception) -> AtomicWriteError:
     return AtomicWriteError(f"'{path}': this cannot be written as {kind}: {error}", path=str(path))

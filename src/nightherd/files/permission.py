@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from nightherd.errors import AtomicWriteError, StateFileError
@@ -45,3 +47,15 @@ def atomic_write_error(error: OSError, path: str | Path) -> AtomicWriteError:
     """Why `path` was not written; what was there before still is."""
     code = error_code(error)
     return AtomicWriteError(permission_error_message(code, path), path=str(path), code=code)
+
+
+def keep_aside(path: Path, now: datetime) -> Path:
+    """Rename `path` to `<name>.corrupt-<UTC time>`, where it stays; the path it has now."""
+    stamp = f"{path.name}.corrupt-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    names = (stamp if number == 1 else f"{stamp}-{number}" for number in count(1))
+    target = next(aside for name in names if not (aside := path.with_name(name)).exists())
+    try:
+        path.rename(target)
+    except OSError as error:
+        raise state_file_error(error, path, "rename") from error
+    return target

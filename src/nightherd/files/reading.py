@@ -1,8 +1,4 @@
-"""Reading files that somebody may be writing: data, or the reason there is none, as values.
-
-What does not parse is read again a few times, because a writer that does not replace files as a whole
-may be half-way; what is not there or not allowed is answered at once.
-"""
+"""Opening what should be a file: a pipe, a directory or a device in its place is said, and never waited for."""
 
 from __future__ import annotations
 

@@ -12,8 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from nightherd.files.atomic import SYSTEM_CALLS, FileCalls, atomic_write_file, not_writable
 from nightherd.model.text import whole_text
 
 PLAIN = re.compile(r"[A-Za-z/_][A-Za-z0-9_./+@-]*")
@@ -158,3 +160,14 @@ def _is_text(value: Any) -> bool:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def atomic_write_yaml(
+    path: str | Path, data: Any, *, durable: bool = True, calls: FileCalls = SYSTEM_CALLS
+) -> None:
+    """Replace `path` by `data` as YAML (block style, two spaces), as `atomic_write_file` does."""
+    try:
+        text = dump_yaml(data)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise not_writable("YAML", path, error) from error
+    atomic_write_file(path, text, durable=durable, calls=calls)

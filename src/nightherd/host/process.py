@@ -8,8 +8,15 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nightherd.ports import Process
+from nightherd.host.system import SystemClock
+from nightherd.model.worker import is_lease_over
+from nightherd.ports import Process, process_of
+
+if TYPE_CHECKING:
+    from nightherd.model.worker import Worker
+
 
 PROC = Path("/proc")
 STATE, START_TIME = 0, 19
@@ -78,3 +85,13 @@ def pid_namespace() -> str:
         return str((PROC / "self/ns/pid").readlink())
     except OSError:
         return ""
+
+
+def is_at_work(worker: Worker) -> bool:
+    """Whether the worker's lease holds and its process is there."""
+    return not is_lease_over(
+        worker,
+        boot_id=boot_id(),
+        monotonic=SystemClock().monotonic(),
+        is_process_alive=is_alive(process_of(worker)),
+    )

@@ -2,5 +2,5 @@
 
 In: their directories, which are only ever read. Out: jobs with their events, sessions and schedules,
 transcripts and what they come to, raw copies of these, and every record that could not be read, with the
-reason. Not here: deciding what is taken over and recording it (`engine/adopt.py`).
+reason. Not here: deciding what is taken over and recording it (`engine/imports/context.py`).
 """

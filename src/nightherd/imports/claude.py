@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nightherd.engine.adopt import Report, Unreadable, in_utc
-from nightherd.engine.adopt_transcripts import Sink, TranscriptFacts
+from nightherd.engine.imports.context import Report, Unreadable, in_utc
+from nightherd.engine.imports.transcripts import Sink, TranscriptFacts
 from nightherd.errors import NotFoundError
 from nightherd.imports.claude_lines import Tally
 from nightherd.imports.lines import blocks, opened, reason_of, shown

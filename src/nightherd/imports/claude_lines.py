@@ -15,7 +15,7 @@ import msgspec
 from nightherd.errors import InvalidValueError
 from nightherd.imports.fields import instant, is_count
 from nightherd.imports.lines import Line, LineCutter, read_object, reason_of, too_long
-from nightherd.model.money import FREE, LARGEST, MicroUsd, parse_usd
+from nightherd.model.units import FREE, LARGEST, MicroUsd, parse_usd
 
 SYNTHETIC = "<synthetic>"
 """The model of answers that Claude Code made up itself: notices of errors and interruptions."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from nightherd.imports.claude_turns import Price, last_said, no_price, said_since
-from nightherd.model.event import Event
+from nightherd.model.journal.event import Event
 
 TAIL = 64 * 1024
 """Bytes that are looked at for the last thing said; it is rarely longer."""

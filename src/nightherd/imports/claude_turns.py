@@ -17,15 +17,15 @@ import msgspec
 from nightherd.imports.claude_lines import SYNTHETIC
 from nightherd.imports.fields import instant
 from nightherd.imports.lines import read_object
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 
 Price = Callable[[str, Usage], MicroUsd | None]

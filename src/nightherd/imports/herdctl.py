@@ -15,21 +15,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nightherd.engine.adopt import Report, Unreadable
-from nightherd.engine.adopt_jobs import ForeignFleet
-from nightherd.engine.adopted_record import ForeignJob
+from nightherd.engine.imports.context import ForeignJob, Report, Unreadable
+from nightherd.engine.imports.jobs import ForeignFleet
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
 from nightherd.imports.fields import Fields, check_agent
 from nightherd.imports.herdctl_events import read_events, usage_of
 from nightherd.imports.lines import opened, reason_of, shown
 from nightherd.model.ids import JOB_ID, SessionId, check_name
-from nightherd.model.job import STATUS_OF_EXIT, ExitReason, JobStatus
-from nightherd.model.money import FREE, MicroUsd, parse_usd
-from nightherd.model.schedule import ScheduleState, ScheduleStatus, schedule_id
-from nightherd.model.session import Session, SessionMode, SessionStatus
-from nightherd.model.system import Header
-from nightherd.model.trigger import TriggerType
+from nightherd.model.jobs.job import STATUS_OF_EXIT, ExitReason, JobStatus, TriggerType
+from nightherd.model.journal.system import Header
+from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus, schedule_id
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
+from nightherd.model.units import FREE, MicroUsd, parse_usd
 from nightherd.model.usage import NOTHING_USED, Usage
 
 TOOL = "herdctl"

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from nightherd.engine.adopt import Unreadable
+from nightherd.engine.imports.context import Unreadable
 from nightherd.imports.fields import Fields, instant, is_count
 from nightherd.imports.lines import Line, read_lines, read_object, reason_of, shown, too_long
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -25,7 +25,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.system import (
+from nightherd.model.journal.system import (
     AuthStatus,
     CompactBoundary,
     Complete,

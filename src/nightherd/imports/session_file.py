@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from nightherd.engine.adopt_session import SessionFile
+from nightherd.engine.imports.session import SessionFile
 from nightherd.errors import InvalidValueError, NotFoundError, StateFileError
 from nightherd.imports.lines import shown
-from nightherd.model.event import Event
 from nightherd.model.ids import JobId, SessionId, parse_job_id, parse_session_id
-from nightherd.model.known import known
-from nightherd.model.money import MicroUsd, parse_usd
-from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.journal.event import Event
+from nightherd.model.journal.system import known
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
+from nightherd.model.units import MicroUsd, parse_usd
 
 SCHEMA = "nightherd/v1/session_export"
 VERSION = 1

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightherd.errors import RefusedError
-from nightherd.files.calls import sync_directory, write_all
-from nightherd.files.path_safety import safe_child
+from nightherd.files.atomic import rename_with_retry, sync_directory, temp_path_for, write_all
+from nightherd.files.paths import safe_child
 from nightherd.files.permission import atomic_write_error
-from nightherd.files.rename import rename_with_retry
-from nightherd.files.temp_files import temp_path_for
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -48,7 +46,7 @@ class Kept:
         self.temporary.unlink(missing_ok=True)
 
 
-class TranscriptFiles:
+class TranscriptCopies:
     """The raw copies below one directory, which is made when the first is kept. `close` it when done."""
 
     def __init__(self, root: Path, *, is_read_only: bool = False) -> None:

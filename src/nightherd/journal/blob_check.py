@@ -10,8 +10,8 @@ import msgspec
 from nightherd.errors import JournalError
 from nightherd.journal.blobs import BlobRef, Blobs
 from nightherd.journal.bodies import NOTE, Note, output_ref
-from nightherd.model.event import Event, ToolResultEvent
 from nightherd.model.ids import JobId
+from nightherd.model.journal.event import Event, ToolResultEvent
 from nightherd.ports import Journals
 
 

@@ -14,7 +14,7 @@ import msgspec
 from nightherd.errors import JournalError
 from nightherd.journal.blobs import BlobRef, BlobStore
 from nightherd.journal.codec import encode, encode_line
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -23,7 +23,7 @@ from nightherd.model.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.known import known
+from nightherd.model.journal.system import known
 from nightherd.model.text import whole_value
 
 BODY_LIMIT = 64 * 1024

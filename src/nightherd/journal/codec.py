@@ -13,7 +13,7 @@ from io import BytesIO
 import msgspec
 
 from nightherd.errors import JournalError
-from nightherd.model.event import VERSION, Event
+from nightherd.model.journal.event import VERSION, Event
 from nightherd.ports import BadLine
 
 LINE_LIMIT = 256 * 1024 * 1024

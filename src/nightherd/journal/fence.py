@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nightherd.model.event import VERSION, Event, SystemEvent
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.event import VERSION, Event, SystemEvent
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import BadLine, Findings
 
 

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nightherd.errors import RefusedError
-from nightherd.files.corrupt import keep_aside
+from nightherd.files.permission import keep_aside
 from nightherd.journal.blobs import Blobs
 from nightherd.journal.bodies import load_output
 from nightherd.journal.follow import Follower, follow
 from nightherd.journal.live_text import LiveTextFile, TextFollower, read_text
 from nightherd.journal.reader import examine, find_message, last, read
 from nightherd.journal.writer import JournalFile
-from nightherd.model.agent import Durability
-from nightherd.model.event import Event, FullOutput
+from nightherd.model.agents.agent import Durability
 from nightherd.model.ids import JOB_ID, ExecutionId, JobId, parse_job_id
-from nightherd.model.live_text import TextDelta
+from nightherd.model.journal.event import Event, FullOutput
+from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import CallLater, Clock, Findings, Probe, Wait
 
 

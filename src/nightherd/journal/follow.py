@@ -18,7 +18,7 @@ from nightherd.journal.fence import Fence
 from nightherd.journal.lines import admit, blocks, end_of
 from nightherd.journal.place import seek
 from nightherd.journal.reader import READ_FLAGS, read_failed
-from nightherd.model.event import Event
+from nightherd.model.journal.event import Event
 from nightherd.ports import Findings, Wait
 
 INTERVAL = 0.02

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from nightherd.journal.codec import LINE_LIMIT, decode_block, decode_line
 from nightherd.journal.fence import Fence
-from nightherd.model.event import Event
+from nightherd.model.journal.event import Event
 from nightherd.ports import BadLine
 
 BLOCK = 32 * 1024

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.model.live_text import TextDelta
+from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import CallLater, Timer
 
 INTERVAL_S = 0.1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import BLOCK, admit, blocks, split
 from nightherd.journal.place import anchor_after
-from nightherd.model.event import ErrorEvent, Event, is_message
+from nightherd.model.journal.event import ErrorEvent, Event, is_message
 from nightherd.ports import BadLine
 
 

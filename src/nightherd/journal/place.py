@@ -12,7 +12,7 @@ from collections import deque
 from nightherd.journal.codec import LINE_LIMIT
 from nightherd.journal.fence import Fence, find_anchor
 from nightherd.journal.lines import BLOCK, admit, blocks, complete_until, split
-from nightherd.model.event import Event
+from nightherd.model.journal.event import Event
 
 STRETCH = 8 * BLOCK
 """Looked at in the middle: lines of up to 64 KiB are common, and two of them make a place certain."""

@@ -15,7 +15,7 @@ from nightherd.journal.fence import Fence
 from nightherd.journal.lines import admit, blocks
 from nightherd.journal.messages import seq_of_message
 from nightherd.journal.place import seek, tail
-from nightherd.model.event import Event
+from nightherd.model.journal.event import Event
 from nightherd.ports import Findings
 
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

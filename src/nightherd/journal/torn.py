@@ -13,8 +13,8 @@ from nightherd.journal.blobs import BlobRef, Blobs
 from nightherd.journal.bodies import BODY_LIMIT
 from nightherd.journal.codec import LINE_LIMIT, decode_line
 from nightherd.journal.lines import BLOCK
-from nightherd.model.event import SystemEvent, describe
-from nightherd.model.system import TornTail
+from nightherd.model.journal.event import SystemEvent, describe
+from nightherd.model.journal.system import TornTail
 from nightherd.ports import BadLine
 
 

@@ -20,10 +20,10 @@ from nightherd.journal.fence import Fence
 from nightherd.journal.lines import blocks, complete_until, split
 from nightherd.journal.place import tail
 from nightherd.journal.torn import blank, describe_fragment, is_whole
-from nightherd.model.agent import Durability
-from nightherd.model.event import VERSION, AssistantEvent, Event, SystemEvent
+from nightherd.model.agents.agent import Durability
 from nightherd.model.ids import ExecutionId
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.event import VERSION, AssistantEvent, Event, SystemEvent
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import BadLine, Clock, Probe
 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

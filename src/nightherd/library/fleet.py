@@ -12,33 +12,38 @@ from typing import Any, Literal
 from nightherd.config.acceptance import Admission, admit, refuse_unaccepted
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet
-from nightherd.engine.attend import attend
-from nightherd.engine.cancelling import cancel_job
-from nightherd.engine.forking import AtLastTurn, AtMessage
-from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_branch, run_fork
-from nightherd.engine.stopper import Stopper
-from nightherd.engine.submit import SubmitRequest, submit
-from nightherd.engine.workshop import Workshop
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.fork import AtLastTurn, AtMessage
+from nightherd.engine.operations.jobs import cancel_job
+from nightherd.engine.operations.resume import (
+    ResumeOptions,
+    continue_session,
+    resume_job,
+    run_branch,
+    run_fork,
+)
+from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import (
     ConfigNotFoundError,
     UsageError,
 )
-from nightherd.host.liveness import is_at_work
+from nightherd.host.process import is_at_work
 from nightherd.library.result import RunnerResult, result_of
-from nightherd.model.agent import Agent, Fleet, get_agent
-from nightherd.model.event import Event
-from nightherd.model.job import ExitReason, Job, JobQuery
-from nightherd.model.lost import ObservedJob
-from nightherd.model.mcp import InjectedMcpServerDef
-from nightherd.model.session import Session, SessionQuery
-from nightherd.model.trigger import TriggerType
+from nightherd.model.agents.agent import Agent, Fleet, get_agent
+from nightherd.model.agents.mcp import InjectedMcpServerDef
+from nightherd.model.jobs.job import ExitReason, Job, JobQuery, TriggerType
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import Event
+from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.views.conversation import find_session_id
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import get_session
-from nightherd.wiring.memories import system_clock
+from nightherd.wiring.running import open_worker, rescuer
 from nightherd.wiring.runtimes import check_runtime
-from nightherd.wiring.workshops import open_workshop, rescuer
+from nightherd.wiring.stores import system_clock
 
 
 class Cancel:
@@ -86,19 +91,19 @@ class OpenFleet:
     """What a program can do with a fleet while it is open. Made by `open_fleet`."""
 
     def __init__(
-        self, admission: Admission, declared: Fleet, state_dir: Path, workshop: Workshop
+        self, admission: Admission, declared: Fleet, state_dir: Path, context: WorkerContext
     ) -> None:
         self.fleet = admission.fleet
         self.pending = admission.pending_texts
         """What the files give agents beyond that, and no person has accepted yet."""
         self.state_dir = state_dir
         self._declared = declared
-        self._workshop = workshop
+        self._context = context
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
-        agent, workshop = self._agent(order.agent), self._workshop
-        wish = Wish(
+        agent, context = self._agent(order.agent), self._context
+        wish = ResumeOptions(
             prompt=order.prompt,
             inputs=order.inputs,
             overrides=order.overrides,
@@ -112,14 +117,14 @@ class OpenFleet:
             raise UsageError("fork and branch both say that it is a branch; give one of them")
         if order.fork is not None:
             at = None if order.at_message is None else AtMessage(number=order.at_message)
-            session_id = find_session_id(workshop.reader, order.fork)
-            return await run_fork(session_id, at, agent, wish, workshop, dedupe_key=key)
+            session_id = find_session_id(context.reader, order.fork)
+            return await run_fork(session_id, at, agent, wish, context, dedupe_key=key)
         if order.resume is not None:
-            session_id = find_session_id(workshop.reader, order.resume)
+            session_id = find_session_id(context.reader, order.resume)
             if order.branch:
                 at_turn = AtLastTurn()
-                return await run_fork(session_id, at_turn, agent, wish, workshop, dedupe_key=key)
-            return await go_on_in(session_id, agent, wish, workshop, dedupe_key=key)
+                return await run_fork(session_id, at_turn, agent, wish, context, dedupe_key=key)
+            return await continue_session(session_id, agent, wish, context, dedupe_key=key)
         request = SubmitRequest(
             agent=agent,
             prompt=order.prompt,
@@ -133,7 +138,7 @@ class OpenFleet:
             refuses_held=wish.refuses_held,
         )
         make = run_branch if order.branch else submit
-        return (await make(request, workshop)).job
+        return (await make(request, context)).job
 
     async def execute(
         self,
@@ -164,37 +169,39 @@ class OpenFleet:
         cancel: Cancel | None = None,
     ) -> RunnerResult:
         """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
-        workshop, found = self._workshop, self.job(job)
+        context, found = self._context, self.job(job)
         agent = self._agent(found.agent)
-        rescue = rescuer(workshop, self.fleet)
-        going = await resume_job(found.id, agent, Wish(prompt=prompt), workshop, rescue=rescue)
+        rescue = rescuer(context, self.fleet)
+        going = await resume_job(
+            found.id, agent, ResumeOptions(prompt=prompt), context, rescue=rescue
+        )
         return await self._see_to(going, agent, (), on_message, cancel or Cancel())
 
     async def cancel(self, job: str) -> Job:
         """End a job, wherever it runs; `RefusedError` when it has ended."""
-        job_id = find_job_id(self._workshop.reader, job)
-        workshop = self._workshop
-        rescue = rescuer(workshop, self.fleet)
-        return await cancel_job(job_id, workshop, workshop.threads, rescue=rescue)
+        job_id = find_job_id(self._context.reader, job)
+        context = self._context
+        rescue = rescuer(context, self.fleet)
+        return await cancel_job(job_id, context, context.threads, rescue=rescue)
 
     def job(self, reference: str) -> ObservedJob:
         """One job, by its id, a unique prefix, `@last` or `@last-failed`; `lost` when its worker is gone."""
-        reader = self._workshop.reader
+        reader = self._context.reader
         return self._observed(get_job(reader, find_job_id(reader, reference)))
 
     def jobs(self, query: JobQuery | None = None) -> Sequence[ObservedJob]:
         """Jobs, newest first; `lost` when their worker is gone."""
-        reader, now = self._workshop.reader, self._workshop.clock.now()
+        reader, now = self._context.reader, self._context.clock.now()
         return observe_jobs(reader, reader.list_jobs(query or JobQuery()), is_at_work, now)
 
     def session(self, reference: str) -> Session:
         """One session, by our id or the runtime's, or a unique prefix."""
-        reader = self._workshop.reader
+        reader = self._context.reader
         return get_session(reader, find_session_id(reader, reference))
 
     def sessions(self, query: SessionQuery | None = None) -> Sequence[Session]:
         """Sessions, newest first."""
-        return self._workshop.reader.list_sessions(query or SessionQuery())
+        return self._context.reader.list_sessions(query or SessionQuery())
 
     async def _see_to(
         self,
@@ -204,25 +211,25 @@ class OpenFleet:
         on_message: Callable[[Event], None],
         cancel: Cancel,
     ) -> RunnerResult:
-        ended = await attend(
+        ended = await wait_for_job(
             job.id,
             agent,
-            self._workshop,
+            self._context,
             on_event=on_message,
             on_wait=lambda reason: None,
             stopper=cancel.stopper,
-            rescue=rescuer(self._workshop, self.fleet),
+            rescue=rescuer(self._context, self.fleet),
             injected=injected_servers,
         )
-        return result_of(self._observed(ended), self._workshop.reader, self._workshop.journals)
+        return result_of(self._observed(ended), self._context.reader, self._context.journals)
 
     def _agent(self, name: str) -> Agent:
         refuse_unaccepted(name, self._declared, self.fleet)
         return get_agent(self.fleet.agents, name)
 
     def _observed(self, job: Job) -> ObservedJob:
-        workshop = self._workshop
-        return observe_job(workshop.reader, job, is_at_work, workshop.clock.now())
+        context = self._context
+        return observe_job(context.reader, job, is_at_work, context.clock.now())
 
 
 @asynccontextmanager
@@ -247,5 +254,5 @@ async def open_fleet(
     state = named or Path(declared.file).parent / ".nightherd"
     # What nobody has accepted yet is left out, as it is everywhere that agents are run.
     admission = admit(declared, state, at=system_clock().now())
-    async with open_workshop(state, admission.fleet, variables) as workshop:
-        yield OpenFleet(admission, declared, state, workshop)
+    async with open_worker(state, admission.fleet, variables) as context:
+        yield OpenFleet(admission, declared, state, context)

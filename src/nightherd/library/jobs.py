@@ -7,21 +7,22 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from nightherd.engine.rescue import rescue
-from nightherd.engine.update_job import update_job as change_status
+from nightherd.engine.operations.jobs import update_job as change_status
+from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import InvalidValueError
-from nightherd.files.identity import directory_identity
-from nightherd.host.liveness import is_at_work
-from nightherd.library.changes import open_changes
+from nightherd.files.paths import directory_identity
+from nightherd.host.process import is_at_work
 from nightherd.library.fleet import Order, open_fleet
 from nightherd.library.reading import reading
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.lost import ObservedJob
+from nightherd.library.state import open_changes
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import Event, is_terminal
 from nightherd.views import jobs as views
 from nightherd.views.observed import observe_job, observe_jobs
-from nightherd.wiring.memories import load_persistence, open_threads, system_clock
-from nightherd.wiring.mirrors import refresh_mirror
-from nightherd.wiring.workshops import rescue_terms
+from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.running import rescue_terms
+from nightherd.wiring.stores import load_persistence, open_threads, system_clock
 
 
 async def create_job(
@@ -81,3 +82,8 @@ async def update_job(
         )
     await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return get_job(root, job_id)
+
+
+def is_terminal_message(event: Event) -> bool:
+    """Whether the runtime has nothing more to say after this event: an error, or its end."""
+    return is_terminal(event)

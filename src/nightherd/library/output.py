@@ -11,15 +11,15 @@ import msgspec
 from anyio import to_thread
 
 from nightherd import __version__
-from nightherd.engine.append_output import append_output
+from nightherd.engine.operations.jobs import append_output
 from nightherd.errors import InvalidValueError
-from nightherd.library.changes import open_changes
-from nightherd.model.event import Event, SystemEvent, payload_of
+from nightherd.library.state import open_changes
 from nightherd.model.ids import JobId
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.event import Event, SystemEvent, payload_of
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring.memories import open_journals
-from nightherd.wiring.mirrors import refresh_mirror
+from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.stores import open_journals
 
 APPENDABLE = (SystemSubtype.WARNING, SystemSubtype.TOOL_PROGRESS)
 """What a program may append of type `system`; every other subtype says what a worker did."""

@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from nightherd.ports import StateReader
-from nightherd.wiring.memories import open_reader
-from nightherd.wiring.stale_mirror import refresh_stale_mirror
+from nightherd.wiring.files import refresh_stale_mirror
+from nightherd.wiring.stores import open_reader
 
 
 @contextmanager

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nightherd.errors import RunnerError
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
-from nightherd.model.failure import RunnerErrorDetails, details_of, error_of
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import JobStatus
-from nightherd.model.lost import ObservedJob
-from nightherd.model.system import Denied, HookRan, Warned
+from nightherd.model.jobs.failure import RunnerErrorDetails, details_of, error_of
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.system import Denied, HookRan, Warned
 from nightherd.ports import Journals, StateReader
 from nightherd.views.results import troubles_of
 

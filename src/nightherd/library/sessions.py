@@ -10,14 +10,14 @@ from pathlib import Path
 from anyio import to_thread
 
 from nightherd.errors import RefusedError, SessionNotFoundError
-from nightherd.library.changes import open_changes
 from nightherd.library.reading import reading
+from nightherd.library.state import open_changes
 from nightherd.model.change import Change, Refused, Why
-from nightherd.model.session import Session, SessionKey, SessionMode, SessionQuery
-from nightherd.model.session_change import RemoveSession, RenameSession, UseSession
+from nightherd.model.sessions.changes import RemoveSession, RenameSession, UseSession
+from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.ports import StateReader
 from nightherd.views.conversation import find_session_id
-from nightherd.wiring.mirrors import refresh_mirror
+from nightherd.wiring.files import refresh_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

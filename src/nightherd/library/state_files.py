@@ -11,11 +11,11 @@ from anyio import to_thread
 from nightherd.library.fleet import open_fleet
 from nightherd.library.reading import reading
 from nightherd.library.result import RunnerResult
+from nightherd.model.checkpoints.state_document import check_state, migrated
 from nightherd.model.ids import JobId
-from nightherd.model.thread_state import check_state, migrated
 from nightherd.views.checkpoints import thread_state
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring.memories import load_persistence, open_journals, open_threads, system_clock
+from nightherd.wiring.stores import load_persistence, open_journals, open_threads, system_clock
 
 
 def load_state(state_dir: str | Path, job: str) -> dict[str, Any]:

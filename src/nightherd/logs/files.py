@@ -13,7 +13,7 @@ import msgspec
 
 from nightherd.logs.rotating import KEPT, LIMIT, RotatingFile, files_of
 from nightherd.model.log import LogLevel, LogLine
-from nightherd.model.secret import Secrets
+from nightherd.model.secrets import Secrets
 from nightherd.model.text import shorten
 
 OWN = "nightherd"

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from nightherd.files.calls import write_all
+from nightherd.files.atomic import write_all
 
 LIMIT = 10 * 1024 * 1024
 KEPT = 5

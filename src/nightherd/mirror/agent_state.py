@@ -8,8 +8,8 @@ from typing import Any
 from nightherd.files.yaml_dump import dump_field
 from nightherd.mirror.images import AgentImage, ScheduleImage
 from nightherd.mirror.memory import AgentMemory, LiveJob, Memory
-from nightherd.model.agent_state import AgentStatus
-from nightherd.model.schedule import ScheduleStatus
+from nightherd.model.agents.state import AgentStatus
+from nightherd.model.schedules.schedule import ScheduleStatus
 
 NOBODY = AgentMemory()
 NOTHING_YET = AgentImage(name="")

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from nightherd.engine.doctor import Check
+from nightherd.engine.doctor.doctor import Check
 from nightherd.errors import StateError, StateFileError
-from nightherd.files.corrupt import keep_aside
+from nightherd.files.permission import keep_aside
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
 from nightherd.files.regular import read_regular
 from nightherd.mirror.behind import is_followed, mirrored_change
@@ -21,7 +21,7 @@ from nightherd.mirror.images import JOBS, SESSIONS, JobImage, SessionImage, read
 from nightherd.mirror.job_file import lines_about
 from nightherd.mirror.layout import MirrorLayout
 from nightherd.mirror.memory import Memory
-from nightherd.model.finding import Finding, Level
+from nightherd.model.doctor import Finding, Level
 from nightherd.ports import ChangeFeed, Mirror
 
 

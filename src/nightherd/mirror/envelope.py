@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from nightherd.mirror.images import ExecutionImage, JobImage
-from nightherd.model.event import (
+from nightherd.model.jobs.job import ExitReason, JobStatus
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -22,9 +23,8 @@ from nightherd.model.event import (
     ToolUseEvent,
     is_message,
 )
-from nightherd.model.job import ExitReason, JobStatus
-from nightherd.model.money import MicroUsd, to_usd
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.units import MicroUsd, to_usd
 from nightherd.model.usage import Usage
 
 DISPLAY_LIMIT = 64 * 1024

@@ -9,7 +9,7 @@ import msgspec
 
 from nightherd.errors import StateFileError
 from nightherd.files.reading import ReadFailed, safe_read_yaml
-from nightherd.model.known import known
+from nightherd.model.journal.system import known
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):

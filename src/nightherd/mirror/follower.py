@@ -14,17 +14,14 @@ from itertools import islice
 from pathlib import Path
 
 from nightherd.errors import NightherdError, RefusedError
-from nightherd.files.calls import SYSTEM_CALLS, FileCalls
+from nightherd.files.atomic import SYSTEM_CALLS, FileCalls
 from nightherd.mirror.behind import VERSION
-from nightherd.mirror.layout import MirrorLayout
-from nightherd.mirror.lock import MirrorLock
+from nightherd.mirror.job_file import write_output_log
+from nightherd.mirror.layout import MirrorLayout, output_logs, wipe
 from nightherd.mirror.memory import LostImage, Memory, Pending, declare, fold, note_lost
-from nightherd.mirror.output_log import write_output_log
-from nightherd.mirror.position import load_memory, save_memory
-from nightherd.mirror.scribe import Scribe
-from nightherd.mirror.session_context import Conversation
-from nightherd.mirror.upgrade import upgrade
-from nightherd.mirror.wipe import output_logs, wipe
+from nightherd.mirror.position import MirrorLock, load_memory, save_memory, upgrade
+from nightherd.mirror.scribe import FileWriter
+from nightherd.mirror.session_files import Conversation
 from nightherd.model.ids import JobId
 from nightherd.ports import ChangeFeed, Clock, Journals, Wait
 
@@ -87,7 +84,7 @@ class MirrorFollower:
         self._agents = agents
         self._started_at = started_at
         self._find_lost = find_lost
-        self._scribe = Scribe(
+        self._scribe = FileWriter(
             self._layout, feed, journals, clock=clock, calls=calls, conversation=conversation
         )
         self._lock = MirrorLock(self._layout.lock)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from nightherd.errors import StateFileError
-from nightherd.model.agent_state import AgentStatus
+from nightherd.model.agents.state import AgentStatus
 from nightherd.model.ids import parse_job_id, parse_session_id
-from nightherd.model.job import JOB_LIFECYCLE
-from nightherd.model.session import SESSION_LIFECYCLE
+from nightherd.model.jobs.job import JOB_LIFECYCLE
+from nightherd.model.sessions.session import SESSION_LIFECYCLE
 
 JOBS = "jobs"
 TEXTS = "job_texts"

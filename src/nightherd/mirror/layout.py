@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from nightherd.files.path_safety import safe_child, safe_name
-from nightherd.files.permission import atomic_write_error
+from nightherd.files.paths import safe_child, safe_name
+from nightherd.files.permission import atomic_write_error, state_file_error
 from nightherd.mirror.behind import LOCK, MEMORY, STATE
+from nightherd.model.ids import JOB_ID
 
 OTHER = re.compile(r"[^A-Za-z0-9]")
 LONGEST_SLUG = 200
@@ -87,3 +89,36 @@ def make_directory(path: Path) -> None:
             missing.mkdir(mode=PRIVATE, exist_ok=True)
     except OSError as error:
         raise atomic_write_error(error, path) from error
+
+
+def derived_files(layout: MirrorLayout) -> Iterator[Path]:
+    """Every file of the mirror but the logs somebody asked for; journals and contexts are not among them."""
+    yield from (path for path in (layout.state, layout.memory) if path.exists())
+    yield from (path for path in _in(layout.jobs, "*.yaml") if JOB_ID.fullmatch(path.stem))
+    yield from _in(layout.sessions, "*.json")
+    for project in _in(layout.projects, "*"):
+        if project.is_dir() and not project.is_symlink():
+            yield from _in(project, "*.jsonl")
+
+
+def output_logs(layout: MirrorLayout) -> Iterator[str]:
+    """The jobs whose record somebody asked for as text."""
+    for log in _in(layout.jobs, "*/output.log"):
+        if JOB_ID.fullmatch(log.parent.name):
+            yield log.parent.name
+
+
+def wipe(layout: MirrorLayout) -> int:
+    """Delete the mirror; how many files that were. The first that cannot be deleted is a `StateFileError`."""
+    count = 0
+    for path in list(derived_files(layout)):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise state_file_error(error, path, "delete") from error
+        count += 1
+    return count
+
+
+def _in(directory: Path, pattern: str) -> list[Path]:
+    return sorted(directory.glob(pattern)) if directory.is_dir() else []

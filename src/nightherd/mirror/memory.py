@@ -23,9 +23,9 @@ from nightherd.mirror.images import (
     TextsImage,
     read_image,
 )
-from nightherd.model.job import JobStatus
-from nightherd.model.known import known
-from nightherd.model.session import SessionMode, SessionStatus
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.journal.system import known
+from nightherd.model.sessions.session import SessionMode, SessionStatus
 from nightherd.ports import LedgerEntry
 
 

@@ -10,27 +10,30 @@ from pathlib import Path
 import msgspec
 
 from nightherd.errors import NightherdError
-from nightherd.files.atomic import atomic_write_file
-from nightherd.files.calls import SYSTEM_CALLS, FileCalls
-from nightherd.files.corrupt import keep_aside
-from nightherd.files.path_safety import safe_name
+from nightherd.files.atomic import SYSTEM_CALLS, FileCalls, atomic_write_file
+from nightherd.files.paths import safe_name
+from nightherd.files.permission import keep_aside
 from nightherd.mirror.agent_state import StateText
 from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.mirror.job_file import job_text
 from nightherd.mirror.layout import MirrorLayout, make_directory
 from nightherd.mirror.memory import Memory, Pending, SessionMemory, forget
 from nightherd.mirror.recall import recall_all, recall_at
-from nightherd.mirror.session_context import Conversation, context_text
-from nightherd.mirror.session_files import agent_session_document, session_document
+from nightherd.mirror.session_files import (
+    Conversation,
+    agent_session_document,
+    context_text,
+    session_document,
+)
 from nightherd.mirror.transcripts import Ended, Transcripts
-from nightherd.model.session import SessionStatus
+from nightherd.model.sessions.session import SessionStatus
 from nightherd.ports import ChangeFeed, Clock, Journals
 
 NOTICES = 100
 """The newest of them are kept; a follower may live for years."""
 
 
-class Scribe:
+class FileWriter:
     """Writes the mirror's files: each at most once a round, the newest image of everything."""
 
     def __init__(

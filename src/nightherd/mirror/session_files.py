@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import msgspec
+
+from nightherd.mirror.envelope import cut
 from nightherd.mirror.images import SessionImage
+from nightherd.model.journal.event import Event
+from nightherd.model.journal.message import Message, Speaker, whole_messages
+from nightherd.model.sessions.context_window import contextual
 
 
 def agent_session_document(session: SessionImage) -> dict[str, Any]:
@@ -37,3 +43,28 @@ def session_document(session: SessionImage, jobs: Sequence[str]) -> dict[str, An
         **({} if session.channel_id is None else {"channelId": session.channel_id}),
         "jobs": list(jobs),
     }
+
+
+Conversation = Callable[[str], Iterable[Event]]
+"""Everything said in a session, by its id, what it was forked from included."""
+
+
+def context_text(events: Iterable[Event]) -> bytes:
+    """The file."""
+    encoder = msgspec.json.Encoder()
+    lines = (_line(message) for message in whole_messages(contextual(events)))
+    return b"".join(encoder.encode(line) + b"\n" for line in lines)
+
+
+def _line(message: Message) -> dict[str, Any]:
+    line: dict[str, Any] = {"role": message.speaker.value, "content": cut(message.text)}
+    if message.speaker is Speaker.ASSISTANT and message.calls:
+        line["tool_calls"] = [
+            {"id": call.tool_use_id, "name": call.tool_name, "input": call.input}
+            for call in message.calls
+        ]
+    if message.speaker is Speaker.TOOL:
+        (first, *_) = message.results
+        line["tool_call_id"] = first.tool_use_id
+        line["is_error"] = first.success is False
+    return line

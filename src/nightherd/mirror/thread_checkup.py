@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from nightherd.engine.doctor import Check
+from nightherd.engine.doctor.doctor import Check
 from nightherd.errors import StateFileError
-from nightherd.files.corrupt import keep_aside
+from nightherd.files.permission import keep_aside
 from nightherd.mirror.checkup import is_kept
 from nightherd.mirror.threads import COMPRESSED, PLAIN, ThreadStateFiles
-from nightherd.model.finding import Finding, Level
+from nightherd.model.checkpoints.state_document import STATUS_WORDS
+from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.thread_state import STATUS_WORDS
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.ports import Journals, StateReader
 from nightherd.views.checkpoints import documented, standing
 from nightherd.views.jobs import every_job

@@ -15,10 +15,10 @@ import msgspec
 
 from nightherd.errors import InvalidValueError, NightherdError, StateFileError
 from nightherd.files.atomic import atomic_write_file
-from nightherd.files.path_safety import safe_child, safe_name
+from nightherd.files.paths import safe_child, safe_name
 from nightherd.mirror.layout import make_directory
-from nightherd.model.persistence import Persistence
-from nightherd.model.thread_state import as_written, check_state, read_state
+from nightherd.model.checkpoints.persistence import Persistence
+from nightherd.model.checkpoints.state_document import as_written, check_state, read_state
 
 PLAIN = "state.json"
 COMPRESSED = "state.json.gz"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.files.calls import write_all
+from nightherd.files.atomic import write_all
 from nightherd.files.permission import atomic_write_error
 
 PRIVATE = 0o600

@@ -12,9 +12,9 @@ from nightherd.mirror.images import ExecutionImage, JobImage, TextsImage
 from nightherd.mirror.layout import MirrorLayout, make_directory
 from nightherd.mirror.memory import LiveJob, SessionMemory
 from nightherd.mirror.transcript_file import Held, append, examine
-from nightherd.model.event import Event, SystemEvent
 from nightherd.model.ids import JobId
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.event import Event, SystemEvent
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Journals
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")

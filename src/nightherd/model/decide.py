@@ -11,60 +11,56 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model import change as changes
-from nightherd.model import schedule_change, session_change
-from nightherd.model.adopted import AdoptTurns, RefreshAdopted
 from nightherd.model.change import Answer, Change
-from nightherd.model.checkpoint import RemoveCheckpoints
-from nightherd.model.decisions import (
-    bookmarks,
-    claims,
-    deliveries,
-    jobs,
-    records,
-    schedules,
-    sessions,
-    spending,
-    suspending,
-    workers,
-)
+from nightherd.model.checkpoints import decisions as checkpoints
+from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints
+from nightherd.model.decisions import records
 from nightherd.model.decisions.rows import Rows
-from nightherd.model.raising import AmendJob
-from nightherd.model.spending import CountUsage
-from nightherd.model.suspension import FailSuspended, FailWaiting
+from nightherd.model.jobs import changes as job_changes
+from nightherd.model.jobs import claim_decisions, suspend_decisions
+from nightherd.model.jobs import decisions as jobs
+from nightherd.model.jobs.overrides import AmendJob
+from nightherd.model.jobs.suspension import FailSuspended, FailWaiting
+from nightherd.model.limits import decisions as limits
+from nightherd.model.limits.spending import CountUsage
+from nightherd.model.schedules import decisions as schedules
+from nightherd.model.schedules.schedule import OverrideSchedule, PlanSchedule
+from nightherd.model.sessions import changes as session_changes
+from nightherd.model.sessions import decisions as sessions
 
 DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
-    changes.SubmitJob: schedules.submit,
-    changes.StartExecution: jobs.start,
-    changes.RecordRuntimeSession: jobs.record_runtime_session,
-    changes.SettleExecution: jobs.settle,
-    changes.SuspendExecution: suspending.suspend,
-    changes.ResumeJob: suspending.resume,
-    FailSuspended: suspending.fail,
-    FailWaiting: suspending.fail_waiting,
-    AmendJob: suspending.amend,
-    session_change.ForkSession: sessions.fork,
-    session_change.UseSession: sessions.use,
-    session_change.RenameSession: sessions.rename,
-    session_change.ExpireSession: sessions.expire,
-    session_change.RemoveSession: sessions.remove,
-    changes.LoseExecution: jobs.lose,
-    changes.ClaimJob: claims.claim,
-    changes.CancelJob: jobs.cancel,
-    changes.RegisterWorker: workers.register,
-    changes.ExtendLease: workers.extend,
-    changes.EndWorker: workers.end,
+    job_changes.SubmitJob: schedules.submit,
+    job_changes.StartExecution: jobs.start,
+    job_changes.RecordRuntimeSession: jobs.record_runtime_session,
+    job_changes.SettleExecution: jobs.settle,
+    job_changes.SuspendExecution: suspend_decisions.suspend,
+    job_changes.ResumeJob: suspend_decisions.resume,
+    FailSuspended: suspend_decisions.fail,
+    FailWaiting: suspend_decisions.fail_waiting,
+    AmendJob: suspend_decisions.amend,
+    session_changes.ForkSession: sessions.fork,
+    session_changes.UseSession: sessions.use,
+    session_changes.RenameSession: sessions.rename,
+    session_changes.ExpireSession: sessions.expire,
+    session_changes.RemoveSession: sessions.remove,
+    job_changes.LoseExecution: jobs.lose,
+    job_changes.ClaimJob: claim_decisions.claim,
+    job_changes.CancelJob: jobs.cancel,
+    changes.RegisterWorker: claim_decisions.register,
+    changes.ExtendLease: claim_decisions.extend,
+    changes.EndWorker: claim_decisions.end,
     changes.ResetAgent: schedules.reset_agent,
     changes.FireSlot: schedules.fire,
-    changes.RecordDelivery: deliveries.record,
-    schedule_change.PlanSchedule: schedules.plan,
-    schedule_change.OverrideSchedule: schedules.override,
-    changes.SaveCheckpoint: bookmarks.save_checkpoint,
-    RemoveCheckpoints: bookmarks.remove_checkpoints,
-    CountUsage: spending.count_usage,
-    changes.CorrectJob: records.correct,
+    changes.RecordDelivery: records.record,
+    PlanSchedule: schedules.plan,
+    OverrideSchedule: schedules.override,
+    changes.SaveCheckpoint: checkpoints.save_checkpoint,
+    RemoveCheckpoints: checkpoints.remove_checkpoints,
+    CountUsage: limits.count_usage,
+    job_changes.CorrectJob: records.correct,
     changes.AdoptRows: records.adopt,
-    RefreshAdopted: records.refresh,
-    AdoptTurns: records.adopt_turns,
+    session_changes.RefreshAdopted: records.refresh,
+    session_changes.AdoptTurns: records.adopt_turns,
 }
 """Who decides which change."""
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, payload_of
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.lost import ObservedJob
-from nightherd.model.money import to_usd
-from nightherd.model.system import AuthStatus, HookRan, SystemSubtype
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.system import AuthStatus, HookRan, SystemSubtype
+from nightherd.model.units import to_usd
 
 
 class LogLevel(StrEnum):

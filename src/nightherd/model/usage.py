@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nightherd.model.money import FREE, MicroUsd
+from nightherd.model.units import FREE, MicroUsd
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nightherd.model.secret import NO_SECRETS, Secrets
+from nightherd.model.secrets import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Mapping
 
-    from nightherd.model.agent import Agent
-    from nightherd.model.hook import HttpRequest, ShellCommand
+    from nightherd.model.agents.agent import Agent
+    from nightherd.model.hooks import HttpRequest, ShellCommand
     from nightherd.model.ids import ExecutionId, JobId
 
 

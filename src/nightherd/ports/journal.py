@@ -9,9 +9,9 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from nightherd.model.event import Event, FullOutput
     from nightherd.model.ids import ExecutionId, JobId
-    from nightherd.model.live_text import TextDelta
+    from nightherd.model.journal.event import Event, FullOutput
+    from nightherd.model.journal.live_text import TextDelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

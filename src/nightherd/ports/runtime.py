@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from nightherd.model.secret import secrets_of_agents
-from nightherd.model.spawn import SpawnResult
+from nightherd.model.children import SpawnResult
+from nightherd.model.secrets import secrets_of_agents
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from nightherd.model.agent import Agent
-    from nightherd.model.event import Event, FullOutput
+    from nightherd.model.agents.agent import Agent
+    from nightherd.model.agents.mcp import InjectedMcpServerDef
+    from nightherd.model.checkpoints.checkpoint import TriggerPoint
+    from nightherd.model.children import SpawnCall
     from nightherd.model.ids import ExecutionId, JobId
-    from nightherd.model.limits import Shortfall
-    from nightherd.model.mcp import InjectedMcpServerDef
-    from nightherd.model.price import Prices
-    from nightherd.model.protected import ProtectedPaths
-    from nightherd.model.secret import Secrets
-    from nightherd.model.spawn import SpawnCall
-    from nightherd.model.trigger_point import TriggerPoint
+    from nightherd.model.journal.event import Event, FullOutput
+    from nightherd.model.limits.limits import Shortfall
+    from nightherd.model.limits.spending import Prices
+    from nightherd.model.permissions.protected import ProtectedPaths
+    from nightherd.model.secrets import Secrets
 
     KeepOutput = Callable[[Iterator[str], int], Awaitable[FullOutput]]
 

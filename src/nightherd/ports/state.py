@@ -11,17 +11,16 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
 
     import msgspec
 
-    from nightherd.model.agent_state import AgentState
+    from nightherd.model.agents.state import AgentState
     from nightherd.model.change import Answer, Change
-    from nightherd.model.checkpoint import Checkpoint
-    from nightherd.model.delivery import Delivery
-    from nightherd.model.execution import Execution
+    from nightherd.model.checkpoints.checkpoint import Checkpoint
     from nightherd.model.ids import JobId, SessionId, WorkerId
-    from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
-    from nightherd.model.limits import Used
-    from nightherd.model.login_limit import LoginLimit
-    from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
-    from nightherd.model.session import Session, SessionKey, SessionQuery
+    from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
+    from nightherd.model.limits.limits import Used
+    from nightherd.model.limits.login import LoginLimit
+    from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
+    from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
+    from nightherd.model.webhooks import Delivery
     from nightherd.model.worker import Worker
 
 

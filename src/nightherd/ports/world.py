@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from datetime import datetime
 
     from nightherd.model.log import LogLine
-    from nightherd.model.secret import Secrets
+    from nightherd.model.secrets import Secrets
     from nightherd.model.worker import Worker
 
 

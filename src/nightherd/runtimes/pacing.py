@@ -7,7 +7,7 @@ import re
 import anyio
 
 from nightherd.ports import TextStream
-from nightherd.runtimes.turn import PlannedTurn
+from nightherd.runtimes.scripted.turn import PlannedTurn
 
 WORD = re.compile(r"\s*\S+\s*")
 

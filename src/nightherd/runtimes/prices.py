@@ -5,7 +5,7 @@ from __future__ import annotations
 from genai_prices import Usage as Counted
 from genai_prices import calc_price
 
-from nightherd.model.money import MicroUsd, parse_usd
+from nightherd.model.units import MicroUsd, parse_usd
 from nightherd.model.usage import Usage
 
 PROVIDER = "anthropic"

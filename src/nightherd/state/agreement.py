@@ -9,13 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from nightherd.db.connection import Database, open_for_reading
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.state.directory import StateDirectory
-from nightherd.state.kinds import TABLES
 from nightherd.state.outbox import waiting_after
-from nightherd.state.pages import Row, rows_by_key
 from nightherd.state.replay import OnChange, replay
-from nightherd.state.tables import PASSING, Table
+from nightherd.state.rows import Row, rows_by_key
+from nightherd.state.tables import PASSING, TABLES, Table
 
 ROOM = ".replay-"
 """How the directory begins in which the ledger is replayed; gone when the comparison is over."""

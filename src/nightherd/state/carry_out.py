@@ -7,25 +7,23 @@ from typing import Any
 from nightherd.db.connection import Database
 from nightherd.db.group import Done
 from nightherd.db.ledger import LedgerLine
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.errors import StateFileError
-from nightherd.model.agent import Durability
+from nightherd.model.agents.agent import Durability
 from nightherd.model.change import (
     Applied,
     Change,
     EndWorker,
     ExtendLease,
-    RecordRuntimeSession,
     RegisterWorker,
     SaveCheckpoint,
-    StartExecution,
 )
 from nightherd.model.decide import decide
-from nightherd.model.spending import CountUsage
+from nightherd.model.jobs.changes import RecordRuntimeSession, StartExecution
+from nightherd.model.limits.spending import CountUsage
 from nightherd.state.deciding_rows import DecidingRows, OnDamage, unnoticed
-from nightherd.state.images import encode_images
-from nightherd.state.kinds import TABLES
-from nightherd.state.tables import Table, in_table_order
+from nightherd.state.row_images import encode_images
+from nightherd.state.tables import TABLES, Table, in_table_order
 
 QUICK = frozenset(
     {StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker, CountUsage}

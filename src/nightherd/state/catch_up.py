@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from nightherd.db.lock import WriteLock, is_free
-from nightherd.model.agent import Durability
+from nightherd.model.agents.agent import Durability
 from nightherd.ports import Clock, no_probe
 from nightherd.state.layout import WRITE_LOCK
 from nightherd.state.store import open_commit

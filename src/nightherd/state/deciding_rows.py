@@ -8,17 +8,15 @@ from functools import partial
 from typing import TypeVar
 
 from nightherd.db.connection import Database, Value
-from nightherd.db.queries import Queries
-from nightherd.model.checkpoint import Checkpoint
+from nightherd.db.schema import Queries
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import Job
-from nightherd.model.limits import Used
-from nightherd.model.session import Session, SessionKey
+from nightherd.model.jobs.job import Job
+from nightherd.model.limits.limits import Used
+from nightherd.model.sessions.session import Session, SessionKey
 from nightherd.state.kept_rows import KeptRows
 from nightherd.state.row_repair import write_row
-from nightherd.state.rows import SqliteRows
-from nightherd.state.session_lookup import find_current_session
-from nightherd.state.spending import spent, used_below
+from nightherd.state.rows import SqliteRows, find_current_session, spent, used_below
 from nightherd.state.tables import Table, time_text
 
 RowT = TypeVar("RowT")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from nightherd.db.failure import errno_name, explain
 from nightherd.errors import StateDirectoryCreateError, StateDirectoryValidationError
-from nightherd.files.calls import sync_directory
-from nightherd.files.temp_files import temp_path_for
+from nightherd.files.atomic import sync_directory, temp_path_for
 from nightherd.state import layout
 
 NETWORK_FILESYSTEMS = frozenset(

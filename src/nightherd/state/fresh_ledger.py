@@ -16,18 +16,17 @@ from nightherd.db.failure import unusable
 from nightherd.db.ledger import SNAPSHOT, Entry, ledger_files
 from nightherd.db.lock import WriteLock
 from nightherd.db.migrate import load_migrations, migrate
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.errors import RefusedError
-from nightherd.files.corrupt import keep_aside
-from nightherd.files.temp_files import temp_path_for
+from nightherd.files.atomic import temp_path_for
+from nightherd.files.permission import keep_aside
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory
-from nightherd.state.images import encode_images
-from nightherd.state.kinds import TABLES
 from nightherd.state.outbox import is_sound, outbox_span
-from nightherd.state.pages import rows_by_key
+from nightherd.state.row_images import encode_images
 from nightherd.state.row_repair import find_damaged
-from nightherd.state.tables import Table, time_text
+from nightherd.state.rows import rows_by_key
+from nightherd.state.tables import TABLES, Table, time_text
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 ROWS = 500

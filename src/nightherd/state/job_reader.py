@@ -12,12 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_reading
-from nightherd.db.forward import brought_forward
-from nightherd.db.queries import Queries
-from nightherd.db.schema import known_schema, refuse_newer, schema_number
+from nightherd.db.schema import Queries, brought_forward, known_schema, refuse_newer, schema_number
 from nightherd.errors import StateError, StateFileError
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobTexts
+from nightherd.model.jobs.job import Job, JobQuery, JobTexts
 from nightherd.model.worker import Worker
 from nightherd.state.layout import DATABASE, LEDGER
 from nightherd.state.ledger_end import last_recorded

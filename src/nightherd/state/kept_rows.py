@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nightherd.db.connection import Database
-from nightherd.model.job import JobTexts
+from nightherd.model.jobs.job import JobTexts
 from nightherd.state.tables import Image, Table
 
 RowT = TypeVar("RowT")

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from nightherd.model.agent_state import AgentState
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.delivery import Delivery
-from nightherd.model.execution import Execution
+from nightherd.model.agents.state import AgentState
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import Used
-from nightherd.model.login_limit import LoginLimit
-from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
-from nightherd.model.session import Session, SessionKey, SessionQuery
+from nightherd.model.jobs.job import Execution, Job, JobStatus
+from nightherd.model.limits.limits import Used
+from nightherd.model.limits.login import LoginLimit
+from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
+from nightherd.model.webhooks import Delivery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
-from nightherd.state.session_lookup import find_current_session
-from nightherd.state.spending import spent, used_below
+from nightherd.state.rows import find_current_session, spent, used_below
 from nightherd.state.tables import time_text
 
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 from nightherd.db.connection import Database, open_for_reading, open_for_writing
-from nightherd.db.damaged_ledger import OnLost
 from nightherd.db.ledger import Ledger, ledger_files
+from nightherd.db.ledger_check import OnLost
 from nightherd.db.lock import WriteLock
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.errors import RefusedError, StateError, StateFileError
-from nightherd.files.corrupt import keep_aside
+from nightherd.files.permission import keep_aside
 from nightherd.model.worker import Worker
 from nightherd.ports import Probe, no_probe
 from nightherd.state.directory import StateDirectory, init_state_directory

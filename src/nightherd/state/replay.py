@@ -8,14 +8,13 @@ from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 
-from nightherd.db.connection import open_for_writing, set_synchronous
-from nightherd.db.damaged_ledger import OnLost, readable_lines
+from nightherd.db.connection import Database, open_for_writing, set_synchronous
 from nightherd.db.ledger import LedgerLine, read_ledger
+from nightherd.db.ledger_check import OnLost, readable_lines
 from nightherd.db.migrate import load_migrations, migrate
-from nightherd.db.queries import Queries
-from nightherd.errors import StateFileError
+from nightherd.db.schema import Queries
+from nightherd.errors import StateError, StateFileError
 from nightherd.state.carry_out import StateTables
-from nightherd.state.salvage import Salvage
 from nightherd.state.tables import time_text
 
 OnChange = Callable[[int], None]
@@ -102,3 +101,55 @@ def _lines(ledger: Path, waiting: Sequence[LedgerLine]) -> Iterator[LedgerLine]:
         yield line
         last = line.change
     yield from (line for line in waiting if line.change > last)
+
+
+class Salvage:
+    """Puts lines into `made` that may not fit together. Between `begin` and `finish` rows may point to nothing."""
+
+    def __init__(self, made: Database, tables: StateTables, on_lost: OnLost) -> None:
+        self._made = made
+        self._tables = tables
+        self._on_lost = on_lost
+
+    def begin(self) -> None:
+        """Before the transaction: what a row points to may come later, or never."""
+        self._made.execute("PRAGMA foreign_keys = OFF")
+
+    def restore(self, line: LedgerLine) -> None:
+        """Write the line's rows, or none of them and say so."""
+        self._made.execute("SAVEPOINT line")
+        try:
+            self._tables.restore(line)
+        except StateError as error:
+            self._tables.forget()
+            self._made.execute("ROLLBACK TO line")
+            self._on_lost(f"change {line.change} ({line.kind}): {error.message}")
+        self._made.execute("RELEASE line")
+
+    def finish(self) -> None:
+        """In the transaction, at its end: no row points to nothing any more.
+
+        What may do without what it pointed to stays; what may not is left out, and said.
+        """
+        while found := self._made.execute("PRAGMA foreign_key_check"):
+            for table, row, parent, number in found:
+                column = self._column(str(table), int(str(number)))
+                if self._is_needed(str(table), column):
+                    self._made.execute(f"DELETE FROM {table!s} WHERE rowid = ?", (row,))
+                    self._on_lost(f"a row of {table!s}: what it belongs to in {parent!s} is lost")
+                else:
+                    change = f"UPDATE {table!s} SET {column} = NULL WHERE rowid = ?"
+                    self._made.execute(change, (row,))
+        self._tables.forget()
+
+    def _column(self, table: str, number: int) -> str:
+        found = self._made.execute(
+            'SELECT "from" FROM pragma_foreign_key_list(?) WHERE id = ?', (table, number)
+        )
+        return str(found[0][0])
+
+    def _is_needed(self, table: str, column: str) -> bool:
+        found = self._made.execute(
+            'SELECT "notnull" OR pk FROM pragma_table_info(?) WHERE name = ?', (table, column)
+        )
+        return bool(found[0][0])

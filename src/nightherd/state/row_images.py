@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nightherd.db.connection import Database
-from nightherd.errors import StateError
-from nightherd.files.checksum import is_intact
+from nightherd.errors import InvalidValueError, StateError
+from nightherd.files.append import is_intact
 from nightherd.files.regular import open_regular
 from nightherd.state.layout import LEDGER
 from nightherd.state.ledger_end import LEDGER_FILE
@@ -89,3 +91,13 @@ def _decoded(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
+
+
+def encode_images(images: Sequence[dict[str, Any]]) -> str:
+    """`images` as JSON; `InvalidValueError` for a text or number that no file could hold."""
+    try:
+        return msgspec.json.encode(images).decode()
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(f"text that is not valid Unicode: {error.reason}") from error
+    except OverflowError as error:
+        raise InvalidValueError("a number that is too large to be stored") from error

@@ -12,18 +12,16 @@ from typing import Any, TypeVar
 
 from nightherd.db.connection import Database, Value, open_for_reading, open_for_writing
 from nightherd.db.lock import WriteLock
-from nightherd.db.queries import Queries
-from nightherd.db.schema import known_schema, schema_number
+from nightherd.db.schema import Queries, known_schema, schema_number
 from nightherd.errors import RefusedError, StateError
 from nightherd.files.append import append_jsonl
-from nightherd.model.finding import Finding, Level
+from nightherd.model.doctor import Finding, Level
 from nightherd.ports import Clock
 from nightherd.state.directory import StateDirectory
-from nightherd.state.kinds import TABLES
 from nightherd.state.layout import DAMAGED_ROWS
 from nightherd.state.row_images import last_image
 from nightherd.state.rows import decoded
-from nightherd.state.tables import Table, time_text
+from nightherd.state.tables import TABLES, Table, time_text
 
 RowT = TypeVar("RowT")
 

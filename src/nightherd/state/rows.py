@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nightherd.db.connection import INVALID_TEXT, Database, Value, Values
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.errors import StateFileError
+from nightherd.model.limits.limits import Used
+from nightherd.model.sessions.session import Session, SessionKey, SessionMode
 from nightherd.state.row_images import last_image
 from nightherd.state.tables import UNREADABLE, Table
 
@@ -139,3 +141,64 @@ def decoded(value: Value) -> Value:
         except UnicodeDecodeError:
             return value
     return value
+
+
+PAGE = 1_000
+
+Row = tuple[Value, ...]
+
+
+def rows_by_key(database: Database, table: Table[object]) -> Iterator[Row]:
+    """Every row in the order of its key, a page at a time; a text that is not valid UTF-8 as bytes."""
+    columns = ", ".join(table.columns)
+    statement = (
+        f"SELECT {columns} FROM {table.name} WHERE {table.key} > CAST(?1 AS TEXT)"
+        f" ORDER BY {table.key} LIMIT {PAGE}"
+    )
+    after: Value = ""
+    while True:
+        try:
+            page = database.execute(statement, (after,))
+        except StateFileError as error:
+            if error.code != INVALID_TEXT:
+                raise
+            found = database.raw(statement, table.columns, (after,))
+            page = [tuple(decoded(value) for value in row) for row in found]
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:
+    """Return the session that a job with this key joins; none for `fresh_per_job`, which shares none."""
+    if key.mode is SessionMode.FRESH_PER_JOB:
+        return None
+    parts = (key.agent, key.mode.value, key.channel_id or "", key.schedule or "")
+    return rows.find(Session, "current_session", *parts)
+
+
+def spent(rows: SqliteRows, day: str | None, agent: str | None, schedule: str | None) -> Used:
+    """What was used on a day, or ever: by an agent and for a schedule, where they are named.
+
+    What jobs of others used below an agent's is its own too.
+    """
+    if day is None:
+        return _used(rows.values("spent_ever"))
+    found = _used(rows.values("spent_on_day", day, agent, schedule))
+    if agent is None:
+        return found
+    return found + _used(rows.values("spent_below_on_day", day, agent, schedule))
+
+
+def _used(found: Sequence[tuple[Value, ...]]) -> Used:
+    ((cost, turns, tokens),) = found
+    return Used(spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)))
+
+
+def used_below(rows: SqliteRows, job_id: str, besides: str) -> Used:
+    """What all jobs below a job have used and set aside, one of them left out; `spawns` counts them."""
+    ((cost, turns, tokens, count),) = rows.values("used_below", job_id, besides)
+    return Used(
+        spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)), spawns=int(str(count))
+    )

@@ -9,10 +9,9 @@ from pathlib import Path
 from nightherd.db.connection import Database, open_for_reading, sqlite_version
 from nightherd.db.ledger import Ledger, ledger_files
 from nightherd.db.ledger_check import check_lines
-from nightherd.db.queries import Queries
-from nightherd.db.schema import known_schema, schema_number
+from nightherd.db.schema import Queries, known_schema, schema_number
 from nightherd.errors import StateError
-from nightherd.model.finding import Finding, Level
+from nightherd.model.doctor import Finding, Level
 from nightherd.ports import no_probe
 from nightherd.state.agreement import Difference, differences
 from nightherd.state.directory import StateDirectory

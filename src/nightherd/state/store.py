@@ -12,10 +12,10 @@ from nightherd.db.group import OUTBOX_LIMIT, GroupCommit
 from nightherd.db.ledger import Ledger
 from nightherd.db.lock import PATIENCE_S, Notice, WriteLock
 from nightherd.db.migrate import load_migrations, migrate
-from nightherd.db.queries import Queries
+from nightherd.db.schema import Queries
 from nightherd.db.writer import Run, Writer
 from nightherd.errors import StateError
-from nightherd.model.agent import Durability
+from nightherd.model.agents.agent import Durability
 from nightherd.model.change import Answer, Change
 from nightherd.ports import Clock, Probe, no_probe
 from nightherd.state.carry_out import StateTables

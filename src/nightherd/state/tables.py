@@ -20,6 +20,15 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 
 from nightherd.db.connection import Value
 from nightherd.errors import InvalidValueError
+from nightherd.model.agents.state import AgentState
+from nightherd.model.checkpoints.checkpoint import Checkpoint
+from nightherd.model.jobs.job import Execution, Job, JobTexts
+from nightherd.model.limits.login import LoginLimit
+from nightherd.model.limits.spending import Reservation, Spending
+from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.sessions.session import Session
+from nightherd.model.webhooks import Delivery
+from nightherd.model.worker import Worker
 from nightherd.state.row_maker import RowMaker
 
 NAMES: Mapping[str, str] = {
@@ -211,3 +220,24 @@ def _json_text(value: Mapping[str, Any]) -> str:
     if not value:
         return "{}"
     return json.dumps(dict(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+KINDS = (
+    Session,
+    Job,
+    JobTexts,
+    Execution,
+    Checkpoint,
+    Worker,
+    AgentState,
+    ScheduleState,
+    ScheduleOverride,
+    Slot,
+    Delivery,
+    Spending,
+    Reservation,
+    LoginLimit,
+)
+
+TABLES: Mapping[type, str] = {kind: NAMES[kind.__name__] for kind in KINDS}
+"""The table of every kind of row, in the order in which rows may refer to each other."""

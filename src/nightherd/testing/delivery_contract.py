@@ -6,10 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
-from nightherd.model.delivery import Delivery, DeliveryOutcome, delivery_key
-from nightherd.model.job import JobQuery
-from nightherd.model.schedule import ScheduleStatus
-from nightherd.model.schedule_change import PlanSchedule
+from nightherd.model.jobs.job import JobQuery
+from nightherd.model.schedules.schedule import PlanSchedule, ScheduleStatus
+from nightherd.model.webhooks import Delivery, DeliveryOutcome, delivery_key
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nightherd.model.change import CancelJob, Why
-from nightherd.model.job import JobStatus
-from nightherd.model.outcome import CANCELLED
+from nightherd.model.change import Why
+from nightherd.model.jobs.changes import CancelJob
+from nightherd.model.jobs.job import JobStatus
+from nightherd.model.jobs.outcome import CANCELLED
 from nightherd.testing.contract_steps import must_apply, must_refuse
-from nightherd.testing.fleet_values import checkpoint, lose
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+from nightherd.testing.state_values import (
+    BEGINNING,
+    checkpoint,
+    job_id,
+    lose,
+    settle,
+    start,
+    submit,
+)
 
 LATER = BEGINNING + timedelta(hours=1)
 

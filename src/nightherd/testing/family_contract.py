@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nightherd.model.change import CancelJob, SubmitJob
-from nightherd.model.job import ExitReason, Job, JobStatus
-from nightherd.model.outcome import Outcome
-from nightherd.model.session import SessionStatus
+from nightherd.model.jobs.changes import CancelJob, SubmitJob
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.sessions.session import SessionStatus
 from nightherd.testing.contract_steps import must_apply
 from nightherd.testing.state_contract import Check, OpenState
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit

@@ -9,36 +9,44 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nightherd.model.agent_state import AgentStatus
+from nightherd.model.agents.state import AgentStatus
 from nightherd.model.change import (
     AdoptRows,
-    CancelJob,
-    ClaimJob,
     EndWorker,
     ExtendLease,
-    RecordRuntimeSession,
     Refused,
     RegisterWorker,
     ResetAgent,
-    SubmitJob,
     Why,
 )
-from nightherd.model.checkpoint import HEADER_LIMIT
-from nightherd.model.execution import ExecutionStatus
+from nightherd.model.checkpoints.checkpoint import HEADER_LIMIT
 from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.job import ExitReason, JobQuery, JobStatus
-from nightherd.model.outcome import Outcome
-from nightherd.model.schedule import (
+from nightherd.model.jobs.changes import CancelJob, ClaimJob, RecordRuntimeSession, SubmitJob
+from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobQuery, JobStatus
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.schedules.schedule import (
+    OverrideSchedule,
+    PlanSchedule,
     ScheduleStatus,
     SlotOutcome,
 )
-from nightherd.model.schedule_change import OverrideSchedule, PlanSchedule
-from nightherd.model.session import SessionMode, SessionQuery, SessionStatus
+from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.model.worker import WorkerStatus
 from nightherd.testing.contract_steps import must_apply, must_refuse
-from nightherd.testing.fleet_values import AGENT, NIGHTLY, checkpoint, fire, lose, worker
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+from nightherd.testing.state_values import (
+    AGENT,
+    BEGINNING,
+    NIGHTLY,
+    checkpoint,
+    fire,
+    job_id,
+    lose,
+    settle,
+    start,
+    submit,
+    worker,
+)
 
 _PLAN = PlanSchedule(
     agent=AGENT,

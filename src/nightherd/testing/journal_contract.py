@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any
 
 from nightherd.errors import FencedError, InvalidValueError, NightherdError, RefusedError
-from nightherd.model.event import (
+from nightherd.model.ids import ExecutionId, JobId, generate_execution_id
+from nightherd.model.journal.event import (
     VERSION,
     AssistantEvent,
     ErrorEvent,
@@ -26,8 +27,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.ids import ExecutionId, JobId, generate_execution_id
-from nightherd.model.system import Init, SystemSubtype
+from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.ports import Journal, Journals
 
 JOB = JobId("job-2026-01-02-abc123")

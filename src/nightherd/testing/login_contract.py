@@ -5,24 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nightherd.model.change import (
-    Answer,
-    Applied,
-    ClaimJob,
-    Refused,
-    ResumeJob,
-    SuspendExecution,
-    Why,
-)
+from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import WorkerId
-from nightherd.model.job import JobStatus, SuspendReason
-from nightherd.model.login_limit import STAGGER, LoginLimit
-from nightherd.model.schedule import Slot, SlotOutcome
-from nightherd.model.suspension import Suspension
+from nightherd.model.jobs.changes import ClaimJob, ResumeJob, SuspendExecution
+from nightherd.model.jobs.job import JobStatus, SuspendReason
+from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.limits.login import STAGGER, LoginLimit
+from nightherd.model.schedules.schedule import Slot, SlotOutcome
 from nightherd.model.usage import Totals
-from nightherd.testing.fleet_values import fire
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, start, submit
+from nightherd.testing.state_values import BEGINNING, fire, job_id, start, submit
 
 LOGIN = "claude-login:abc"
 OPUS = f"{LOGIN}/opus"

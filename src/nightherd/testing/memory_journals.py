@@ -17,9 +17,9 @@ from nightherd.journal.codec import read_back
 from nightherd.journal.fence import Fence
 from nightherd.journal.follow import INTERVAL
 from nightherd.journal.messages import ended_message
-from nightherd.model.event import VERSION, Event, FullOutput
 from nightherd.model.ids import ExecutionId, JobId, parse_job_id
-from nightherd.model.live_text import TextDelta
+from nightherd.model.journal.event import VERSION, Event, FullOutput
+from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import CallLater, Clock, Findings, Wait
 
 

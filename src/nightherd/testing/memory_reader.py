@@ -7,22 +7,21 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from nightherd.model.agent_state import AgentState
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.delivery import Delivery
-from nightherd.model.execution import Execution
+from nightherd.model.agents.state import AgentState
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId, WorkerId
-from nightherd.model.job import Job, JobQuery, JobStatus, JobTexts
-from nightherd.model.limits import Used
-from nightherd.model.login_limit import LoginLimit
-from nightherd.model.schedule import ScheduleOverride, ScheduleState, Slot
-from nightherd.model.session import (
+from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
+from nightherd.model.limits.limits import Used
+from nightherd.model.limits.login import LoginLimit
+from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
+from nightherd.model.sessions.session import (
     Session,
     SessionKey,
     SessionQuery,
     SessionStatus,
     is_expired,
 )
+from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker, WorkerStatus
 
 if TYPE_CHECKING:

@@ -7,22 +7,21 @@ from datetime import datetime
 from typing import TypeVar
 
 from nightherd.model.change import Answer, Applied, Change, Row
-from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.decide import decide
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.limits import Used
-from nightherd.model.session import (
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.limits.limits import Used
+from nightherd.model.limits.spending import Reservation, Spending, used_of
+from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
     Session,
     SessionKey,
     SessionMode,
     SessionStatus,
 )
-from nightherd.model.spending import Reservation, Spending, used_of
-from nightherd.state.images import encode_images
-from nightherd.state.kinds import TABLES
-from nightherd.state.tables import Table
+from nightherd.state.row_images import encode_images
+from nightherd.state.tables import TABLES, Table
 from nightherd.testing.memory_reader import MemoryReader
 
 RowT = TypeVar("RowT")

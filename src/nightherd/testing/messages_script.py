@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from nightherd.host.clock import SystemClock
+from nightherd.host.system import SystemClock
 
 MODEL = "claude-loopback-1"
 PIECE_CHARACTERS = 64 * 1024

@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from nightherd.model.change import (
-    CancelJob,
-    ClaimJob,
-    Refused,
-    ResumeJob,
-    SubmitJob,
-    Why,
-)
+from nightherd.model.change import Refused, Why
 from nightherd.model.ids import JobId, WorkerId
-from nightherd.model.job import Job, JobStatus, SuspendReason
-from nightherd.model.session import Session, SessionMode, SessionStatus
+from nightherd.model.jobs.changes import CancelJob, ClaimJob, ResumeJob, SubmitJob
+from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
+from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.testing.contract_steps import NOW, must_apply, must_refuse, suspend
-from nightherd.testing.fleet_values import AGENT, lose
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+from nightherd.testing.state_values import AGENT, BEGINNING, job_id, lose, settle, start, submit
 
 SOON = BEGINNING + timedelta(minutes=5)
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from nightherd.model.change import (
-    CancelJob,
-    FireSlot,
-    Refused,
-    ResumeJob,
-    SubmitJob,
-    Why,
-)
-from nightherd.model.job import JobStatus, SuspendReason
-from nightherd.model.schedule import ScheduleStatus, Slot, SlotOutcome
-from nightherd.model.session import SessionMode
+from nightherd.model.change import FireSlot, Refused, Why
+from nightherd.model.jobs.changes import CancelJob, ResumeJob, SubmitJob
+from nightherd.model.jobs.job import JobStatus, SuspendReason
+from nightherd.model.schedules.schedule import ScheduleStatus, Slot, SlotOutcome
+from nightherd.model.sessions.session import SessionMode
 from nightherd.testing.contract_steps import NOW, must_apply, suspend
-from nightherd.testing.fleet_values import AGENT, NIGHTLY, fire
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, start, submit
+from nightherd.testing.state_values import AGENT, BEGINNING, NIGHTLY, fire, job_id, start, submit
 
 SOON = BEGINNING + timedelta(hours=5)
 

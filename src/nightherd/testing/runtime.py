@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 import anyio
 
-from nightherd.model.event import AssistantEvent, Event, describe
-from nightherd.model.system import Complete
+from nightherd.model.journal.event import AssistantEvent, Event, describe
+from nightherd.model.journal.system import Complete
 from nightherd.ports import RuntimeRequest
 
 ANSWER: tuple[Event, ...] = (

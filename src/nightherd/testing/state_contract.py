@@ -14,21 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.change import (
-    AdoptRows,
-    Answer,
-    Applied,
-    Change,
-    RecordRuntimeSession,
-    Refused,
-    Why,
-)
-from nightherd.model.execution import ExecutionStatus
+from nightherd.model.change import AdoptRows, Answer, Applied, Change, Refused, Why
 from nightherd.model.ids import SessionId
-from nightherd.model.job import ExitReason, Job, JobQuery, JobStatus
-from nightherd.model.money import MicroUsd
-from nightherd.model.outcome import Outcome
-from nightherd.model.session import SessionMode, SessionStatus
+from nightherd.model.jobs.changes import RecordRuntimeSession
+from nightherd.model.jobs.job import ExecutionStatus, ExitReason, Job, JobQuery, JobStatus
+from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.sessions.session import SessionMode, SessionStatus
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
 from nightherd.ports import StateReader, StateWriter
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit

@@ -6,12 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from nightherd.model.change import AdoptRows, Applied, Change
-from nightherd.model.checkpoint import RemoveCheckpoints
+from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints
 from nightherd.model.ids import SessionId
-from nightherd.model.session import SessionQuery, SessionStatus
-from nightherd.testing.fleet_values import checkpoint
+from nightherd.model.sessions.session import SessionQuery, SessionStatus
 from nightherd.testing.state_contract import Check, OpenState
-from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
+from nightherd.testing.state_values import BEGINNING, checkpoint, job_id, settle, start, submit
 
 LONG_AGO = BEGINNING - timedelta(days=1)
 

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from nightherd.errors import NotFoundError
-from nightherd.model.bookmark import bookmarks, ever, removed, saved_in
-from nightherd.model.checkpoint import Checkpoint, checkpoint_id
-from nightherd.model.event import Event
+from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
+from nightherd.model.checkpoints.journal_checkpoints import bookmarks, ever, removed, saved_in
+from nightherd.model.checkpoints.state_document import state_document
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus, JobTexts
-from nightherd.model.live_text import cut_off_event, unrecorded_texts
-from nightherd.model.money import to_usd
-from nightherd.model.outcome import Tally
-from nightherd.model.thread_state import state_document
+from nightherd.model.jobs.job import Job, JobStatus, JobTexts
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import Event
+from nightherd.model.journal.live_text import cut_off_event, unrecorded_texts
+from nightherd.model.units import to_usd
 from nightherd.ports import Journals, StateReader
 from nightherd.views.jobs import get_job, timestamp
 
@@ -82,7 +82,7 @@ def latest_known(reader: StateReader, journals: Journals, job_id: JobId) -> Chec
     return gone[-1] if gone else None
 
 
-def come_to(job: JobT, last: Checkpoint | None) -> JobT:
+def with_checkpoint_totals(job: JobT, last: Checkpoint | None) -> JobT:
     """The job with what its last checkpoint says that it has come to: its row is behind while it runs."""
     if last is None or job.status not in UNSETTLED:
         return job

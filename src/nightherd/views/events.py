@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job
-from nightherd.model.live_text import TextDelta, is_about_answer
-from nightherd.model.system import SystemSubtype
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent
+from nightherd.model.journal.live_text import TextDelta, is_about_answer
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import JobReader, Journals, Tail, TextTail
 
 Wait = Callable[[], None]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nightherd.model.agent_state import AgentState, with_status
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.money import MicroUsd, to_usd
-from nightherd.model.schedule import ScheduleState, ScheduleStatus
-from nightherd.model.spending import day_of
+from nightherd.model.agents.state import AgentState, with_status
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.limits.spending import day_of
+from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
+from nightherd.model.units import MicroUsd, to_usd
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, timestamp
 from nightherd.views.observed import observe_jobs
@@ -19,9 +19,9 @@ from nightherd.views.rate_limits import current_limits, limit_row, limits_of_age
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from nightherd.model.agent import Agent
-    from nightherd.model.login_limit import LoginLimit
-    from nightherd.model.lost import ObservedJob
+    from nightherd.model.agents.agent import Agent
+    from nightherd.model.jobs.lost import ObservedJob
+    from nightherd.model.limits.login import LoginLimit
     from nightherd.model.worker import Worker
     from nightherd.ports import StateReader
 

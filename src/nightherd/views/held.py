@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nightherd.model.job import JobQuery, JobStatus
-from nightherd.model.schedule import schedule_id
-from nightherd.model.scheduled import session_key
-from nightherd.model.session import SessionMode
-from nightherd.model.session_order import needs_person
+from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.model.schedules.jobs import session_key
+from nightherd.model.schedules.schedule import schedule_id
+from nightherd.model.sessions.order import needs_person
+from nightherd.model.sessions.session import SessionMode
 from nightherd.views.jobs import every_job
 
 if TYPE_CHECKING:
-    from nightherd.model.agent import Agent
-    from nightherd.model.job import Job
-    from nightherd.model.schedule_rule import Schedule
+    from nightherd.model.agents.agent import Agent
+    from nightherd.model.jobs.job import Job
+    from nightherd.model.schedules.rule import Schedule
     from nightherd.ports import StateReader
 
 PAGE = 200

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from nightherd.model.execution import Execution
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobStatus, JobTexts
-from nightherd.model.login_limit import text_of
-from nightherd.model.lost import ObservedJob
-from nightherd.model.money import to_usd
-from nightherd.model.session import Session
+from nightherd.model.jobs.job import Execution, Job, JobStatus, JobTexts
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.limits.login import text_of
+from nightherd.model.sessions.session import Session
+from nightherd.model.units import MicroUsd, to_usd
 from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
-from nightherd.views.jobs import get_job, job_row, seconds_of, timestamp
+from nightherd.views.jobs import get_job, job_row, lost_row, seconds_of, timestamp, usage_of
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.results import NO_TROUBLES, Troubles, troubles_document, troubles_of
-from nightherd.views.tree import child_rows, tree_row
 
 IsAtWork = Callable[[Worker], bool]
 
@@ -124,3 +122,47 @@ def _execution_row(execution: Execution) -> dict[str, Any]:
         "workflow_run_id": execution.workflow_run_id,
         "error": execution.error,
     }
+
+
+def children_of(job_id: JobId, below: Sequence[ObservedJob]) -> list[ObservedJob]:
+    """The jobs that the job itself has made, first to last."""
+    return [one for one in below if one.parent_job_id == job_id]
+
+
+def tree_costs(below: Sequence[ObservedJob]) -> Mapping[JobId, MicroUsd]:
+    """What each of the jobs below a job has cost together with all jobs below itself."""
+    costs: dict[JobId, MicroUsd] = {one.id: one.cost_microusd for one in below}
+    # A job is submitted after the one that makes it: from the last to the first, each is complete when it is added.
+    for one in reversed(below):
+        parent = one.parent_job_id
+        if parent is not None and parent in costs:
+            costs[parent] = MicroUsd(costs[parent] + costs[one.id])
+    return costs
+
+
+def tree_row(job: ObservedJob, below: Sequence[ObservedJob]) -> dict[str, Any]:
+    """What the job and all jobs below it have used together."""
+    members = (job, *below)
+    usage = [usage_of(one) for one in members]
+    return {
+        "jobs": len(members),
+        "cost_usd": to_usd(MicroUsd(sum(one.cost_microusd for one in members))),
+        "usage": {key: sum(one[key] for one in usage) for key in usage[0]},
+    }
+
+
+def child_rows(job: ObservedJob, below: Sequence[ObservedJob]) -> list[dict[str, Any]]:
+    """The jobs that the job has made, each with what its own tree has cost."""
+    costs = tree_costs(below)
+    return [
+        {
+            "id": one.id,
+            "agent": one.agent,
+            "status": one.status.value,
+            "lost": lost_row(one.lost),
+            "turns": one.turns,
+            "cost_usd": to_usd(one.cost_microusd),
+            "tree_cost_usd": to_usd(costs[one.id]),
+        }
+        for one in children_of(job.id, below)
+    ]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.money import to_usd
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.units import to_usd
 
 if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from nightherd.model.lost import Lost, ObservedJob
+    from nightherd.model.jobs.lost import Lost, ObservedJob
     from nightherd.ports import JobList
 
 LAST = "@last"

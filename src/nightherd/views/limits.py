@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from nightherd.model.agent import Agent, Fleet
-from nightherd.model.checkpoint import Checkpoint
-from nightherd.model.duration import ONE_MS
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId
-from nightherd.model.limits import (
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.limits.limits import (
     BOUNDLESS,
     COUNTED,
     LimitName,
@@ -21,8 +21,8 @@ from nightherd.model.limits import (
     limits_document,
     number,
 )
-from nightherd.model.lost import ObservedJob
-from nightherd.model.spending import day_of, used_of
+from nightherd.model.limits.spending import day_of, used_of
+from nightherd.model.units import ONE_MS
 from nightherd.ports import StateReader
 
 

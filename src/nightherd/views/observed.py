@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nightherd.model.job import Job, JobStatus
-from nightherd.model.lost import (
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.lost import (
     Lost,
     ObservedJob,
     lost_since,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nightherd.model.login import limits_that_stop
-from nightherd.model.login_limit import stopping
+from nightherd.model.limits.login import limits_that_stop, stopping
 from nightherd.views.jobs import timestamp
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from nightherd.model.agent import Agent
-    from nightherd.model.login_limit import LoginLimit
+    from nightherd.model.agents.agent import Agent
+    from nightherd.model.limits.login import LoginLimit
     from nightherd.ports import StateReader
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from nightherd.errors import JournalError
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, payload_of
-from nightherd.model.failure import details_of
-from nightherd.model.job import Job, JobStatus, JobTexts
-from nightherd.model.live_text import is_about_answer, is_cut_off
-from nightherd.model.lost import ObservedJob
-from nightherd.model.money import to_usd
-from nightherd.model.system import Denied, HookRan, Payload, SystemSubtype
-from nightherd.ports import Journals
+from nightherd.model.agents.agent import Agent
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.failure import details_of
+from nightherd.model.jobs.job import Job, JobStatus, JobTexts
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.live_text import is_about_answer, is_cut_off
+from nightherd.model.journal.system import Denied, HookRan, Payload, SystemSubtype
+from nightherd.model.units import to_usd
+from nightherd.ports import FleetReader, Journals
 from nightherd.views.jobs import error_of, lost_row, timestamp, usage_of
 
 TROUBLES = (SystemSubtype.DENIED, SystemSubtype.HOOK)
@@ -115,4 +117,51 @@ def details_document(job: Job) -> dict[str, Any] | None:
         "recoverable": found.recoverable,
         "messages_received": found.messages_received,
         "hint": found.hint,
+    }
+
+
+TAIL = 64
+"""Events at the end of a journal among which the hooks of the job are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedHook:
+    """A hook that failed, and the job whose hook it is."""
+
+    agent: str
+    job_id: JobId
+    hook: HookRan
+
+
+def failed_hooks(
+    reader: FleetReader, journals: Journals, declared: Mapping[str, Agent]
+) -> Sequence[FailedHook]:
+    """Return the hooks that failed of the last job of each declared agent with hooks.
+
+    Reads only the end of those journals: the cost depends on the number of agents, not on their history.
+    """
+    return [
+        FailedHook(agent=state.name, job_id=state.last_job, hook=hook)
+        for state in reader.list_agents()
+        if state.last_job is not None and state.name in declared and declared[state.name].hooks
+        for hook in _failed_in(journals, state.last_job)
+    ]
+
+
+def _failed_in(journals: Journals, job_id: JobId) -> Sequence[HookRan]:
+    """The failed hooks of one job. A journal that cannot be read hides its own only: `doctor` reports it."""
+    try:
+        return troubles_in(journals.last(job_id, TAIL)).failed_hooks
+    except JournalError:
+        return ()
+
+
+def failed_hook_row(failed: FailedHook) -> dict[str, Any]:
+    """Return a failed hook as plain data."""
+    return {
+        "agent": failed.agent,
+        "job_id": failed.job_id,
+        "name": failed.hook.name,
+        "event": failed.hook.event,
+        "error": failed.hook.error,
     }

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from nightherd.model.agent import Agent, Fleet
-from nightherd.model.due import next_slot, parse_rule
-from nightherd.model.duration import format_duration, rough_duration
-from nightherd.model.job import JobQuery, JobStatus
-from nightherd.model.login_limit import text_of as limit_text
-from nightherd.model.lost import ObservedJob, lost_text
-from nightherd.model.overlap import open_text
-from nightherd.model.schedule import (
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.model.jobs.lost import ObservedJob, lost_text
+from nightherd.model.limits.login import text_of as limit_text
+from nightherd.model.schedules.due import next_slot, parse_rule
+from nightherd.model.schedules.jobs import open_text, session_key
+from nightherd.model.schedules.rule import CatchUp, Rule, Schedule, rule_text
+from nightherd.model.schedules.schedule import (
     ScheduleOverride,
     ScheduleState,
     ScheduleStatus,
@@ -22,17 +22,16 @@ from nightherd.model.schedule import (
     may_fire,
     schedule_id,
 )
-from nightherd.model.schedule_rule import CatchUp, Rule, Schedule, rule_text
-from nightherd.model.scheduled import session_key
-from nightherd.model.session import SessionMode
+from nightherd.model.sessions.session import SessionMode
+from nightherd.model.units import format_duration, rough_duration
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, lost_job_row, timestamp
 from nightherd.views.observed import first_lost, observe_jobs
 from nightherd.views.rate_limits import limits_of_agents
 
 if TYPE_CHECKING:
-    from nightherd.model.job import Job
-    from nightherd.model.login_limit import LoginLimit
+    from nightherd.model.jobs.job import Job
+    from nightherd.model.limits.login import LoginLimit
     from nightherd.ports import StateReader
     from nightherd.views.observed import IsAtWork
 

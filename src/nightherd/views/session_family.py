@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from nightherd.model.ids import SessionId
-from nightherd.model.job import Job
-from nightherd.model.money import MicroUsd, to_usd
-from nightherd.model.session import Session
+from nightherd.model.jobs.job import Job
+from nightherd.model.sessions.session import Session
+from nightherd.model.units import MicroUsd, to_usd
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import (
     DEEPEST,

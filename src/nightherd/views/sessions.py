@@ -14,23 +14,28 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nightherd.errors import SessionNotFoundError
-from nightherd.model.event import AssistantEvent
 from nightherd.model.ids import SessionId
-from nightherd.model.job import Job
-from nightherd.model.lost import ObservedJob
-from nightherd.model.money import to_usd
-from nightherd.model.observed_session import ObservedSession, lost_job_of, with_lost_job
-from nightherd.model.session import (
+from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import AssistantEvent
+from nightherd.model.sessions.observed import ObservedSession, lost_job_of, with_lost_job
+from nightherd.model.sessions.session import (
     Session,
     SessionQuery,
     SessionStatus,
     expires_at,
     is_expired,
 )
+from nightherd.model.units import to_usd
 from nightherd.model.usage import tokens_in
 from nightherd.ports import Journals, StateReader
-from nightherd.views.conversation import Segment, count_messages, find_session_id, segments_of
-from nightherd.views.history import Spoken
+from nightherd.views.conversation import (
+    Segment,
+    Spoken,
+    count_messages,
+    find_session_id,
+    segments_of,
+)
 from nightherd.views.jobs import LAST, lost_job_row, timestamp
 from nightherd.views.observed import first_lost, observe_jobs
 

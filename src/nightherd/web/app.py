@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from nightherd.web import fleet, hooks, jobs, metrics, problem, sessions
-from nightherd.web.site import Site
+from nightherd.web.api_context import ApiContext
 
 OPENAPI = "/v1/openapi.json"
 DESCRIPTION = (
@@ -14,11 +14,11 @@ DESCRIPTION = (
 )
 
 
-def make_app(site: Site) -> FastAPI:
+def make_app(site: ApiContext) -> FastAPI:
     """The API on `site`. Who may come in is decided by whoever serves it (`server.py`)."""
     app = FastAPI(
         title="nightherd",
-        version=site.workshop.version,
+        version=site.context.version,
         description=DESCRIPTION,
         openapi_url=OPENAPI,
         docs_url=None,

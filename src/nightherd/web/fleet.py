@@ -7,25 +7,23 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from nightherd.engine.schedule_jobs import schedule_request
-from nightherd.engine.schedule_override import override_schedule
-from nightherd.engine.submit import submit
+from nightherd.engine.operations.schedules import override_schedule, schedule_request
+from nightherd.engine.operations.submit import submit
 from nightherd.errors import NotFoundError, RefusedError
-from nightherd.host.liveness import is_at_work
-from nightherd.model.agent import Agent
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, ResetAgent
-from nightherd.model.due import parse_rule
-from nightherd.model.schedule_change import OverrideSchedule
-from nightherd.model.schedule_rule import Schedule
-from nightherd.model.scheduled import find_schedule
-from nightherd.views.failed_hooks import failed_hook_row, failed_hooks
+from nightherd.model.schedules.due import parse_rule
+from nightherd.model.schedules.jobs import find_schedule
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.schedules.schedule import OverrideSchedule
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
+from nightherd.views.results import failed_hook_row, failed_hooks
 from nightherd.views.schedules import list_views, schedule_row, view_of
-from nightherd.web.bodies import NewRule, Word
+from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
-from nightherd.web.if_held import REFUSE, WAIT
 from nightherd.web.jobs import IfHeld, Key, job_answer, key_of
-from nightherd.web.site import OnSite, Site
+from nightherd.web.requests import REFUSE, WAIT, NewRule, Word
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
 SCHEDULE = object_with("id", "agent", "name", "status", "rule", "enabled", "next_run_at")
@@ -38,9 +36,9 @@ router = APIRouter(prefix="/v1", tags=["fleet"])
 @router.get("/status", responses=answers("status", STATUS))
 async def status(site: OnSite) -> Response:
     """What the fleet is doing: agents, workers, what waits, and the process that serves this."""
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     view = await look(site)
-    journals, agents = site.workshop.journals, site.fleet().agents
+    journals, agents = site.context.journals, site.fleet().agents
     failed = await site.ask(lambda reader: failed_hooks(reader, journals, agents))
     data = {
         "daemon": site.daemon(now),
@@ -54,7 +52,7 @@ async def status(site: OnSite) -> Response:
 async def list_agents(site: OnSite) -> Response:
     """Every agent that is declared or ever worked."""
     view = await look(site)
-    return document("agents", [agent_row(one) for one in view.agents], site.workshop.clock.now())
+    return document("agents", [agent_row(one) for one in view.agents], site.context.clock.now())
 
 
 @router.get("/agents/{name}", responses=answers("agent", AGENT, 404))
@@ -66,7 +64,7 @@ async def show_agent(site: OnSite, name: str) -> Response:
 @router.post("/agents/{name}/reset", responses=answers("agent", AGENT, 404, 409))
 async def reset_agent(site: OnSite, name: str) -> Response:
     """Forget the error of an agent, so that it shows as idle again."""
-    (answer,) = await site.workshop.state.apply([ResetAgent(agent=site.agent(name).name)])
+    (answer,) = await site.context.state.apply([ResetAgent(agent=site.agent(name).name)])
     if isinstance(answer, Refused):
         raise RefusedError(answer.message)
     return await _agent(site, name)
@@ -75,7 +73,7 @@ async def reset_agent(site: OnSite, name: str) -> Response:
 @router.get("/schedules", responses=answers("schedules", list_of(SCHEDULE)))
 async def list_schedules(site: OnSite) -> Response:
     """Every declared schedule: its rule, where it stands, and when it is next."""
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     views = await site.ask(lambda reader: list_views(reader, site.fleet(), is_at_work, now))
     return document("schedules", [schedule_row(view) for view in views], now)
 
@@ -94,7 +92,7 @@ async def run_schedule(
     request = replace(
         schedule_request(owner, schedule), dedupe_key=key, refuses_held=if_held == REFUSE
     )
-    job = (await submit(request, site.workshop)).job
+    job = (await submit(request, site.context)).job
     site.wake()
     return await job_answer(job, site, 201)
 
@@ -129,13 +127,15 @@ async def reset_schedule(site: OnSite, agent: str, name: str, body: Word | None 
     return await _override(site, agent, name, body, reset=True)
 
 
-async def _override(site: Site, agent: str, name: str, body: Word | None, **said: Any) -> Response:
+async def _override(
+    site: ApiContext, agent: str, name: str, body: Word | None, **said: Any
+) -> Response:
     owner, schedule = _find(site, agent, name)
-    workshop = site.workshop
+    context = site.context
     change = OverrideSchedule(
         agent=owner.name,
         schedule=schedule.name,
-        at=workshop.clock.now(),
+        at=context.clock.now(),
         by=(body.by if body is not None else None) or BY,
         is_declared_enabled=schedule.enabled,
         **said,
@@ -144,33 +144,33 @@ async def _override(site: Site, agent: str, name: str, body: Word | None, **said
         change,
         owner,
         schedule,
-        state=workshop.state,
-        reader=workshop.reader,
-        clock=workshop.clock,
+        state=context.state,
+        reader=context.reader,
+        clock=context.clock,
     )
     site.wake()
-    now = workshop.clock.now()
+    now = context.clock.now()
     view = await site.ask(lambda reader: view_of(reader, owner, schedule, is_at_work, now))
     return document("schedule", schedule_row(view), now)
 
 
-async def _agent(site: Site, name: str) -> Response:
+async def _agent(site: ApiContext, name: str) -> Response:
     view = await look(site)
     found = next((one for one in view.agents if one.state.name == name), None)
     if found is None:
         raise NotFoundError(f"there is no agent {name!r}")
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     views = await site.ask(lambda reader: list_views(reader, site.fleet(), is_at_work, now))
     schedules = [schedule_row(one) for one in views if one.agent.name == name]
     data: dict[str, Any] = {**agent_row(found), "schedules": schedules}
     return document("agent", data, now)
 
 
-async def look(site: Site) -> FleetView:
+async def look(site: ApiContext) -> FleetView:
     """The fleet as it is right now."""
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_at_work, now))
 
 
-def _find(site: Site, agent: str, name: str) -> tuple[Agent, Schedule]:
+def _find(site: ApiContext, agent: str, name: str) -> tuple[Agent, Schedule]:
     return find_schedule(site.fleet().agents, f"{agent}/{name}")

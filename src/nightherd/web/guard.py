@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nightherd.web.counters import Counters
 from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.problem import problem
+from nightherd.web.tails import Counters
 
 HEALTH = "/healthz"
 LARGEST_HEAD = 32 * 1024

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from nightherd.engine.deliver import Delivered, Message, deliver
+from nightherd.engine.operations.deliver import Delivered, Message, deliver
 from nightherd.errors import (
     ForbiddenError,
     InvalidValueError,
@@ -18,11 +18,10 @@ from nightherd.errors import (
     UsageError,
 )
 from nightherd.model.log import LogLevel, LogLine
-from nightherd.model.signature import is_github, is_standard
-from nightherd.model.web import Endpoint, SignatureKind
+from nightherd.model.webhooks import Endpoint, SignatureKind, is_github, is_standard
 from nightherd.views.jobs import timestamp
+from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import answers, document, list_of, object_with
-from nightherd.web.site import OnSite, Site
 
 PREFIX = "/v1/hooks"
 LONGEST_ID = 200
@@ -44,7 +43,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
     if endpoint is None:
         raise NotFoundError(f"there is no webhook {name!r}")
     body = await request.body()
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     try:
         delivery_id = _check(endpoint, request, body, site, now)
         message = Message(
@@ -53,7 +52,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
             payload=_payload(request, body),
             event=request.headers.get("x-github-event"),
         )
-        delivered = await deliver(message, endpoint, site.fleet().agents, site.workshop)
+        delivered = await deliver(message, endpoint, site.fleet().agents, site.context)
     except Exception as error:
         site.counters.deliveries[name, "refused"] += 1
         _log_refused(endpoint, request, error, site, now)
@@ -88,11 +87,11 @@ async def list_deliveries(site: OnSite, name: str) -> Response:
         }
         for row in found
     ]
-    return document("deliveries", rows, site.workshop.clock.now())
+    return document("deliveries", rows, site.context.clock.now())
 
 
 def _log_refused(
-    endpoint: Endpoint, request: Request, error: Exception, site: Site, now: datetime
+    endpoint: Endpoint, request: Request, error: Exception, site: ApiContext, now: datetime
 ) -> None:
     """Write a delivery that was not taken in to the operator's log: its sender may not tell anybody."""
     message = error.message if isinstance(error, NightherdError) else type(error).__name__
@@ -103,7 +102,7 @@ def _log_refused(
         )[:LONGEST_ID],
         "from": request.client.host if request.client is not None else None,
     }
-    site.workshop.log.write(
+    site.context.log.write(
         LogLine(
             at=now,
             level=LogLevel.WARNING,
@@ -115,7 +114,7 @@ def _log_refused(
     )
 
 
-def tell_without_secret(site: Site) -> None:
+def tell_without_secret(site: ApiContext) -> None:
     """Tell the operator of endpoints that let nobody in."""
     for endpoint in site.fleet().webhooks.endpoints.values():
         if not site.secrets_of(endpoint.secret_env):
@@ -136,7 +135,9 @@ def _word(delivered: Delivered) -> str:
     return "ignored" if delivered.job is None else "job"
 
 
-def _check(endpoint: Endpoint, request: Request, body: bytes, site: Site, now: datetime) -> str:
+def _check(
+    endpoint: Endpoint, request: Request, body: bytes, site: ApiContext, now: datetime
+) -> str:
     """The delivery's id, its signature checked."""
     secrets = site.secrets_of(endpoint.secret_env)
     if not secrets:

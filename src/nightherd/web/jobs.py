@@ -8,30 +8,35 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from nightherd.engine.again import retry_job
-from nightherd.engine.cancelling import cancel_job
-from nightherd.engine.forking import AtCheckpoint, AtEvent, AtLastTurn, AtMessage, ForkAt
-from nightherd.engine.limits import limits_for, raises_limits
-from nightherd.engine.resume_at import resume_at
-from nightherd.engine.resuming import Wish, go_on_in, resume_job, run_branch, run_fork
-from nightherd.engine.submit import SubmitRequest, Submitted, prompt_of, submit
+from nightherd.engine.limits.guard import limits_for, raises_limits
+from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtLastTurn, AtMessage, ForkAt
+from nightherd.engine.operations.jobs import cancel_job, retry_job
+from nightherd.engine.operations.resume import (
+    ResumeOptions,
+    continue_session,
+    resume_at,
+    resume_job,
+    run_branch,
+    run_fork,
+)
+from nightherd.engine.operations.submit import SubmitRequest, Submitted, prompt_of, submit
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
-from nightherd.host.liveness import is_at_work
-from nightherd.model.agent import Agent
-from nightherd.model.duration import parse_duration
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.limits import kept_limits
-from nightherd.model.overrides import Overrides
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.overrides import Overrides
+from nightherd.model.limits.limits import kept_limits
+from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
-from nightherd.views.checkpoints import come_to, latest_known
+from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
 from nightherd.views.events import event_document
 from nightherd.views.job_document import job_document, show_job
 from nightherd.views.jobs import find_job_id, get_job, job_row, list_page
 from nightherd.views.limits import limit_row, limits_of_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import find_session
-from nightherd.web.bodies import NewJob, Resumption
+from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import (
     EVENT,
     JOB,
@@ -42,9 +47,8 @@ from nightherd.web.documents import (
     object_with,
     refusals,
 )
-from nightherd.web.if_held import REFUSE, WAIT
 from nightherd.web.person import FromSender
-from nightherd.web.site import OnSite, Site
+from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
 from nightherd.web.stream import EventStream
 
 MOST = 1_000
@@ -74,7 +78,7 @@ async def list_jobs(
 ) -> Response:
     """The newest jobs, newest first; `before` is the `next_before` of the page before."""
     query = JobQuery(agent=agent, status=status, before=before, limit=limit)
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
 
     def look(reader: StateReader) -> tuple[list[dict[str, Any]], int | None]:
         page = list_page(reader, query)
@@ -119,14 +123,14 @@ async def submit_job(
         refuses_held=is_refused,
     )
     make = run_branch if body.branch else submit
-    submitted = await make(request, site.workshop)
+    submitted = await make(request, site.context)
     site.wake()
     if not submitted.is_new:
         await _check_same(request, submitted, site)
     return await job_answer(submitted.job, site, 201 if submitted.is_new else 200)
 
 
-async def _place(body: NewJob, site: Site) -> ForkAt | None:
+async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
     """Where the branch begins; None at the session's end."""
     if body.branch and body.fork is not None:
         raise UsageError("fork and branch both say that it is a branch; give one of them")
@@ -153,7 +157,7 @@ async def _go_on(
     body: NewJob,
     at: ForkAt | None,
     idempotency_key: str | None,
-    site: Site,
+    site: ApiContext,
     *,
     refuses_held: bool,
 ) -> Response:
@@ -162,18 +166,18 @@ async def _go_on(
         raise UsageError("resume, fork, session and channel say which session; give one of them")
     named = body.resume if body.resume is not None else body.fork or ""
     session = await site.ask(lambda reader: find_session(reader, named))
-    wish = Wish(
+    wish = ResumeOptions(
         prompt=body.prompt,
         inputs=body.inputs,
         overrides=_overrides(body),
         priority=body.priority,
         refuses_held=refuses_held,
     )
-    key, shop = key_of("api", idempotency_key), site.workshop
+    key, shop = key_of("api", idempotency_key), site.context
     if body.fork is not None or body.branch:
         job = await run_fork(session.id, at, agent, wish, shop, dedupe_key=key)
     else:
-        job = await go_on_in(session.id, agent, wish, shop, dedupe_key=key)
+        job = await continue_session(session.id, agent, wish, shop, dedupe_key=key)
     site.wake()
     return await job_answer(job, site, 201)
 
@@ -181,12 +185,12 @@ async def _go_on(
 @router.get("/{job}", responses=answers("job", JOB, 404, 409))
 async def show(site: OnSite, job: str) -> Response:
     """One job with its prompt, result, executions and limits. An id, a unique prefix of one, or `@last`."""
-    shop, now = site.workshop, site.workshop.clock.now()
+    shop, now = site.context, site.context.clock.now()
 
     def look(reader: StateReader) -> dict[str, Any]:
         view = show_job(reader, shop.journals, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, shop.journals, view.job.id)
-        view = replace(view, job=come_to(view.job, last))
+        view = replace(view, job=with_checkpoint_totals(view.job, last))
         given = view.texts.overrides if view.texts is not None else {}
         agent = shop.agents.get(view.job.agent)
         limits = limits_of_job(
@@ -205,8 +209,8 @@ async def show(site: OnSite, job: str) -> Response:
 async def cancel(site: OnSite, job: str) -> Response:
     """End a job. One that waits ends at once; one that runs is stopped by its worker."""
     job_id = await _find(site, job)
-    workshop = site.workshop
-    found = await cancel_job(job_id, workshop, workshop.threads, rescue=site.rescue)
+    context = site.context
+    found = await cancel_job(job_id, context, context.threads, rescue=site.rescue)
     return await job_answer(found, site)
 
 
@@ -220,7 +224,7 @@ async def retry(
     again = await retry_job(
         old.id,
         site.agent(old.agent),
-        site.workshop,
+        site.context,
         dedupe_key=key,
         refuses_held=if_held == REFUSE,
     )
@@ -246,9 +250,9 @@ async def resume(
     said = body or Resumption(prompt=None, limits={}, at_checkpoint=None)
     if said.limits:
         await sender.refuse_agents("raising a limit")
-    agent, shop, number = site.agent(old.agent), site.workshop, said.at_checkpoint
+    agent, shop, number = site.agent(old.agent), site.context, said.at_checkpoint
     raised, is_refused = await _raised(old.id, said, site), if_held == REFUSE
-    wish = Wish(prompt=said.prompt, overrides=raised, refuses_held=is_refused)
+    wish = ResumeOptions(prompt=said.prompt, overrides=raised, refuses_held=is_refused)
     key, lost = key_of(f"resume:{old.id}", idempotency_key), site.rescue
     if number is None:
         on = await resume_job(old.id, agent, wish, shop, rescue=lost, dedupe_key=key)
@@ -292,7 +296,7 @@ async def events(
         found = await site.tails.read(job_id, after, limit)
         data = [event_document(event) for event in found]
         last = found[-1].seq if found else after
-        return document("events", data, site.workshop.clock.now(), last_seq=last)
+        return document("events", data, site.context.clock.now(), last_seq=last)
     place = after if last_event_id is None else _number(last_event_id)
     known = await _get(site, job_id)
     if known.is_terminal and not await site.tails.has_more(job_id, place):
@@ -307,9 +311,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-async def job_answer(job: Job, site: Site, status: int = 200) -> Response:
+async def job_answer(job: Job, site: ApiContext, status: int = 200) -> Response:
     """The job as lists give it."""
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     seen = await site.ask(lambda reader: observe_job(reader, job, is_at_work, now))
     answer = document("job", job_row(seen), now, status=status)
     if status == 201:
@@ -317,11 +321,11 @@ async def job_answer(job: Job, site: Site, status: int = 200) -> Response:
     return answer
 
 
-async def _find(site: Site, reference: str) -> JobId:
+async def _find(site: ApiContext, reference: str) -> JobId:
     return await site.ask(lambda reader: find_job_id(reader, reference))
 
 
-async def _get(site: Site, job_id: JobId) -> Job:
+async def _get(site: ApiContext, job_id: JobId) -> Job:
     return await site.ask(lambda reader: get_job(reader, job_id))
 
 
@@ -332,7 +336,7 @@ def _overrides(body: NewJob) -> dict[str, Any]:
     return {**said.document(), **({"limits": limits} if limits else {})}
 
 
-async def _raised(job_id: JobId, body: Resumption, site: Site) -> dict[str, Any]:
+async def _raised(job_id: JobId, body: Resumption, site: ApiContext) -> dict[str, Any]:
     """The limits it was given before, with those it is given now."""
     if not body.limits:
         return {}
@@ -342,17 +346,17 @@ async def _raised(job_id: JobId, body: Resumption, site: Site) -> dict[str, Any]
     return {"limits": {**kept, **kept_limits(body.limits)}}
 
 
-def check_runs(agent: Agent, site: Site) -> None:
+def check_runs(agent: Agent, site: ApiContext) -> None:
     """`RefusedError` when nobody here could run the agent."""
-    if not site.workshop.can_run(agent.runtime):
+    if not site.context.can_run(agent.runtime):
         raise RefusedError(f"runtime {agent.runtime.value!r} is not available here")
 
 
-async def _check_same(request: SubmitRequest, submitted: Submitted, site: Site) -> None:
+async def _check_same(request: SubmitRequest, submitted: Submitted, site: ApiContext) -> None:
     """A key that was used for other work is a mistake of the caller, and not answered with that work."""
     job = submitted.job
     texts = await site.ask(lambda reader: reader.find_texts(job.id))
-    asked = site.workshop.secrets.mask(prompt_of(request))
+    asked = site.context.secrets.mask(prompt_of(request))
     if job.agent != request.agent.name or (texts is not None and texts.prompt != asked):
         raise RefusedError(
             f"this Idempotency-Key was used for other work, job {job.id}",

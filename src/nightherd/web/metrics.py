@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 
 from fastapi import APIRouter, Response
 
-from nightherd.model.job import JobQuery
+from nightherd.model.jobs.job import JobQuery
 from nightherd.ports import StateReader
 from nightherd.views.fleet import FleetView
+from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import refusals
 from nightherd.web.fleet import look
-from nightherd.web.site import OnSite, Site
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -58,9 +58,9 @@ def _newest(reader: StateReader) -> int:
     return newest[0].number if newest else 0
 
 
-def _of_server(site: Site) -> Iterable[str]:
+def _of_server(site: ApiContext) -> Iterable[str]:
     counters = site.counters
-    version = [({"version": site.workshop.version}, 1.0)]
+    version = [({"version": site.context.version}, 1.0)]
     yield from written("nightherd_build_info", "gauge", "Which nightherd this is.", version)
     requests: list[Sample] = [
         ({"method": method, "status": str(status)}, count)

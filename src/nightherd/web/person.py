@@ -9,8 +9,8 @@ from anyio import to_thread
 from fastapi import Depends, Request
 
 from nightherd.errors import RefusedError
-from nightherd.host.ancestry import find_agent_above
-from nightherd.web.site import site_of
+from nightherd.host.machine import find_agent_above
+from nightherd.web.api_context import context_of
 
 PEER = "nightherd.peer"
 """In the scope of a request: what finds the pid of its sender, where that can be told."""
@@ -39,7 +39,7 @@ class Sender:
 
 def sender_of(request: Request) -> Sender:
     """The sender of the request."""
-    return Sender(request.scope.get(PEER, lambda: None), site_of(request).directory)
+    return Sender(request.scope.get(PEER, lambda: None), context_of(request).directory)
 
 
 FromSender = Annotated[Sender, Depends(sender_of)]

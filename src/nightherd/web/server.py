@@ -18,13 +18,13 @@ from anyio.abc import TaskStatus
 from starlette.types import ASGIApp
 
 from nightherd.errors import ConfigError, RefusedError
-from nightherd.model.agent import Fleet
+from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
-from nightherd.model.web import LOOPBACK, is_loopback
+from nightherd.model.webhooks import LOOPBACK, is_loopback
 from nightherd.state.web_token import ensure_web_token
+from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
-from nightherd.web.site import Site
 from nightherd.web.socket_file import inode_of, listen, remove
 
 SHORTEST_TOKEN = 16
@@ -71,7 +71,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def ports_of(fleet: Fleet, site: Site, state_dir: Path, random_text: RandomText) -> list[Port]:
+def ports_of(
+    fleet: Fleet, site: ApiContext, state_dir: Path, random_text: RandomText
+) -> list[Port]:
     """The ports the fleet file asks for. `ConfigError` for one that could be reached without leave."""
     ports = []
     if fleet.web.enabled:
@@ -98,7 +100,7 @@ def ports_of(fleet: Fleet, site: Site, state_dir: Path, random_text: RandomText)
 
 async def serve(
     app: ASGIApp,
-    site: Site,
+    site: ApiContext,
     socket_path: Path,
     ports: Sequence[Port] = (),
     *,

@@ -6,10 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from nightherd.engine.resuming import Wish
-from nightherd.engine.session_resume import resume_session
-from nightherd.host.liveness import is_at_work
-from nightherd.model.session import SessionQuery, SessionStatus
+from nightherd.engine.operations.resume import ResumeOptions, resume_session
+from nightherd.host.process import is_at_work
+from nightherd.model.sessions.session import SessionQuery, SessionStatus
 from nightherd.views.sessions import (
     find_session,
     list_page,
@@ -17,11 +16,10 @@ from nightherd.views.sessions import (
     session_row,
     show_session,
 )
-from nightherd.web.bodies import SessionResumption
+from nightherd.web.api_context import OnSite
 from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
-from nightherd.web.if_held import REFUSE, WAIT
 from nightherd.web.jobs import IfHeld, Key, check_runs, job_answer, key_of
-from nightherd.web.site import OnSite
+from nightherd.web.requests import REFUSE, WAIT, SessionResumption
 
 MOST = 200
 LARGEST = 2**53
@@ -38,9 +36,9 @@ async def list_sessions(
     before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
 ) -> Response:
     """The newest sessions, newest first."""
-    now = site.workshop.clock.now()
+    now = site.context.clock.now()
     query = SessionQuery(agent=agent, status=status, before=before, limit=limit)
-    journals = site.workshop.journals
+    journals = site.context.journals
     page = await site.ask(lambda reader: list_page(reader, journals, query, is_at_work, now))
     rows = [session_row(session) for session in page.sessions]
     return document("sessions", rows, now, next_before=page.next_before)
@@ -49,8 +47,8 @@ async def list_sessions(
 @router.get("/{session}", responses=answers("session", SESSION, 404, 409))
 async def show(site: OnSite, session: str) -> Response:
     """One session, its jobs and its branches. Our id or the runtime's, a unique prefix of one, or `@last`."""
-    now = site.workshop.clock.now()
-    journals = site.workshop.journals
+    now = site.context.clock.now()
+    journals = site.context.journals
     view = await site.ask(
         lambda reader: show_session(
             reader, journals, find_session(reader, session), is_at_work, now
@@ -79,8 +77,8 @@ async def resume(
     on = await resume_session(
         found.id,
         agent,
-        Wish(prompt=said.prompt, refuses_held=if_held == REFUSE),
-        site.workshop,
+        ResumeOptions(prompt=said.prompt, refuses_held=if_held == REFUSE),
+        site.context,
         rescue=site.rescue,
         dedupe_key=key_of(f"session:{found.id}", idempotency_key),
     )

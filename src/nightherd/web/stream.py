@@ -9,7 +9,7 @@ import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from nightherd.web.counters import Counters
+from nightherd.web.tails import Counters
 
 RETRY_MS = 1_000
 """After how long a client that lost the stream comes back."""

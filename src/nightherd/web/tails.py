@@ -1,14 +1,10 @@
-"""Tails: one look at a job's journal serves everybody who follows it.
-
-A follower has no queue. It has a place, and takes what is there beyond it: from the newest events, which
-are kept in memory ready to send, or from the journal when it is further behind. So none misses anything,
-a slow one costs nothing but its own time, and what several events bring at once goes out at once.
-"""
+"""Counters: what the server has done since it began, for `/metrics`."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -19,16 +15,30 @@ from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskGroup
 
 from nightherd.errors import NightherdError
-from nightherd.host.liveness import is_at_work
-from nightherd.model.event import Event, SystemEvent
+from nightherd.host.process import is_at_work
 from nightherd.model.ids import JobId
-from nightherd.model.live_text import TextDelta, is_about_answer
-from nightherd.model.lost import ObservedJob
-from nightherd.model.system import SystemSubtype
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.journal.event import Event, SystemEvent
+from nightherd.model.journal.live_text import TextDelta, is_about_answer
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Clock, Journals, StateReader, Tail, TextTail
 from nightherd.views.jobs import lost_row
 from nightherd.views.observed import observe_job
-from nightherd.web.asking import Asking
+from nightherd.web.read_in_thread import ReadInThread
+
+
+@dataclass(slots=True)
+class Counters:
+    """Numbers that only grow, and how many follow at this moment."""
+
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """Answers by method and status."""
+    deliveries: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Messages that came in, by endpoint and what became of them."""
+    followers: int = 0
+    """Streams that are open now."""
+    events_sent: int = 0
+
 
 SHORTEST_WAIT_S = 0.02
 LONGEST_WAIT_S = 0.03
@@ -176,7 +186,7 @@ class JobTail:
 class Tails:
     """Every job that is followed, each looked at once. An async context manager: it works in the background."""
 
-    def __init__(self, journals: Journals, ask: Asking, clock: Clock) -> None:
+    def __init__(self, journals: Journals, ask: ReadInThread, clock: Clock) -> None:
         self._journals = journals
         self._clock = clock
         self._ask = ask

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from nightherd.model.agent import RuntimeName
+    from nightherd.model.agents.agent import RuntimeName
     from nightherd.ports import Runtime
     from nightherd.runtimes.claude.answer import Price
     from nightherd.runtimes.keeper.keepers import Keepers
@@ -131,7 +131,7 @@ def _native(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
 
 
 def _scripted(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
-    from nightherd.runtimes.scripted import ScriptedRuntime
+    from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 
     return ScriptedRuntime(keepers=keepers, grace=grace)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import Event
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.protected import ProtectedPaths
+from nightherd.model.journal.event import Event
+from nightherd.model.permissions.protected import ProtectedPaths
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 from nightherd.runtimes.claude.runtime import ClaudeRuntime

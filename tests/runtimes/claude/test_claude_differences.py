@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from components import Components
-from nightherd.model.event import AssistantEvent, Event
-from nightherd.model.outcome import is_afterthought
+from nightherd.model.jobs.outcome import is_afterthought
+from nightherd.model.journal.event import AssistantEvent, Event
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Refuse, Say, Tokens

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from nightherd.errors import FencedError
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -23,7 +23,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     payload_of,
 )
-from nightherd.model.system import Complete, Init, Warned
+from nightherd.model.journal.system import Complete, Init, Warned
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say

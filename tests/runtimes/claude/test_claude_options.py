@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nightherd.config.load import load_fleet
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import ErrorEvent
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.money import MicroUsd
+from nightherd.model.journal.event import ErrorEvent
+from nightherd.model.units import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nightherd.model.passing_error import PASSING_ERRNOS
+from nightherd.model.jobs.retry import PASSING_ERRNOS
 from nightherd.runtimes.claude.outcome import (
     FAILURES,
     Report,

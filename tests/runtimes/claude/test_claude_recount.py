@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, ToolResultEvent, ToolUseEvent
 from nightherd.model.ids import JobId
-from nightherd.model.system import SystemSubtype
-from nightherd.runtimes.claude.recount import MOST, SHOWN, recounted, since
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+)
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.runtimes.claude.missing import MOST, SHOWN, recounted, since
 
 BEFORE, NOW = JobId("job-2026-11-14-aaaaaa"), JobId("job-2026-11-15-bbbbbb")
 

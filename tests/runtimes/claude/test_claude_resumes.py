@@ -14,9 +14,9 @@ import anyio
 import msgspec
 import pytest
 
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent, describe
-from nightherd.model.repeat import INTERRUPTED_CALL
-from nightherd.model.system import ExecutionStarted, Resumed
+from nightherd.model.jobs.repeat import INTERRUPTED_CALL
+from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent, describe
+from nightherd.model.journal.system import ExecutionStarted, Resumed
 from nightherd.runtimes.claude.opening import FAILED, INTERRUPTED
 from nightherd.testing.messages_api import Asked, MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens

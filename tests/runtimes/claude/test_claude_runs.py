@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.event import (
+from nightherd.model.agents.agent import Plugin, Subagent
+from nightherd.model.jobs.outcome import is_afterthought
+from nightherd.model.journal.event import (
     AssistantEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.outcome import is_afterthought
-from nightherd.model.subagent import Plugin, Subagent
-from nightherd.model.system import (
+from nightherd.model.journal.system import (
     Complete,
     Denied,
     HookRan,

@@ -13,16 +13,10 @@ from time import monotonic, sleep
 
 import anyio
 
-from nightherd.model.event import (
-    AssistantEvent,
-    Event,
-    ToolResultEvent,
-    ToolUseEvent,
-)
-from nightherd.model.outcome import Tally
-from nightherd.model.session import SessionMode
-from nightherd.model.session_terms import SessionTerms
-from nightherd.model.system import CompactBoundary, Complete
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.system import CompactBoundary, Complete
+from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.ports import RuntimeFork
 from nightherd.runtimes.claude.runtime import ClaudeRuntime
 from nightherd.testing.messages_api import MessagesApi

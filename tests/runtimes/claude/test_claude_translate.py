@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.event import (
+from nightherd.model.jobs.job import ExitReason
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -16,9 +17,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     payload_of,
 )
-from nightherd.model.job import ExitReason
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import (
+from nightherd.model.journal.system import (
     AuthStatus,
     CompactBoundary,
     Complete,
@@ -29,6 +28,7 @@ from nightherd.model.system import (
     ToolProgress,
     Warned,
 )
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.runtimes.claude.translate import Translator
 from runtimes.heard import HeardText, tally_of

@@ -18,8 +18,8 @@ import anyio
 import pytest
 
 from components import Components
-from nightherd.model.event import AssistantEvent, ToolResultEvent
-from nightherd.model.system import Complete
+from nightherd.model.journal.event import AssistantEvent, ToolResultEvent
+from nightherd.model.journal.system import Complete
 from nightherd.runtimes.claude.opening import FAILED
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, UsageLimitHit

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent
 from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall
 from nightherd.runtimes.claude.transcripts.written import WrittenCalls
 from nightherd.runtimes.claude.translate import Translator

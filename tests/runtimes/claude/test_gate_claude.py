@@ -16,8 +16,8 @@ import anyio
 import pytest
 
 from components import Components
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.system import ToolProgress
+from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.system import ToolProgress
 from nightherd.runtimes.claude.gate import Gate
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say

@@ -12,16 +12,16 @@ from typing import Any
 import anyio
 import pytest
 
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.mcp import (
+from nightherd.model.agents.agent import Plugin
+from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
     McpServer,
     McpTransport,
     ToolAnswer,
 )
-from nightherd.model.subagent import Plugin
-from nightherd.model.system import Complete, Denied
+from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.system import Complete, Denied
 from nightherd.runtimes.claude.mcp import mcp_options
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say

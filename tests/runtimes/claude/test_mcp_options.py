@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import ToolResultEvent, ToolUseEvent, payload_of
-from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.mcp import (
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
     McpServer,
     McpTransport,
 )
-from nightherd.model.system import Warned
+from nightherd.model.ids import ExecutionId, JobId
+from nightherd.model.journal.event import ToolResultEvent, ToolUseEvent, payload_of
+from nightherd.model.journal.system import Warned
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.mcp import (
     ServerNews,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.event import (
+from nightherd.model.jobs.repeat import INTERRUPTED_CALL
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -17,8 +18,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.repeat import INTERRUPTED_CALL
-from nightherd.model.system import (
+from nightherd.model.journal.system import (
     ExecutionStarted,
     Init,
     Recovered,

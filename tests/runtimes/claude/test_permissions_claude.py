@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import ClaudeStage

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import anyio
 import pytest
 
-from nightherd.model.event import ErrorEvent
+from nightherd.model.journal.event import ErrorEvent
 from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.claude.usage_limit import (
     UsageLimit,

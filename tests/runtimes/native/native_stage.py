@@ -23,11 +23,11 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, StreamedRespons
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.agent import Agent, RuntimeName
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
-from nightherd.model.event import ToolResultEvent as Result
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
-from nightherd.model.system import ExecutionStarted, Header, SystemSubtype
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
+from nightherd.model.journal.event import ToolResultEvent as Result
+from nightherd.model.journal.system import ExecutionStarted, Header, SystemSubtype
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.testing.messages_api import MessagesApi

@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.event import ToolUseEvent
-from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef, McpServer, McpTransport
-from nightherd.model.repeat import is_marked
-from nightherd.model.system import Context, Init
+from nightherd.model.agents.mcp import (
+    InjectedMcpServerDef,
+    InjectedMcpToolDef,
+    McpServer,
+    McpTransport,
+)
+from nightherd.model.jobs.repeat import is_marked
+from nightherd.model.journal.event import ToolUseEvent
+from nightherd.model.journal.system import Context, Init
 from runtimes.heard import failed_servers, payloads
 from runtimes.mcp_desks import desk_over, stdio_desk
 from runtimes.native.native_stage import NativeStage, Replies, calls, of_type, results, says

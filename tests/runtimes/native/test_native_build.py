@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from pydantic_ai import messages as m
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     MessageEvent,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
 from nightherd.runtimes.native.build import NEVER, build_answer, build_request
 from nightherd.runtimes.native.decode import decode
 from nightherd.runtimes.native.encode import encode

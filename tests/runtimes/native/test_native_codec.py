@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_ai import messages as m
 
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     Event,
     SystemEvent,
@@ -20,11 +20,11 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.system import Context
+from nightherd.model.journal.system import Context
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.decode import decode
 from nightherd.runtimes.native.encode import encode
-from nightherd.wiring.memories import open_journals
+from nightherd.wiring.stores import open_journals
 from runtimes.native import messages as made
 from runtimes.native.native_stage import EXECUTION, JOB
 

@@ -8,8 +8,8 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event
-from nightherd.model.outcome import is_afterthought
+from nightherd.model.jobs.outcome import is_afterthought
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native import answer

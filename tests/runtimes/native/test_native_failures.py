@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pydantic_ai import exceptions as pa
 
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, SystemEvent, payload_of
-from nightherd.model.failure import FAILURES as KNOWN
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import Complete
+from nightherd.model.jobs.failure import FAILURES as KNOWN
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.system import Complete
+from nightherd.model.units import MicroUsd
 from nightherd.runtimes.native.failure import FAILURES, OTHERWISE, error_event
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Answer, Call, Cut, Garble, Refuse, Say, Tokens

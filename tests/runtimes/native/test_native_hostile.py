@@ -9,15 +9,15 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.context_window import contextual
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
     describe,
 )
-from nightherd.model.system import Summary, SystemSubtype
+from nightherd.model.journal.system import Summary, SystemSubtype
+from nightherd.model.sessions.context_window import contextual
 from nightherd.model.usage import Usage
 from runtimes.native.native_stage import (
     NativeStage,

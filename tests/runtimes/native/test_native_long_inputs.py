@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import ToolCallPart
 
-from nightherd.model.permission import Denied, PermissionMode, Permissions, decide
-from nightherd.model.shell_command import LONGEST, read_command
-from nightherd.model.tool_rule import parse_rule
+from nightherd.model.permissions.permission import Denied, PermissionMode, Permissions, decide
+from nightherd.model.permissions.shell_command import LONGEST, read_command
+from nightherd.model.permissions.tool_rule import parse_rule
 from nightherd.runtimes.native.toolset import Answered, Toolset, context_of, offer
 from nightherd.runtimes.tools.toolbox import standard_tools
 from runtimes.native.native_stage import NativeStage, Replies, calls, results, says

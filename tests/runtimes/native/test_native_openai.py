@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from pydantic_ai.messages import ModelRequest, ModelResponse
 
-from nightherd.model.event import AssistantEvent, Event, SystemEvent, payload_of
-from nightherd.model.money import MicroUsd
-from nightherd.model.system import Complete
+from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, payload_of
+from nightherd.model.journal.system import Complete
+from nightherd.model.units import MicroUsd
 from nightherd.runtimes.native.decode import Reader
 from runtimes.native.chat_api import call, chat_api, text
 from runtimes.native.native_stage import NativeStage, of_type, results

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nightherd.errors import UsageError
-from nightherd.model.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.runtimes.native.provider import (
     MAX_OUTPUT_TOKENS,
     THOUGHTS,
@@ -14,7 +14,7 @@ from nightherd.runtimes.native.provider import (
     provider_of,
     settings_of,
 )
-from nightherd.runtimes.native.whole_answers import WholeAnswers
+from nightherd.runtimes.native.script_model import WholeAnswers
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Say
 from runtimes.native.native_stage import NativeStage, Replies

@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ToolReturnPart
 
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, payload_of
-from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef
-from nightherd.model.repeat import Repeatable, is_marked
-from nightherd.model.script import UseTool, compile_script
-from nightherd.model.system import Complete
+from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef
+from nightherd.model.agents.script import UseTool, compile_script
+from nightherd.model.jobs.repeat import Repeatable, is_marked
+from nightherd.model.journal.event import (
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    payload_of,
+)
+from nightherd.model.journal.system import Complete
 from runtimes.native.native_stage import (
     NativeStage,
     Record,

@@ -10,12 +10,12 @@ import pytest
 
 from engine.bench import AGENT, Bench
 from limits.resuming import resume
-from nightherd.model.agent import RuntimeName
-from nightherd.model.event import AssistantEvent, ToolUseEvent
-from nightherd.model.job import ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.limits import NO_LIMITS, DayLimits, LimitName, Limits, OnLimit
-from nightherd.model.money import MicroUsd
-from nightherd.model.spending import Reservation
+from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.journal.event import AssistantEvent, ToolUseEvent
+from nightherd.model.limits.limits import NO_LIMITS, DayLimits, LimitName, Limits, OnLimit
+from nightherd.model.limits.spending import Reservation
+from nightherd.model.units import MicroUsd
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
@@ -69,7 +69,7 @@ def test_what_is_left_of_a_shared_budget_makes_a_small_answer(name: str, tmp_pat
         day = Limits(per_day=DayLimits(spend=MicroUsd(5 * CENT)))
         bench = bench_for(tmp_path, api, day if name == "day" else NO_LIMITS)
         if name == "fleet":
-            bench.workshop = replace(bench.workshop, budget=FIVE_CENTS)
+            bench.context = replace(bench.context, budget=FIVE_CENTS)
         held: list[int] = []
 
         def note(_: object) -> None:

@@ -13,8 +13,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from nightherd.model.context_window import contextual
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -24,8 +23,9 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.secret import find_secrets
-from nightherd.model.system import Complete, Header, Summary, SystemSubtype
+from nightherd.model.journal.system import Complete, Header, Summary, SystemSubtype
+from nightherd.model.secrets import find_secrets
+from nightherd.model.sessions.context_window import contextual
 from nightherd.runtimes.native.conversation import UNKNOWN_OUTCOME, recall
 from nightherd.runtimes.native.decode import TOLD_CUT_OFF
 from runtimes.native.native_stage import (

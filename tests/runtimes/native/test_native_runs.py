@@ -13,7 +13,11 @@ import pytest
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ThinkingPart
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.event import (
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
+from nightherd.model.children import SpawnCall, SpawnResult
+from nightherd.model.jobs.job import SuspendReason
+from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -22,13 +26,9 @@ from nightherd.model.event import (
     ToolUseEvent,
     is_terminal,
 )
-from nightherd.model.job import SuspendReason
-from nightherd.model.limits import LimitName, Shortfall
-from nightherd.model.secret import find_secrets
-from nightherd.model.spawn import SpawnCall, SpawnResult
-from nightherd.model.suspension import Suspension
-from nightherd.model.system import Complete, Context, Init
-from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.journal.system import Complete, Context, Init
+from nightherd.model.limits.limits import LimitName, Shortfall
+from nightherd.model.secrets import find_secrets
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.runtime import NativeRuntime

@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.event import (
-    AssistantEvent,
-    ErrorEvent,
-    Event,
-    SystemEvent,
-    ToolUseEvent,
-    payload_of,
-)
-from nightherd.model.money import MicroUsd
-from nightherd.model.script import (
+from nightherd.model.agents.script import (
     Fail,
     Repeat,
     Say,
@@ -27,7 +18,16 @@ from nightherd.model.script import (
     UseTool,
     compile_script,
 )
-from nightherd.model.system import Complete
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    ErrorEvent,
+    Event,
+    SystemEvent,
+    ToolUseEvent,
+    payload_of,
+)
+from nightherd.model.journal.system import Complete
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from runtimes.native.native_stage import JOB, NativeStage, of_type, results
 

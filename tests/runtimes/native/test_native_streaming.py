@@ -12,8 +12,8 @@ from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
-from nightherd.model.event import AssistantEvent, ErrorEvent, Event, ToolUseEvent
-from nightherd.model.secret import find_secrets
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, ToolUseEvent
+from nightherd.model.secrets import find_secrets
 from nightherd.runtimes.native import answer
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.runtime import NativeRuntime

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-from nightherd.model.event import ToolResultEvent
-from nightherd.model.secret import find_secrets
+from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.secrets import find_secrets
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.runtimes.native.together import AT_ONCE

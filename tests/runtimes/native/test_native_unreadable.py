@@ -14,7 +14,7 @@ from pydantic_ai import messages as m
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     Event,
     SystemEvent,
@@ -22,14 +22,14 @@ from nightherd.model.event import (
     ToolUseEvent,
     payload_of,
 )
-from nightherd.model.secret import find_secrets
-from nightherd.model.system import Warned
+from nightherd.model.journal.system import Warned
+from nightherd.model.secrets import find_secrets
 from nightherd.model.usage import Usage
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
-from nightherd.runtimes.native.mend import mend
-from nightherd.runtimes.tools.read import Read
+from nightherd.runtimes.native.repair import repair_answer
+from nightherd.runtimes.tools.files import Read
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
 from runtimes.heard import error_of
 from runtimes.native.chat_api import call, chat_api, text
@@ -288,7 +288,7 @@ def test_what_is_mended_is_read_again_or_refused(data: st.DataObject) -> None:
         m.ToolCallPart(next(drawn), next(drawn), next(drawn)),
     ]
     wanted = parts[data.draw(st.integers(0, 2)) :]
-    mended = mend(m.ModelResponse(wanted, usage=usage, **made))
+    mended = repair_answer(m.ModelResponse(wanted, usage=usage, **made))
     only_usage = m.ModelMessagesTypeAdapter.dump_json([m.ModelResponse([], usage=mended.usage)])
     m.ModelMessagesTypeAdapter.validate_json(only_usage)
 
@@ -315,4 +315,4 @@ def test_a_call_is_still_a_call_when_it_is_told_as_text() -> None:
 def test_calls_are_understood_as_before() -> None:
     answer = m.ModelResponse([m.ToolCallPart("Bash", '{"command": "ls"}', "c")], usage=COUNTED)
 
-    assert mend(answer) is answer
+    assert repair_answer(answer) is answer

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from crash.native_trials import COMMAND, GO_ON
-from nightherd.model.event import Event, ToolResultEvent, ToolUseEvent
-from nightherd.model.job import Job, JobQuery, JobStatus
-from nightherd.model.repeat import INTERRUPTED_CALL
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.repeat import INTERRUPTED_CALL
+from nightherd.model.journal.event import Event, ToolResultEvent, ToolUseEvent
 from nightherd.testing.fork_server import ForkServer
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
-from nightherd.wiring.memories import open_journals, open_reader
+from nightherd.wiring.stores import open_journals, open_reader
 
 FLEET = """\
 agents:

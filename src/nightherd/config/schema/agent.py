@@ -6,15 +6,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nightherd.config.schema.chat import Chat
-from nightherd.config.schema.docker import AgentDocker, FleetDocker
+from nightherd.config.schema.chat import Chat, WorkSource
 from nightherd.config.schema.hooks import Hooks
+from nightherd.config.schema.isolation import AgentDocker, FleetDocker, Sandbox
 from nightherd.config.schema.limits import Limits
 from nightherd.config.schema.mcp import AnyPlugin, McpServer
-from nightherd.config.schema.sandbox import Sandbox
-from nightherd.config.schema.schedule import NamedSchedule, Schedule
+from nightherd.config.schema.schedule import NamedSchedule, Schedule, Session
 from nightherd.config.schema.script import Steps
-from nightherd.config.schema.session import Session
 from nightherd.config.schema.types import (
     AllowRule,
     Count,
@@ -32,7 +30,6 @@ from nightherd.config.schema.types import (
     refuse,
     shaped,
 )
-from nightherd.config.schema.work_source import WorkSource
 
 PermissionMode = Literal[
     "default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto", "manual"

@@ -8,10 +8,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from nightherd.config.schema.agent import Agent, AgentSettings, Directory
-from nightherd.config.schema.docker import FleetDocker
-from nightherd.config.schema.limits import Limits
-from nightherd.config.schema.prices import Prices
-from nightherd.config.schema.retry import Retry
+from nightherd.config.schema.isolation import FleetDocker
+from nightherd.config.schema.limits import Limits, Prices, Retry
 from nightherd.config.schema.types import Count, Filling, Flag, Model, Name, Span, Text, Whole
 from nightherd.config.schema.web import Web, Webhooks
 

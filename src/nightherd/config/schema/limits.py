@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nightherd.config.schema.types import Count, Inputs, Model, Money, Span, Whole, refuse
+from nightherd.config.schema.types import Count, Filling, Inputs, Model, Money, Span, Whole, refuse
 
 LimitEvent = Literal[
     "limit", "error", "budget", "approval", "rate_limit", "completed", "failed", "cancelled"
@@ -93,3 +94,44 @@ class Limits(Model):
             message = "'hook' needs an agent to ask: give 'hooks' one with 'event: limit' or 'event: budget'"
             raise refuse("incomplete", message, key="on_reached")
         return self
+
+
+class ModelPrice(Model):
+    """Dollars for a million tokens of each kind."""
+
+    input: Money = Field(description="Dollars for a million tokens sent.")
+    output: Money = Field(description="Dollars for a million tokens that the model writes.")
+    cache_write: Money | None = Field(
+        None, description="Dollars for a million tokens written to the cache; else as `input`."
+    )
+    cache_read: Money | None = Field(
+        None, description="Dollars for a million tokens read from the cache; else as `input`."
+    )
+
+
+def price_from_amount(value: object) -> object:
+    """One amount is for every kind of token."""
+    return value if isinstance(value, dict) or value is None else {"input": value, "output": value}
+
+
+AnyPrice = Annotated[
+    ModelPrice, BeforeValidator(price_from_amount, json_schema_input_type=ModelPrice | str | float)
+]
+Prices = dict[Filling, AnyPrice]
+
+
+class Retry(Model):
+    """Tries and pauses after rate limits, overload and outages; a time that the provider names counts first."""
+
+    attempts: Count = Field(
+        5, description="Quick tries without a finished turn before the job pauses."
+    )
+    first_pause: Span = Field(
+        timedelta(minutes=2),
+        description="The first pause after the quick tries; each further one is twice as long.",
+    )
+    longest_pause: Span = Field(timedelta(hours=1), description="The longest of these pauses.")
+    max_wait: Span = Field(
+        timedelta(hours=24),
+        description="How long after the first failure the job tries again by itself; then it waits for you.",
+    )

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from nightherd.config.schema.types import Count, Filling, Flag, Model, Text, Whole, reading, refuse
 from nightherd.errors import InvalidValueError
-from nightherd.model.persistence import MUST_SAVE
+from nightherd.model.checkpoints.persistence import MUST_SAVE
 
 TypeName = Literal["object", "array", "string", "integer", "number", "boolean", "null"]
 Priority = Annotated[int, Field(ge=1, le=MUST_SAVE)]

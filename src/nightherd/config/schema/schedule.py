@@ -7,8 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from nightherd.config.schema.chat import WorkSource
 from nightherd.config.schema.limits import Limits
-from nightherd.config.schema.session import Session
 from nightherd.config.schema.types import (
     Count,
     Cron,
@@ -23,8 +23,8 @@ from nightherd.config.schema.types import (
     Whole,
     refuse,
 )
-from nightherd.config.schema.work_source import WorkSource
-from nightherd.model.due import SHORTEST
+from nightherd.model.schedules.due import SHORTEST
+from nightherd.model.sessions.session import SessionMode
 
 ScheduleType = Literal["interval", "cron", "webhook", "chat"]
 
@@ -132,3 +132,38 @@ def check_rule(kind: str, *, every: object, cron: object, names: tuple[str, str]
             raise refuse("incomplete", f"{name!r} does not go with type {kind}", key=name)
     if wanted is not None and not given[wanted]:
         raise refuse("incomplete", f"a schedule of type {kind} needs {wanted!r}", key="type")
+
+
+Mode = Literal["fresh_per_job", "persistent", "per_channel"]
+
+
+class Session(Model):
+    """How jobs share context, and how long that context lives."""
+
+    mode: Mode = Field(
+        SessionMode.FRESH_PER_JOB.value,
+        description="fresh_per_job starts every job clean, persistent keeps one session for all jobs, per_channel one for each chat channel.",
+    )
+    timeout: Span | None = Field(
+        None,
+        description="How old a session may grow before a new one begins; without idle_timeout, how long it may go unused; under fresh_per_job, how long a job may run.",
+    )
+    idle_timeout: Span | None = Field(
+        None,
+        description="How long a session may go unused before a new one begins; a day when neither is given.",
+    )
+    max_context_tokens: Count | None = Field(
+        None, description="Tokens of context beyond which older messages are summarised."
+    )
+    context_window: Count | None = Field(
+        None,
+        description="How many of the latest messages a summary leaves as they are; 20 when absent.",
+    )
+    auto_resume: Flag = Field(True, description="Whether an interrupted job goes on by itself.")
+    resume_timeout: Span | None = Field(
+        None, description="How long after the interruption a job still goes on by itself."
+    )
+    max_turns: Count | None = Field(
+        None, description="Turns a job may take when the agent does not say so itself."
+    )
+    model: Text | None = Field(None, description="Model when the agent does not name one itself.")

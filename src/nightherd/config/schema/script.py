@@ -21,8 +21,8 @@ from nightherd.config.schema.types import (
     shaped,
 )
 from nightherd.config.wording import listed
-from nightherd.model.mcp import PREFIX as MCP_PREFIX
-from nightherd.model.money import MicroUsd
+from nightherd.model.agents.mcp import PREFIX as MCP_PREFIX
+from nightherd.model.units import MicroUsd
 
 VERBS = ("say", "think", "tool", "sleep", "usage", "fail", "repeat")
 TOOLS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "Spawn")

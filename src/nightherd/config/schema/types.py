@@ -13,13 +13,11 @@ from pydantic_core import PydanticCustomError
 
 from nightherd.config.scalar import resolve_plain
 from nightherd.errors import InvalidValueError
-from nightherd.model.cron import check_cron
-from nightherd.model.duration import parse_duration
+from nightherd.model.agents.mcp import check_server_name
 from nightherd.model.ids import check_name
-from nightherd.model.mcp import check_server_name
-from nightherd.model.money import MicroUsd, parse_usd
-from nightherd.model.size import parse_size
-from nightherd.model.tool_rule import check_tool_name, parse_rule
+from nightherd.model.permissions.tool_rule import check_tool_name, parse_rule
+from nightherd.model.schedules.rule import check_cron
+from nightherd.model.units import MicroUsd, parse_duration, parse_size, parse_usd
 
 LARGEST_COUNT = 1_000_000_000_000
 

@@ -19,7 +19,7 @@ from nightherd.config.schema.types import (
     Span,
     Text,
 )
-from nightherd.model.web import BODY_LIMIT
+from nightherd.model.webhooks import BODY_LIMIT
 
 
 class WebhookEndpoint(Model):

@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from nightherd.model.agent_state import AgentState, after_job_moved
+from nightherd.model.agents.state import AgentState, after_job_moved
 from nightherd.model.change import Refused, Row, Why
-from nightherd.model.decisions.end_checkpoint import end_checkpoint
+from nightherd.model.checkpoints.end_decisions import end_checkpoint
 from nightherd.model.decisions.rows import Rows
-from nightherd.model.duration import elapsed_ms
-from nightherd.model.execution import Execution, ExecutionStatus
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.job import (
+from nightherd.model.jobs.job import (
     CHILD_WAITS,
     JOB_LIFECYCLE,
     STATUS_OF_EXIT,
+    Execution,
+    ExecutionStatus,
     ExitReason,
     Job,
     JobStatus,
     SuspendReason,
     row_text,
 )
-from nightherd.model.limits import COUNTED
-from nightherd.model.money import MicroUsd
+from nightherd.model.limits.limits import COUNTED
 from nightherd.model.replace import replace
-from nightherd.model.schedule import (
+from nightherd.model.schedules.schedule import (
     ScheduleState,
     ScheduleStatus,
     after_job_ended,
     schedule_id,
 )
-from nightherd.model.session import (
+from nightherd.model.sessions.session import (
     SESSION_LIFECYCLE,
     Session,
     SessionStatus,
     status_between_jobs,
 )
+from nightherd.model.units import MicroUsd, elapsed_ms
 from nightherd.model.usage import BYTES_PER_TOKEN, Totals
 
 COUNTED_CODES = frozenset(name.code for name in COUNTED)

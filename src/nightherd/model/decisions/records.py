@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nightherd.model.adopted import AdoptTurns, RefreshAdopted
-from nightherd.model.change import AdoptRows, Answer, Applied, CorrectJob, Refused, Row, Why
+from nightherd.model.change import AdoptRows, Answer, Applied, RecordDelivery, Refused, Row, Why
 from nightherd.model.decisions.around import missing
 from nightherd.model.decisions.rows import Rows
-from nightherd.model.decisions.sessions import fork
-from nightherd.model.job import Job
-from nightherd.model.session import Session, SessionStatus
-from nightherd.model.session_change import ForkSession
+from nightherd.model.jobs.changes import CorrectJob
+from nightherd.model.jobs.job import Job
+from nightherd.model.schedules.decisions import submit
+from nightherd.model.sessions.changes import AdoptTurns, ForkSession, RefreshAdopted
+from nightherd.model.sessions.decisions import fork
+from nightherd.model.sessions.session import Session, SessionStatus
+from nightherd.model.webhooks import Delivery, DeliveryOutcome
 
 
 def correct(change: CorrectJob, rows: Rows) -> Answer:
@@ -83,3 +85,20 @@ def adopt_turns(change: AdoptTurns, rows: Rows) -> Answer:
 def key_of(row: Row) -> str:
     """The row's key: its first field."""
     return str(getattr(row, next(iter(row.__dataclass_fields__))))
+
+
+def record(change: RecordDelivery, rows: Rows) -> Answer:
+    """The delivery and its outcome in one: sent any number of times, it makes one job (INV-ONCE)."""
+    delivery = change.delivery
+    known = rows.get(Delivery, delivery.id)
+    if known is not None:
+        job = rows.get(Job, known.job_id) if known.job_id is not None else None
+        found = f"delivery {delivery.id} was taken in already"
+        return Refused(why=Why.DUPLICATE, message=found, job=job)
+    if change.job is None:
+        return Applied(rows=(replace(delivery, outcome=DeliveryOutcome.IGNORED, job_id=None),))
+    submitted = submit(change.job, rows)
+    if isinstance(submitted, Refused) or submitted.job is None:
+        return submitted
+    taken = replace(delivery, outcome=DeliveryOutcome.JOB, job_id=submitted.job.id, reason=None)
+    return Applied(rows=(*submitted.rows, taken), job=submitted.job)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from nightherd.model.checkpoint import Checkpoint
+from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.job import Job
-from nightherd.model.limits import Used
-from nightherd.model.session import Session, SessionKey
+from nightherd.model.jobs.job import Job
+from nightherd.model.limits.limits import Used
+from nightherd.model.sessions.session import Session, SessionKey
 
 RowT = TypeVar("RowT")
 

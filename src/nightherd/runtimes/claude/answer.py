@@ -6,13 +6,22 @@ next block, so that they stand on one line with what belongs to them. The last l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from nightherd.model.event import AssistantEvent, Event, ToolUseEvent
-from nightherd.model.money import MicroUsd
+from nightherd.model.journal.event import (
+    AssistantEvent,
+    Event,
+    SystemEvent,
+    ToolUseEvent,
+    describe,
+    payload_of,
+)
+from nightherd.model.journal.system import Denied
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.runtimes.claude.spending import usage_of
 
@@ -211,3 +220,45 @@ def _present(reported: Any) -> dict[str, Any]:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+DISABLED = re.compile(r"No such tool available: (?P<tool>[\w-]+)\. .*\bdisabled\b")
+AT_THE_END = "it was not allowed"
+
+
+class Denials:
+    """Those of one run."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def notice(self, event: SystemEvent) -> None:
+        """What was just told is not told again."""
+        match payload_of(event):
+            case Denied(tool_use_id=str(call)):
+                self._told.add(call)
+            case _:
+                pass
+
+    def in_tool_result(self, call: str | None, reason: str | None) -> Iterator[Event]:
+        """The denial that a failed call comes to, when its tool does not exist for the agent."""
+        found = DISABLED.search(reason or "")
+        if found is not None:
+            text = f"{found['tool']} is not among the tools of this agent"
+            yield from self._tell(found["tool"], text, call)
+
+    def in_result(self, result: Mapping[str, Any]) -> Iterator[Event]:
+        """What the run's result lists and nobody has told yet."""
+        listed = result.get("permission_denials")
+        for one in listed if isinstance(listed, list) else ():
+            match one:
+                case {"tool_name": str(tool)}:
+                    call = one.get("tool_use_id")
+                    yield from self._tell(tool, AT_THE_END, call if isinstance(call, str) else None)
+                case _:
+                    pass
+
+    def _tell(self, tool: str, reason: str, call: str | None) -> Iterator[Event]:
+        if call is None or call not in self._told:
+            self._told.add(call or "")
+            yield describe(Denied(tool_name=tool, reason=reason, tool_use_id=call), reason)

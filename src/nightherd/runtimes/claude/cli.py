@@ -9,7 +9,7 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
-from nightherd.model.event import ErrorEvent
+from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.control import ControlledClaude
 from nightherd.runtimes.claude.duty import ENVIRONMENT

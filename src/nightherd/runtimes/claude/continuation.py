@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from nightherd.model.event import (
+from nightherd.model.jobs.outcome import EXIT_OF_CODE
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -13,8 +14,7 @@ from nightherd.model.event import (
     ToolUseEvent,
     is_by_hand,
 )
-from nightherd.model.outcome import EXIT_OF_CODE
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
 
 PROCESS_ENDED = frozenset({"killed", "stalled", "no_result", "interrupted", "runtime_error"})
 """Errors of a run whose process ended before it had said how the run came out."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.event import ErrorEvent
+from nightherd.model.journal.event import ErrorEvent
 from nightherd.runtimes.claude.duty import Duty, parsed
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate, GatedCall
 from nightherd.runtimes.claude.options import as_line

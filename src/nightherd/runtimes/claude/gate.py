@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     Event,
     SystemEvent,
     ToolResultEvent,
@@ -25,7 +25,7 @@ from nightherd.model.event import (
     describe,
     payload_of,
 )
-from nightherd.model.system import ToolProgress, Warned
+from nightherd.model.journal.system import ToolProgress, Warned
 from nightherd.runtimes.claude.transcripts.written import WrittenCalls
 
 PATIENCE = timedelta(seconds=30)

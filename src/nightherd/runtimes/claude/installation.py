@@ -1,4 +1,4 @@
-"""The `claude` of this machine: where it is, which version, how it is logged in, and how long it keeps transcripts."""
+"""The version of a `claude`, where its behaviour depends on it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nightherd.model.readiness import CLEANUP_DAYS, ClaudeFacts
+from nightherd.model.doctor import CLEANUP_DAYS, ClaudeFacts, parse_version
 from nightherd.runtimes.claude.transcripts.place import config_directory
+
+KEEPS_OPEN_CALLS = (2, 1, 300)
+"""From here on an open call of the transcript is shown to the model when the session is resumed; 2.1.240 drops it."""
+
+
+def keeps_open_calls(program: str | None, environment: Mapping[str, str]) -> bool:
+    """Whether this `claude` shows the model a call without a result when it resumes; False when it is not known."""
+    version = parse_version(version_text(program, environment) or "")
+    return version is not None and version >= KEEPS_OPEN_CALLS
+
 
 PROGRAM = "claude"
 VERSION_S = 20.0

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nightherd.model.secret import NO_SECRETS, Secrets
+from nightherd.model.secrets import NO_SECRETS, Secrets
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from nightherd.model.agent import Agent
-from nightherd.model.capability import MCP, covers, named_tools, whole_servers
-from nightherd.model.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent, describe
-from nightherd.model.mcp import (
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     McpServer,
     McpTransport,
     split_tool_name,
     tool_name,
 )
-from nightherd.model.permission import PermissionMode
-from nightherd.model.system import Warned
+from nightherd.model.journal.event import (
+    Event,
+    SystemEvent,
+    ToolResultEvent,
+    ToolUseEvent,
+    describe,
+)
+from nightherd.model.journal.system import Warned
+from nightherd.model.permissions.permission import PermissionMode
+from nightherd.model.permissions.tool_rule import MCP, covers, named_tools, whole_servers
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Option
 

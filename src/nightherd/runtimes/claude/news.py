@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nightherd.model.system import CompactBoundary, Denied, HookRan, Payload, ToolProgress, Warned
+from nightherd.model.journal.system import (
+    CompactBoundary,
+    Denied,
+    HookRan,
+    Payload,
+    ToolProgress,
+    Warned,
+)
 from nightherd.runtimes.claude.gate import UNANNOUNCED, unannounced
 
 Message = Mapping[str, Any]

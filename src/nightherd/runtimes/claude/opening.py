@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     Event,
     SystemEvent,
     ToolUseEvent,
@@ -19,12 +19,11 @@ from nightherd.model.event import (
     is_message,
     payload_of,
 )
-from nightherd.model.system import Init, SystemSubtype
+from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.continuation import Why, why_continued
 from nightherd.runtimes.claude.memory import Memory
-from nightherd.runtimes.claude.missing import missing_from_transcript
-from nightherd.runtimes.claude.recount import recounted, since
+from nightherd.runtimes.claude.missing import missing_from_transcript, recounted, since
 
 INTERRUPTED = (
     "The process you were running in was interrupted, and this is a new one in the same conversation. "
@@ -74,7 +73,7 @@ class Opening:
         """All that Claude is told."""
         if self.recount is None:
             return self.text
-        # What was asked stays at the end: so it is known again (engine/hand_turns.py).
+        # What was asked stays at the end: so it is known again (engine/sessions/external_turns.py).
         return f"{LOST}\n\n{self.recount}\n\n{ASKED_NOW}\n\n{self.text}"
 
 

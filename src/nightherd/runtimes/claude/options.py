@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nightherd.model.agent import Agent
-from nightherd.model.mcp import InjectedMcpServerDef
-from nightherd.model.money import PER_DOLLAR
-from nightherd.model.protected import ProtectedPaths
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.mcp import InjectedMcpServerDef
+from nightherd.model.permissions.protected import ProtectedPaths
+from nightherd.model.units import PER_DOLLAR
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.launch import InFile, Launch, Option
 from nightherd.runtimes.claude.mcp import allowed_tools, mcp_environment, mcp_options, tools_of

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nightherd.model.event import ErrorEvent
-from nightherd.model.passing_error import can_pass
+from nightherd.model.jobs.retry import can_pass
+from nightherd.model.journal.event import ErrorEvent
 from nightherd.runtimes.claude.usage_limit import UsageLimit
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 

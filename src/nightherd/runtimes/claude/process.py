@@ -17,9 +17,9 @@ import anyio
 from msgspec.structs import replace
 
 from nightherd.errors import FencedError
-from nightherd.model.event import ErrorEvent
-from nightherd.model.readiness import version_fault
-from nightherd.model.secret import Secrets
+from nightherd.model.doctor import version_fault
+from nightherd.model.journal.event import ErrorEvent
+from nightherd.model.secrets import Secrets
 from nightherd.runtimes.claude.installation import version_text
 from nightherd.runtimes.claude.launch import Launch
 from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, vanished

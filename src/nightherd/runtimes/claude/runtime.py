@@ -15,19 +15,19 @@ import anyio
 from anyio import to_thread
 
 from nightherd.errors import NightherdError
-from nightherd.host.clock import SystemClock
-from nightherd.model.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
-from nightherd.model.system import SystemSubtype, Warned
+from nightherd.host.system import SystemClock
+from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, describe, is_terminal
+from nightherd.model.journal.system import SystemSubtype, Warned
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.claude.answer import Price, no_price
 from nightherd.runtimes.claude.gate import Gate
+from nightherd.runtimes.claude.installation import keeps_open_calls
 from nightherd.runtimes.claude.mcp import longest_call
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.outcome import stalled
 from nightherd.runtimes.claude.transcripts.harvest import Harvest
 from nightherd.runtimes.claude.translate import Translator
 from nightherd.runtimes.claude.usage_limit import UsageLimits, zone_of
-from nightherd.runtimes.claude.version import keeps_open_calls
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.protection import refuse_protected
 

@@ -26,8 +26,8 @@ from claude_agent_sdk import (
     create_sdk_mcp_server,
 )
 
-from nightherd.model.event import ErrorEvent
-from nightherd.model.mcp import InjectedMcpServerDef, InjectedMcpToolDef
+from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef
+from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude import duty
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, Gate

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nightherd.model.agent import Agent
-from nightherd.model.mcp import InjectedMcpServerDef
-from nightherd.model.permission import PermissionMode
-from nightherd.model.protected import (
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.mcp import InjectedMcpServerDef
+from nightherd.model.permissions.permission import PermissionMode
+from nightherd.model.permissions.protected import (
     CLAUDE_DIRECTORY,
     CLAUDE_ENTRIES,
     CLAUDE_SERVERS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nightherd.model.money import PER_DOLLAR, MicroUsd
+from nightherd.model.units import PER_DOLLAR, MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -21,19 +21,24 @@ from nightherd.model.event import (
     ToolResultEvent,
     describe,
 )
-from nightherd.model.money import MicroUsd
-from nightherd.model.secret import NO_SECRETS, Secrets
-from nightherd.model.system import AuthStatus, Complete, Init, SystemSubtype, ToolProgress, Warned
+from nightherd.model.journal.system import (
+    AuthStatus,
+    Complete,
+    Init,
+    SystemSubtype,
+    ToolProgress,
+    Warned,
+)
+from nightherd.model.secrets import NO_SECRETS, Secrets
+from nightherd.model.units import MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import NoTextStream, TextStream
-from nightherd.runtimes.claude.answer import Answers, Price, body_of, no_price
-from nightherd.runtimes.claude.api_error import ApiError, is_api_error
-from nightherd.runtimes.claude.denials import Denials
+from nightherd.runtimes.claude.answer import Answers, Denials, Price, body_of, no_price
 from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
 from nightherd.runtimes.claude.outcome import Report, reported
 from nightherd.runtimes.claude.spending import Spending, at_least_nothing
-from nightherd.runtimes.claude.usage_limit import UsageLimits
+from nightherd.runtimes.claude.usage_limit import ApiError, UsageLimits, is_api_error
 
 RAW_CHARACTERS = 2000
 """Kept of a message that is not understood."""

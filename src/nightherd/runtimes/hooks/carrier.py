@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
-from nightherd.files.path_safety import follow
-from nightherd.model.agent import Agent
-from nightherd.model.hook import HttpRequest, ShellCommand
+from nightherd.errors import FencedError
+from nightherd.files.paths import follow
+from nightherd.model.agents.agent import Agent
+from nightherd.model.hooks import HttpRequest, ShellCommand
+from nightherd.model.units import format_duration
 from nightherd.ports import Clock, HookCall, HookResult
-from nightherd.runtimes.hooks.command import run_command
 from nightherd.runtimes.hooks.request import FIRST_PAUSE_S, send
+from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.process import finish, kept_process
+from nightherd.runtimes.tools.output import BoundedOutput
 
 METADATA_LIMIT = 1024 * 1024
 
@@ -64,3 +71,51 @@ def _read(directory: str, name: str) -> Mapping[str, Any]:
         # The agent writes this file, or does not; nothing in it is worth failing a job for.
         return {}
     return found if isinstance(found, dict) else {}
+
+
+OUTPUT_LIMIT = 8 * 1024
+"""Bytes of its output that are kept."""
+GRACE = timedelta(seconds=2)
+SHELL = "/bin/sh"
+
+
+async def run_command(command: ShellCommand, call: HookCall, keepers: Keepers) -> HookResult:
+    """Run the command to its end or its timeout. Success is exit code 0."""
+    output = BoundedOutput(OUTPUT_LIMIT, call.secrets)
+    marks = {"NIGHTHERD_JOB": call.job_id, "NIGHTHERD_HOOK_EVENT": call.event}
+    try:
+        async with kept_process(
+            [SHELL, "-c", command.command],
+            cwd=call.working_directory,
+            env=call.environment,
+            execution=call.execution,
+            marks=marks,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            grace=GRACE,
+            keepers=keepers,
+        ) as process:
+            ending = await finish(
+                process, output.add, command.timeout, body=call.body, is_alone=True
+            )
+    except (OSError, ValueError) as error:
+        return HookResult(success=False, error=f"the command could not be started: {error}")
+    text = output.text()
+    if ending is None:
+        limit = format_duration(command.timeout)
+        return HookResult(success=False, output=text, error=f"it ran longer than {limit}")
+    if ending.killed_by is KilledBy.LEASE:
+        raise FencedError("the hook was stopped because the worker's lease had run out")
+    if ending.returncode == 0 and ending.killed_by is KilledBy.NONE:
+        return HookResult(success=True, output=text)
+    return HookResult(success=False, output=text, error=_explain(ending))
+
+
+def _explain(ending: Ending) -> str:
+    code = ending.returncode
+    if ending.killed_by is KilledBy.KEEPER_GONE or code is None:
+        return "the process that guards the command died"
+    if code < 0:
+        known = {one.value: one.name for one in signal.Signals}
+        return f"ended by {known.get(-code, f'signal {-code}')}"
+    return f"exit code {code}"

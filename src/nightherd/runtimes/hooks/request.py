@@ -15,9 +15,9 @@ from urllib.parse import SplitResult, urlsplit
 import anyio
 from anyio import to_thread
 
-from nightherd.model.duration import format_duration
-from nightherd.model.hook import HttpRequest
-from nightherd.model.signature import sign_standard
+from nightherd.model.hooks import HttpRequest
+from nightherd.model.units import format_duration
+from nightherd.model.webhooks import sign_standard
 from nightherd.ports import Clock, HookCall, HookResult
 
 ANSWER_LIMIT = 2_048

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import anyio
@@ -16,7 +16,7 @@ from nightherd.runtimes.keeper.attendant import Attendant, Ending
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK, KILL_WAIT_S, execution_mark
 from nightherd.runtimes.keeper.instructions import Instructions
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.keeper.pipes import Pipes, open_pipes
+from nightherd.runtimes.keeper.launch import Pipes, open_pipes
 from nightherd.runtimes.keeper.streams import Sink, Source
 
 GRACE = timedelta(seconds=2)
@@ -209,3 +209,47 @@ async def _start(
 
 def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+DRAIN_S = 0.5
+"""How long output may still come once the command has ended; a process it left behind may hold the pipe open."""
+
+
+async def finish(
+    process: KeptProcess,
+    take: Callable[[bytes], object],
+    allowed: timedelta,
+    *,
+    body: bytes = b"",
+    is_alone: bool = False,
+) -> Ending | None:
+    """How the command ended, or None when it was stopped because its time was up.
+
+    What it prints is given to `take`, and `body` is what it reads. With `is_alone`, what it left in the
+    background ends with it.
+    """
+    ending: Ending | None = None
+    closed = anyio.Event()
+
+    async def write() -> None:
+        if process.stdin is not None:
+            with suppress(BrokenPipeError):  # a command need not read what it is told
+                await process.stdin.send(body)
+            process.stdin.close()
+
+    async def read() -> None:
+        if process.stdout is not None:
+            await process.stdout.drain(take)
+        closed.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write)
+        tasks.start_soon(read)
+        with anyio.move_on_after(allowed.total_seconds()):
+            ending = await process.wait()
+        if ending is None or is_alone:
+            await process.stop()
+        with anyio.move_on_after(DRAIN_S):
+            await closed.wait()
+        tasks.cancel_scope.cancel()
+    return ending

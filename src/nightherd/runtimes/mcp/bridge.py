@@ -17,11 +17,10 @@ from typing import Any
 import anyio
 from anyio import from_thread, lowlevel, to_thread
 
-from nightherd.host.randomness import random_text
+from nightherd.host.system import random_text
+from nightherd.model.agents.mcp import InjectedMcpServerDef, ToolAnswer
 from nightherd.model.ids import RandomText
-from nightherd.model.mcp import InjectedMcpServerDef, ToolAnswer
-from nightherd.runtimes.mcp.injected import call_injected
-from nightherd.runtimes.mcp.protocol import Call, NoReply, Reply, understand
+from nightherd.runtimes.mcp.injected import Call, NoReply, Reply, call_injected, understand
 
 HOST = "127.0.0.1"
 TOKEN_LENGTH = 48

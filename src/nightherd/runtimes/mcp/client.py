@@ -16,20 +16,19 @@ from typing import Any
 import anyio
 
 from nightherd import __version__
-from nightherd.model.duration import format_duration
-from nightherd.model.event import SystemEvent, describe
-from nightherd.model.mcp import (
+from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     McpServer,
     McpTransport,
     split_tool_name,
     tool_name,
 )
-from nightherd.model.system import Warned
+from nightherd.model.journal.event import SystemEvent, describe
+from nightherd.model.journal.system import Warned
+from nightherd.model.units import format_duration
 from nightherd.runtimes.mcp.http_link import HttpLink, SseLink, connect
-from nightherd.runtimes.mcp.injected import call_injected
+from nightherd.runtimes.mcp.injected import VERSIONS, Message, call_injected
 from nightherd.runtimes.mcp.link import Link, LinkError, Surroundings, start_stdio
-from nightherd.runtimes.mcp.protocol import VERSIONS, Message
 from nightherd.runtimes.tools.tool import ToolOutcome, failed
 
 OPENING = timedelta(seconds=60)

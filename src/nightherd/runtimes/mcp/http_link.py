@@ -16,9 +16,9 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 from anyio import to_thread
 
-from nightherd.model.mcp import McpServer
+from nightherd.model.agents.mcp import McpServer
+from nightherd.runtimes.mcp.injected import Message
 from nightherd.runtimes.mcp.link import LinkError, answer_to, heard_in
-from nightherd.runtimes.mcp.protocol import Message
 
 CONNECT_S = 30.0
 LONGEST_ANSWER = 64 * 1024 * 1024

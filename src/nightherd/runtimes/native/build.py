@@ -23,8 +23,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
-from nightherd.model.known import known
+from nightherd.model.journal.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.system import known
 from nightherd.runtimes.native.dump import Dump, spell_arguments
 
 AnswerLine = AssistantEvent | ToolUseEvent

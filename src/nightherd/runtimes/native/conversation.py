@@ -19,11 +19,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from nightherd.model.event import Event, MessageEvent, SystemEvent
-from nightherd.model.secret import Secrets
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.event import Event, MessageEvent, SystemEvent
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.secrets import Secrets
 from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode
-from nightherd.runtimes.native.retell import load_or_retell
+from nightherd.runtimes.native.repair import load_or_retell
 
 UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
 

@@ -13,15 +13,15 @@ import msgspec
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.context_window import COVERED_CALLS
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     Event,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.system import SystemSubtype
+from nightherd.model.journal.system import SystemSubtype
+from nightherd.model.sessions.context_window import COVERED_CALLS
 from nightherd.runtimes.native.build import (
     NEVER,
     AnswerLine,
@@ -30,8 +30,8 @@ from nightherd.runtimes.native.build import (
     build_request,
     content_of,
 )
-from nightherd.runtimes.native.constants import INSTRUCTIONS
 from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
+from nightherd.runtimes.native.setup import INSTRUCTIONS
 
 TOLD_CUT_OFF = "partial_cognition"
 """In `extra` of a prompt that tells the model what had arrived of an answer that never ended."""

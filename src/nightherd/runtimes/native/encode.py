@@ -5,25 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields
-from typing import cast
+from datetime import datetime
+from typing import Any, cast
 
 import msgspec
 from pydantic import ConfigDict, TypeAdapter
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
-from nightherd.model.event import (
+from nightherd.model.journal.event import (
     AssistantEvent,
     MessageEvent,
     SystemEvent,
     ToolResultEvent,
     ToolUseEvent,
 )
-from nightherd.model.system import Context, SystemSubtype
+from nightherd.model.journal.system import Context, SystemSubtype
+from nightherd.model.text import whole_text
 from nightherd.model.usage import Usage
-from nightherd.runtimes.native.constants import INSTRUCTIONS, constant
 from nightherd.runtimes.native.dump import Dump, has_big_numbers, pack, read_arguments
+from nightherd.runtimes.native.setup import INSTRUCTIONS, constant
+from nightherd.runtimes.native.toolset import Answered
 
 _USAGE_DEFAULTS: Dump = {
     field.name: field.default for field in fields(RequestUsage) if field.default is not MISSING
@@ -196,3 +199,31 @@ def _without_defaults(dump: Dump, defaults: Dump) -> Dump:
         for name, value in dump.items()
         if name not in defaults or value != defaults[name]
     }
+
+
+def result_line(
+    call: ToolCallPart, answered: Answered, *, turn: int, at: datetime, begins_request: bool
+) -> ToolResultEvent:
+    """The line; the first result after an answer begins the next request to the model."""
+    outcome = answered.outcome
+    part: dict[str, Any] = {"tool_name": call.tool_name, "timestamp": at.isoformat()}
+    if answered.denied is not None:
+        part["outcome"] = "denied"
+    result, error = _whole(outcome.result), _whole(outcome.error)
+    if result is None and error is None:
+        result = ""  # the model is told that there was nothing, not nothing at all
+    return ToolResultEvent(
+        tool_use_id=call.tool_call_id,
+        result=result,
+        success=outcome.success,
+        error=error,
+        full_output=outcome.full_output,
+        extra={**({"request": {}} if begins_request else {}), "part": part},
+        turn=turn,
+        index=0,
+        end=True,
+    )
+
+
+def _whole(text: str | None) -> str | None:
+    return None if text is None else whole_text(text)

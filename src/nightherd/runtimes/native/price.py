@@ -16,10 +16,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.agent import Agent
-from nightherd.model.limits import LimitName, Shortfall
-from nightherd.model.money import FREE, MicroUsd, parse_usd
-from nightherd.model.price import ModelPrice, Prices, declared_price
+from nightherd.model.agents.agent import Agent
+from nightherd.model.limits.limits import LimitName, Shortfall
+from nightherd.model.limits.spending import ModelPrice, Prices, declared_price
+from nightherd.model.units import FREE, MicroUsd, parse_usd
 from nightherd.model.usage import BYTES_PER_TOKEN as USUAL_BYTES_PER_TOKEN
 from nightherd.model.usage import Usage, tokens_in
 from nightherd.runtimes.native.provider import members

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,9 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from nightherd.errors import UsageError
-from nightherd.model.agent import Agent
+from nightherd.model.agents.agent import Agent
+from nightherd.model.jobs.failure import ADVICE, key_advice
+from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
 
 MAX_OUTPUT_TOKENS = 16_384
 """What an answer may hold besides its thoughts. With them it is what is reserved before it is asked for."""
@@ -92,3 +95,21 @@ def settings_of(agent: Agent, model: Model) -> ModelSettings:
         case _:
             pass
     return settings
+
+
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def why_no_model(agent: Agent, environment: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """Why the agent's model cannot be asked, and what to do about it; None when nothing speaks against it."""
+    if agent.script is not None:
+        return None
+    try:
+        model_of(agent, environment)
+    except MODEL_ERRORS as error:
+        event = error_event(error, turn=0, at=NEVER)
+        if event.code == "missing_api_key":
+            return event.message, key_advice(event.message)
+        advice = ADVICE.get(event.code or "")
+        return event.message, advice if advice and "{" not in advice else None
+    return None

@@ -10,8 +10,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.limits import Shortfall
-from nightherd.model.price import Prices
+from nightherd.model.limits.limits import Shortfall
+from nightherd.model.limits.spending import Prices
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.native.answer import Question

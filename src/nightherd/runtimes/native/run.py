@@ -13,7 +13,9 @@ from pydantic_ai.messages import InstructionPart, ModelResponse, TextPart, ToolC
 from pydantic_ai.models import Model, ModelRequestParameters
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.event import (
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
+from nightherd.model.jobs.repeat import IDEMPOTENT
+from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
@@ -22,29 +24,25 @@ from nightherd.model.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.live_text import CUT_OFF
-from nightherd.model.repeat import IDEMPOTENT
-from nightherd.model.secret import Secrets
-from nightherd.model.system import Complete, Denied, Init, Warned
-from nightherd.model.trigger_point import TriggerPoint
+from nightherd.model.journal.live_text import CUT_OFF
+from nightherd.model.journal.system import Complete, Denied, Init, Warned
+from nightherd.model.secrets import Secrets
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, NoTextStream, RuntimeRequest, TextStream
 from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
 from nightherd.runtimes.native.decode import read_back
-from nightherd.runtimes.native.encode import encode
+from nightherd.runtimes.native.encode import encode, result_line
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
-from nightherd.runtimes.native.mend import mend
 from nightherd.runtimes.native.price import Cost, CostSource
-from nightherd.runtimes.native.processes import Processes
+from nightherd.runtimes.native.repair import repair_answer
 from nightherd.runtimes.native.reserve import Reserve
-from nightherd.runtimes.native.result import result_line
 from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of
-from nightherd.runtimes.native.together import as_they_come, batches
+from nightherd.runtimes.native.together import Processes, as_they_come, batches
 from nightherd.runtimes.native.toolset import Answered, Toolset, context_of
+from nightherd.runtimes.scripted.turn import SCRIPT_FINISHED
 from nightherd.runtimes.tools.tool import failed
-from nightherd.runtimes.turn import SCRIPT_FINISHED
 
 NAME = "native"
 
@@ -258,7 +256,7 @@ class Run:
 
     def _take_answer(self, given: ModelResponse, turn: int) -> Iterator[Event]:
         """The answer's lines; one that is of no use is paid for all the same, and then raised about."""
-        answer = mend(given)
+        answer = repair_answer(given)
         cost, usage = self._reserve.paid(answer)
         self.used += usage
         if cost.source is CostSource.UNKNOWN and not self._warned:

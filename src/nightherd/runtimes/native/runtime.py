@@ -16,24 +16,23 @@ from anyio import to_thread
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.models import Model
 
-from nightherd.host.clock import SystemClock
-from nightherd.model.event import ErrorEvent, Event, is_terminal
-from nightherd.model.spawn import may_spawn
-from nightherd.model.trigger_point import TriggerPoint
+from nightherd.host.system import SystemClock
+from nightherd.model.checkpoints.checkpoint import TriggerPoint
+from nightherd.model.children import may_spawn
+from nightherd.model.journal.event import ErrorEvent, Event, is_terminal
 from nightherd.ports import Clock, RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
 from nightherd.runtimes.native.failure import MODEL_ERRORS, error_event
 from nightherd.runtimes.native.price import know_prices
-from nightherd.runtimes.native.processes import Processes
 from nightherd.runtimes.native.provider import model_of
 from nightherd.runtimes.native.run import Run
 from nightherd.runtimes.native.script_model import ScriptModel
+from nightherd.runtimes.native.together import Processes
 from nightherd.runtimes.native.toolset import Toolset, offer, offer_found
-from nightherd.runtimes.tools.spawn import Spawn
 from nightherd.runtimes.tools.tool import Tool
-from nightherd.runtimes.tools.toolbox import standard_tools
+from nightherd.runtimes.tools.toolbox import Spawn, standard_tools
 
 GRACE = timedelta(seconds=2)
 PATIENCE = timedelta(minutes=10)

@@ -1,24 +1,45 @@
-"""A script as a model: the same turns every time, with the usage and the cost that the script says."""
+"""A function as a model whose answers come all at once: a function does not hesitate in the middle of a word."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from decimal import Decimal
+from typing import Any
 
 import anyio
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ThinkingPart, ToolCallPart
-from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.models.function import AgentInfo
+from pydantic_ai.models import CompletedStreamedResponse, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.money import PER_DOLLAR
-from nightherd.model.script import Script, Spend
+from nightherd.model.agents.script import Script, Spend
+from nightherd.model.units import PER_DOLLAR
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.native.whole_answers import WholeAnswers
 from nightherd.runtimes.pacing import stream_answer
-from nightherd.runtimes.turn import PlannedTurn, plan_turn
+from nightherd.runtimes.scripted.turn import PlannedTurn, plan_turn
+
+
+class WholeAnswers(FunctionModel):
+    """A `FunctionModel` that needs one function only: what it answers is also what it streams."""
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: Any = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """The answer as a stream of whole parts."""
+        yield CompletedStreamedResponse(
+            await self.request(messages, model_settings, model_request_parameters),
+            model_request_parameters=model_request_parameters,
+            replay_events=True,
+        )
+
 
 NAME = "scripted"
 

@@ -12,22 +12,16 @@ from anyio import to_thread
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
-from nightherd.model.permission import (
-    Decision,
-    Denied,
-    Permissions,
-    decide,
-    is_offered,
-)
-from nightherd.model.repeat import Declared
-from nightherd.model.spawn import TOOL as SPAWN
-from nightherd.model.tool_rule import BASH
+from nightherd.model.children import TOOL as SPAWN
+from nightherd.model.jobs.repeat import Declared
+from nightherd.model.permissions.permission import Decision, Denied, Permissions, decide, is_offered
+from nightherd.model.permissions.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
 from nightherd.runtimes.tools.described import STANDARD
+from nightherd.runtimes.tools.output import bounded
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
-from nightherd.runtimes.tools.whole_output import bounded
 
 SHORT = 2_000
 """Characters of a command that is read at once."""

@@ -13,15 +13,13 @@ from typing import Any
 import anyio
 
 from nightherd.errors import FencedError, InvalidValueError
-from nightherd.model.duration import format_duration, parse_duration
-from nightherd.model.shell_command import LONGEST
+from nightherd.model.permissions.shell_command import LONGEST
+from nightherd.model.units import format_duration, parse_duration
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK
-from nightherd.runtimes.keeper.finish import finish
-from nightherd.runtimes.keeper.process import KeptProcess, kept_process
-from nightherd.runtimes.tools.arguments import Arguments
-from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
-from nightherd.runtimes.tools.whole_output import WholeOutput
+from nightherd.runtimes.keeper.process import KeptProcess, finish, kept_process
+from nightherd.runtimes.tools.output import WholeOutput
+from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
 
 DEFAULT_TIMEOUT = timedelta(minutes=2)
 LONGEST_TIMEOUT = timedelta(minutes=10)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nightherd.errors import InvalidValueError
-from nightherd.files.path_safety import follow
-from nightherd.model.permission import LONGEST_PATH
+from nightherd.files.paths import follow
+from nightherd.model.permissions.permission import LONGEST_PATH
 
 
 def locate(root: Path, text: str, more: Sequence[Path] = ()) -> Path:

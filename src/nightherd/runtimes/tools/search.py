@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,16 +15,15 @@ from typing import Any
 from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.secrets import SecretFilter, Secrets
 from nightherd.runtimes.keeper.ending import EXECUTION_MARK
-from nightherd.runtimes.keeper.finish import finish
-from nightherd.runtimes.keeper.process import kept_process
+from nightherd.runtimes.keeper.process import finish, kept_process
 from nightherd.runtimes.tools import search_program
-from nightherd.runtimes.tools.arguments import Arguments
 from nightherd.runtimes.tools.bash import outcome_of
-from nightherd.runtimes.tools.found_lines import FoundLines
+from nightherd.runtimes.tools.output import WholeOutput
 from nightherd.runtimes.tools.paths import locate
-from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome, failed
-from nightherd.runtimes.tools.whole_output import WholeOutput
+from nightherd.runtimes.tools.search_program import MAX_LINE, TEXT_MARK
+from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
 
 PROGRAM = str(Path(search_program.__file__))
 SEARCH_LIMIT = timedelta(minutes=1)
@@ -126,3 +125,42 @@ async def _search(name: str, asked: Mapping[str, Any], context: ToolContext) -> 
             message = output.text().strip() or outcome.error or "the search failed"
             return failed(message, is_killed=outcome.is_killed)
         return await output.stored(outcome) if outcome.result else ToolOutcome(result=NOTHING)
+
+
+CUT = " [...]"
+
+
+class FoundLines:
+    """Takes what the program prints and passes it on line by line; `finish` passes on the rest."""
+
+    def __init__(self, secrets: Secrets, pass_on: Callable[[bytes], None]) -> None:
+        self._filter = SecretFilter(secrets)
+        self._pass_on = pass_on
+        self._rest = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Take `chunk`, which follows all that was added before."""
+        self._take(self._filter.feed(chunk))
+
+    def finish(self) -> None:
+        """Nothing follows."""
+        self._take(self._filter.finish())
+        rest, self._rest = self._rest, b""
+        if rest:
+            self._pass_on(_shown(rest))
+
+    def _take(self, masked: bytes) -> None:
+        *lines, self._rest = (self._rest + masked).split(b"\n")
+        if lines:
+            self._pass_on(b"".join(_shown(line) + b"\n" for line in lines))
+
+
+def _shown(line: bytes) -> bytes:
+    """Return the line without its mark, the text of the file cut to what is shown of it."""
+    place, mark, text = line.partition(TEXT_MARK)
+    if not mark:
+        return line
+    found = text.decode(errors="surrogateescape")
+    if len(found) > MAX_LINE:
+        found = found[:MAX_LINE] + CUT
+    return place + found.encode(errors="surrogateescape")

@@ -8,9 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nightherd.model.event import FullOutput
-from nightherd.model.secret import NO_SECRETS, Secrets
-from nightherd.model.spawn import SpawnCall, SpawnResult
+from nightherd.errors import InvalidValueError
+from nightherd.model.children import SpawnCall, SpawnResult
+from nightherd.model.journal.event import FullOutput
+from nightherd.model.secrets import NO_SECRETS, Secrets
 from nightherd.ports.runtime import no_children
 from nightherd.runtimes.keeper.keepers import Keepers
 
@@ -77,3 +78,49 @@ class Tool(Protocol):
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:
         """Do it. What goes wrong is an outcome; cancelling stops everything the call started."""
+
+
+class Arguments:
+    """A call's input. Each question gives a value of the right type or raises `InvalidValueError`."""
+
+    def __init__(self, tool: str, input: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+        self._tool = tool
+        self._input = input
+        unknown = sorted(str(name) for name in input if name not in allowed)
+        if unknown:
+            raise InvalidValueError(
+                f"{tool} has no input {unknown[0]!r}; its inputs are {', '.join(allowed)}"
+            )
+
+    def text(self, name: str) -> str:
+        """A text that has to be given; it may be empty."""
+        value = self._input.get(name)
+        if not isinstance(value, str):
+            raise self._wrong(name, "a text")
+        return value
+
+    def text_or(self, name: str, otherwise: str) -> str:
+        """A text, or `otherwise` when absent."""
+        return otherwise if self._input.get(name) is None else self.text(name)
+
+    def flag(self, name: str) -> bool:
+        """True or false; false when absent."""
+        value = self._input.get(name, False)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
+    def count(self, name: str) -> int | None:
+        """A whole number from 1, or None when absent."""
+        value = self._input.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise self._wrong(name, "a whole number from 1")
+        return value
+
+    def _wrong(self, name: str, wanted: str) -> InvalidValueError:
+        if name not in self._input:
+            return InvalidValueError(f"{self._tool} needs the input {name!r}: {wanted}")
+        given = type(self._input[name]).__name__
+        return InvalidValueError(f"{self._tool}: {name!r} has to be {wanted}, not {given}")

@@ -14,8 +14,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import msgspec
 
-from nightherd.model.event import AssistantEvent, ToolResultEvent, ToolUseEvent
-from nightherd.model.message import Message, Speaker, result_text
+from nightherd.model.journal.event import AssistantEvent, ToolResultEvent, ToolUseEvent
+from nightherd.model.journal.message import Message, Speaker, result_text
 from nightherd.views.export.exported import Exported
 
 CLAUDE_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

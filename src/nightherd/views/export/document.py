@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from html import escape
 
 import msgspec
 
-from nightherd.views.conversation import Segment
+from nightherd.model.journal.message import Speaker
+from nightherd.views.conversation import Segment, Spoken
 from nightherd.views.events import event_document, with_full_output
-from nightherd.views.export.exported import Exported
+from nightherd.views.export.exported import Exported, facts_of
 from nightherd.views.jobs import job_row, timestamp
 from nightherd.views.sessions import session_row
 
@@ -47,3 +50,99 @@ def _job(exported: Exported, part: Segment) -> Iterator[str]:
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+FENCE = re.compile(r"`{3,}")
+TITLE = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant", Speaker.TOOL: "Tool result"}
+
+
+def as_markdown(exported: Exported) -> Iterator[str]:
+    """The session's facts in a table, then every message under its number."""
+    yield f"# Session {exported.session.id}\n\n"
+    yield "| | |\n|---|---|\n"
+    yield "".join(f"| {name} | {_cell(value)} |\n" for name, value in facts_of(exported))
+    for spoken in exported.messages():
+        yield from _message(spoken)
+
+
+def _message(spoken: Spoken) -> Iterator[str]:
+    message = spoken.message
+    yield f"\n## {spoken.number}. {TITLE[message.speaker]}\n"
+    if message.speaker is Speaker.TOOL:
+        failed = any(result.success is False for result in message.results)
+        yield f"\n{'The tool failed.' + chr(10) * 2 if failed else ''}{fenced(message.text)}\n"
+        return
+    if message.text:
+        yield f"\n{message.text}\n"
+    for call in message.calls:
+        yield f"\n**{call.tool_name}**\n\n{fenced(_pretty(call.input), 'json')}\n"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A block that `text` cannot end by itself."""
+    longest = max((len(run) for run in FENCE.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _pretty(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", " ")
+
+
+STYLE = """\
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 54rem; margin: 2rem auto; padding: 0 1rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
+dt { opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
+article { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem 1rem; margin: 1rem 0; }
+article.user { background: var(--soft); } article.tool { margin-left: 2rem; }
+header { font-size: .85rem; opacity: .7; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; font: 14px/1.45 ui-monospace, monospace; }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; }
+.failed { border-color: #c33; } a { color: inherit; }
+"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""Even if something of a stranger's text came through as markup, it could load and run nothing."""
+
+
+def as_page(exported: Exported) -> Iterator[str]:
+    """The whole page."""
+    session = exported.session
+    title = escape(f"{session.name or session.id}, {session.agent}")
+    yield (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f"<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{title}</h1>\n<dl>\n"
+    )
+    for name, value in facts_of(exported):
+        yield f"<dt>{name}</dt><dd>{escape(value)}</dd>\n"
+    yield "</dl>\n<main>\n"
+    for spoken in exported.messages():
+        yield from _article(spoken)
+    yield "</main>\n</body>\n</html>\n"
+
+
+def _article(spoken: Spoken) -> Iterator[str]:
+    message, number = spoken.message, spoken.number
+    failed = any(result.success is False for result in message.results)
+    classes = message.speaker.value + (" failed" if failed else "")
+    at = timestamp(message.last.timestamp) or ""
+    yield f'<article class="{classes}" id="m{number}">\n'
+    yield (
+        f'<header><a href="#m{number}">{number}</a> {message.speaker.value} '
+        f"{escape(at)} {escape(spoken.job_id)}</header>\n"
+    )
+    if message.speaker is Speaker.TOOL:
+        yield f"<pre>{escape(message.text)}</pre>\n"
+    elif message.text:
+        yield f'<div class="text">{escape(message.text)}</div>\n'
+    for call in message.calls:
+        given = msgspec.json.format(msgspec.json.encode(call.input), indent=2).decode()
+        yield f"<pre><b>{escape(call.tool_name)}</b>\n{escape(given)}</pre>\n"
+    yield "</article>\n"

@@ -8,13 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from nightherd.model.ids import JobId
-from nightherd.model.lost import ObservedJob
-from nightherd.model.money import format_usd
-from nightherd.model.session import Session
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.sessions.session import Session
+from nightherd.model.units import format_usd
 from nightherd.model.worker import Worker
 from nightherd.ports import Journals, StateReader
-from nightherd.views.conversation import DEEPEST, Segment, segments_of
-from nightherd.views.history import Spoken, all_messages
+from nightherd.views.conversation import DEEPEST, Segment, Spoken, all_messages, segments_of
 from nightherd.views.jobs import timestamp
 from nightherd.views.observed import observe_jobs
 from nightherd.views.sessions import up_to_now

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nightherd.errors import StateFileError
-from nightherd.files.atomic import atomic_write_file
-from nightherd.files.calls import sync_directory
-from nightherd.files.temp_files import temp_path_for
+from nightherd.files.atomic import atomic_write_file, sync_directory, temp_path_for
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 GROWING = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

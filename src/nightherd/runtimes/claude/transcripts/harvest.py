@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nightherd.errors import NightherdError
-from nightherd.model.event import Event, describe
-from nightherd.model.session import SessionMode
-from nightherd.model.system import Warned
+from nightherd.model.journal.event import Event, describe
+from nightherd.model.journal.system import Warned
+from nightherd.model.sessions.session import SessionMode
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.memory import Memory, read_memory
 from nightherd.runtimes.claude.opening import Opening, is_note

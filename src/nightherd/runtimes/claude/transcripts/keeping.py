@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nightherd.files.atomic import atomic_write_file
-from nightherd.files.path_safety import safe_name
+from nightherd.files.paths import safe_name
 from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy, make_private
 from nightherd.runtimes.claude.transcripts.place import transcript_path
 

@@ -18,7 +18,7 @@ from claude_agent_sdk import (
 )
 
 from nightherd.files.append import append_jsonl
-from nightherd.files.path_safety import safe_child
+from nightherd.files.paths import safe_child
 from nightherd.runtimes.claude.transcripts.copy import make_private
 
 LINES = ".jsonl"

@@ -1,0 +1,199 @@
+"""`nightherd checkpoint`: a job's bookmarks, and the job at one of them as one document."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.limits.options import limit_text, suspension_text, tokens_text
+from nightherd.cli.options import complete_jobs, job_argument, json_option
+from nightherd.cli.screen.render import Screen, table
+from nightherd.cli.screen.text import length
+from nightherd.model.checkpoints.checkpoint import Checkpoint, TriggerPoint
+from nightherd.model.checkpoints.persistence import Persistence
+from nightherd.model.checkpoints.state_document import as_written, check_state
+from nightherd.model.checkpoints.state_schema import descriptions
+from nightherd.model.units import format_usd
+from nightherd.views.checkpoints import (
+    TakenAway,
+    checkpoint_row,
+    find_checkpoint,
+    list_bookmarks,
+    taken_away,
+    taken_row,
+    thread_state,
+)
+from nightherd.views.jobs import LAST, find_job_id
+from nightherd.views.limits import limits_at
+from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
+
+HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
+
+
+@click.group(
+    "checkpoint",
+    cls=LazyGroup,
+    entries={
+        "list": Entry(
+            "nightherd.cli.checkpoints.checkpoint:list_checkpoints",
+            "A job's checkpoints; also just `checkpoint`.",
+        ),
+        "show": Entry(
+            "nightherd.cli.checkpoints.checkpoint:show", "One of them; --state for the document."
+        ),
+        "fields": Entry(
+            "nightherd.cli.checkpoints.checkpoint:fields", "What a state.json says, and when."
+        ),
+    },
+    default="list",
+    epilog="Example: nightherd checkpoint list @last",
+)
+def checkpoint() -> None:
+    """Bookmarks in a job's record: places to go on from, or to branch at."""
+
+
+@click.command("list", epilog="Example: nightherd checkpoint list @last")
+@click.argument("job", metavar="[JOB]", default=LAST, shell_complete=complete_jobs)
+@json_option
+@click.pass_obj
+def list_checkpoints(invocation: Invocation, job: str) -> None:
+    """A job's checkpoints, first to last; without a job, those of the last one."""
+    screen, now = invocation.screen, system_clock().now()
+    state = invocation.state_directory()
+    with closing(open_reader(state)) as reader:
+        job_id, journals = find_job_id(reader, job), open_journals(state)
+        found = list_bookmarks(reader, journals, job_id)
+        gone = taken_away(reader, journals, job_id)
+    if screen.is_json:
+        data = [checkpoint_row(one) for one in found]
+        screen.document("checkpoints", data, now, **taken_row(gone))
+        return
+    if not found:
+        _tell_none(screen, gone, now)
+        return
+    rows = [
+        (
+            str(one.number),
+            one.trigger,
+            str(one.seq),
+            str(one.turn),
+            format_usd(one.cost_microusd),
+            screen.when(one.created_at, now),
+            one.status + (f" ({one.suspend_reason})" if one.suspend_reason else ""),
+        )
+        for one in found
+    ]
+    screen.show(table(HEADING, rows, width=screen.width, style=screen.out))
+    if gone.count:
+        screen.flush()
+        screen.say(f"{gone.count} more were taken away by retention")
+
+
+def _tell_none(screen: Screen, gone: TakenAway, now: datetime) -> None:
+    """Why there is nothing to list."""
+    if gone.count == 0:
+        screen.say("the job never had checkpoints; agents without limits have them where they stop")
+        return
+    when = f" ({screen.when(gone.at, now)})" if gone.at is not None else ""
+    screen.say(f"the job's checkpoints, {gone.count}, were taken away by retention{when}")
+    screen.say("  its record is whole: nightherd jobs tail JOB")
+
+
+@click.command("show", epilog="Example: nightherd checkpoint show @last --state")
+@job_argument
+@click.argument("number", metavar="[NUMBER]", required=False, type=click.IntRange(1))
+@click.option("--state", "is_state", is_flag=True, help="The whole job as state.json has it.")
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, job: str, number: int | None, is_state: bool) -> None:
+    """One checkpoint of a job, else its last. With --state and no number, the job as it stands now."""
+    screen, now = invocation.screen, system_clock().now()
+    state = invocation.state_directory()
+    persistence = load_persistence(state)
+    with closing(open_reader(state)) as reader:
+        job_id = find_job_id(reader, job)
+        if is_state:
+            document = thread_state(reader, open_journals(state), job_id, number, now=now)
+            show_state(document, persistence, screen, now)
+            return
+        found = find_checkpoint(reader, open_journals(state), job_id, number)
+    if screen.is_json:
+        row = {**checkpoint_row(found), "header": dict(found.header)}
+        screen.document("checkpoint", row, now)
+        return
+    screen.show(card(found, persistence))
+
+
+def show_state(
+    document: dict[str, Any], persistence: Persistence, screen: Screen, now: datetime
+) -> None:
+    """A job as one document, checked as if it were read from a file."""
+    document = as_written(document, persistence)
+    check_state(document, persistence)
+    if screen.is_json:
+        screen.document("thread_state", document, now)
+    else:
+        screen.show(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+@click.command("fields", epilog="Example: nightherd checkpoint fields")
+@json_option
+@click.pass_obj
+def fields(invocation: Invocation) -> None:
+    """When checkpoints are made here, and what every field of a state.json says."""
+    screen, now = invocation.screen, system_clock().now()
+    persistence = load_persistence(invocation.state_directory())
+    triggers = [
+        {
+            "trigger": point.value,
+            "enabled": one.enabled,
+            "priority": one.priority,
+            "description": one.description,
+        }
+        for point, one in persistence.triggers.items()
+    ]
+    said = dict(descriptions(persistence.schema))
+    if screen.is_json:
+        data = {"version": persistence.schema_version, "triggers": triggers, "fields": said}
+        screen.document("checkpoint_fields", data, now)
+        return
+    rows = [
+        (
+            str(one["trigger"]),
+            "yes" if one["enabled"] else "no",
+            str(one["priority"]),
+            str(one["description"]),
+        )
+        for one in triggers
+    ]
+    heading = ("TRIGGER", "ENABLED", "PRIORITY", "WHEN")
+    screen.show(table(heading, rows, width=screen.width, style=screen.out))
+    screen.show()
+    screen.show(table(("FIELD", "SAYS"), list(said.items()), width=screen.width, style=screen.out))
+
+
+def card(one: Checkpoint, persistence: Persistence) -> str:
+    """One checkpoint as lines of `label  value`."""
+    known = TriggerPoint(one.trigger) if one.trigger in set(TriggerPoint) else None
+    trigger = persistence.triggers.get(known) if known is not None else None
+    waited = suspension_text(one.header.get("suspension") or {})
+    pairs = [
+        ("job", one.job_id),
+        ("number", str(one.number)),
+        ("trigger", one.trigger + (f" ({trigger.description.lower()})" if trigger else "")),
+        ("event", f"{one.seq} of execution {one.epoch}"),
+        ("status", one.status + (f" ({one.suspend_reason})" if one.suspend_reason else "")),
+        *([("waits", waited)] if waited is not None else []),
+        ("turns", str(one.turn)),
+        ("tokens", tokens_text(one)),
+        ("cost", format_usd(one.cost_microusd)),
+        ("ran", length(timedelta(milliseconds=one.duration_ms))),
+        *(("limit", limit_text(limit)) for limit in limits_at(one)),
+    ]
+    return "\n".join(f"{label:<10}{value}" for label, value in pairs)

@@ -1,0 +1,1 @@
+"""Commands for the daemon and its workers: start, stop, status, logs and the systemd unit."""

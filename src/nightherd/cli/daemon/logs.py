@@ -1,0 +1,117 @@
+"""`nightherd logs`: what the fleet did, as its operators read it. Synchronous; reads files only."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from heapq import merge
+from itertools import chain
+
+import click
+import msgspec
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import absolute, one_line
+from nightherd.errors import InvalidValueError, NotFoundError
+from nightherd.logs.files import LogTail
+from nightherd.model.log import LogLevel, LogLine
+from nightherd.model.secrets import Secrets
+from nightherd.model.units import parse_duration
+from nightherd.views.jobs import timestamp
+from nightherd.wiring.stores import open_log, system_clock
+
+DEFAULT_COUNT = 50
+LOOK_S = 0.25
+
+
+@click.command("logs", epilog="Example: nightherd logs hello --since 1h -f")
+@click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_agents)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes.")
+@click.option(
+    "-n", "count", type=click.IntRange(1), metavar="N",
+    help=f"Only the last N lines ({DEFAULT_COUNT}; with --since all).",
+)  # fmt: skip
+@click.option("--since", metavar="WHEN", help="From then on: an age such as 2h, or an instant.")
+@json_option
+@click.pass_obj
+def logs(
+    invocation: Invocation, agent: str | None, follow: bool, count: int | None, since: str | None
+) -> None:
+    """What was logged about AGENT's jobs, or about everything: who began, who ended how, what went wrong.
+
+    With --json one document per line.
+    """
+    screen = invocation.screen
+    begin = None if since is None else _instant(since)
+    files = open_log(invocation.state_directory(), Secrets({}, None))
+    names = [agent] if agent is not None else files.names()
+    if agent is not None and not follow and agent not in files.names():
+        raise NotFoundError(f"nothing was logged about {agent!r} yet", hint="nightherd logs")
+    tails = {name: files.tail(name) for name in names} if follow else {}
+    lines: Iterable[LogLine] = merge(
+        files.read(names, is_followed=follow), _poll(tails), key=lambda line: line.at
+    )
+    if begin is not None:
+        lines = (line for line in lines if line.at >= begin)
+    if count is not None or begin is None:
+        lines = deque(lines, maxlen=count or DEFAULT_COUNT)
+    if not names and not follow and not screen.is_json:
+        screen.say("nothing was logged yet")
+    _show_all(lines, screen)
+    while follow:
+        time.sleep(LOOK_S)
+        for name in files.names() if agent is None else ():
+            if name not in tails:
+                tails[name] = files.tail(name)
+        _show_all(_poll(tails), screen)
+
+
+def _poll(tails: Mapping[str, LogTail]) -> list[LogLine]:
+    """What has come in any of them, in order."""
+    found = chain.from_iterable(tail.poll() for tail in tails.values())
+    return sorted(found, key=lambda line: line.at)
+
+
+def _show_all(lines: Iterable[LogLine], screen: Screen) -> None:
+    for line in lines:
+        _show(line, screen)
+    screen.flush()
+
+
+def _instant(text: str) -> datetime:
+    now = system_clock().now()
+    try:
+        return now - parse_duration(text)
+    except InvalidValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidValueError(
+            f"{text!r} is neither an age such as 2h nor an instant such as 2026-11-15T03:00Z"
+        ) from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _show(line: LogLine, screen: Screen) -> None:
+    if screen.is_json:
+        document = {**msgspec.to_builtins(line), "at": timestamp(line.at), "level": line.level}
+        screen.document("log", document, system_clock().now())
+        return
+    screen.show(line_text(line, screen))
+
+
+def line_text(line: LogLine, screen: Screen) -> str:
+    """A line for people: when, about whom, what, and the rest in small."""
+    style = screen.out
+    event = style.bold(line.event)
+    if line.level is LogLevel.ERROR:
+        event = style.bad(line.event)
+    about = [part for part in (line.agent, line.job) if part is not None]
+    said = [one_line(line.message)] if line.message else []
+    data = [style.dim(one_line(f"{key}={value}")) for key, value in line.data.items()]
+    return " ".join([style.dim(absolute(line.at)), event, *about, *said, *data])

@@ -1,0 +1,204 @@
+"""`nightherd start`: the process that runs a fleet, in front or by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.edge import document, say, show
+from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.list import happening, observed
+from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import absolute, neutralise
+from nightherd.daemon.control import daemon_row, wait_until
+from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.daemon.output import OUTPUT
+from nightherd.daemon.record import SERVING, DaemonRecord, find_daemon
+from nightherd.daemon.run import run_daemon
+from nightherd.daemon.stint import DaemonOptions
+from nightherd.engine.schedules.scheduler import SchedulingReports
+from nightherd.engine.workers.worker import WorkerReports
+from nightherd.errors import ConfigError, NightherdError, RefusedError, StateError, unwrapped
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import Job
+from nightherd.model.journal.event import Event
+from nightherd.model.text import counted
+from nightherd.state.directory import init_state_directory
+from nightherd.views.jobs import job_row
+from nightherd.wiring.stores import system_clock
+
+PATIENCE_S = 60.0
+SAID, TRY = "nightherd:", "  try:"
+"""How the lines begin that say why a command failed, and what to do."""
+ENDS = (RefusedError, ConfigError, StateError)
+"""What a fleet that could not start ends with."""
+
+
+@click.command("start", epilog="Example: nightherd start --detach")
+@click.option("-d", "--detach", is_flag=True, help="Leave it running by itself, and return.")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="AGENT",
+    shell_complete=complete_agents,
+    help="Only this agent; may be given several times.",
+)
+@json_option
+@click.pass_obj
+def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None:
+    """Run the fleet: fire its schedules, run its jobs, rescue lost ones, serve the API.
+
+    SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. SIGHUP, and every change of the
+    fleet's files, reloads the configuration. With --json one document per happening.
+    """
+    fleet = load_fleet_to_start(invocation, agents)
+    if detach:
+        record = launch(invocation, agents)
+        tell_missing(invocation, fleet, agents)
+        tell_started(invocation.screen, record)
+        return
+    run_in_front(invocation, agents, fleet)
+
+
+def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
+    """Run until it is told to stop."""
+    screen = invocation.screen
+    _check_free(invocation.new_state_directory())
+    post = DaemonOptions(
+        files=FleetFiles(
+            invocation.fleet_file(), invocation.environ, agents, state_dir=invocation.named_state
+        ),
+        state_dir=invocation.new_state_directory(),
+        environ=invocation.environ,
+        worker=_worker_reports(screen, invocation.new_state_directory()),
+        schedules=_scheduling_reports(screen),
+        tell=partial(say, screen),
+        agents=agents,
+    )
+    count = sum(len(agent.schedules) for agent in fleet.agents.values())
+    agents_text, schedules = counted(len(fleet.agents), "agent"), counted(count, "schedule")
+    screen.say(f"process {os.getpid()}: {agents_text}, {schedules}")
+    tell_missing(invocation, fleet, agents)
+    try:
+        anyio.run(run_daemon, post)
+    except ExceptionGroup as group:
+        raise unwrapped(group) from None
+
+
+def _check_free(state_dir: Path) -> None:
+    """Before anything is said of starting: nobody runs the directory, as far as can be seen."""
+    running = find_daemon(state_dir)
+    if running is not None:
+        raise RefusedError(
+            f"{state_dir} is run by process {running.pid} since {absolute(running.started_at)} already",
+            hint="nightherd status, nightherd restart or nightherd stop",
+        )
+
+
+def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
+    """Start it in a session of its own; its record once it works. What it says goes to a file."""
+    state_dir = invocation.new_state_directory()
+    _check_free(state_dir)
+    output = init_state_directory(state_dir).logs / OUTPUT
+    command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
+    command += ["--state-dir", str(state_dir), "start"]
+    command += [part for name in agents for part in ("--agent", name)]
+    begin = output.stat().st_size if output.exists() else 0
+    handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            command,
+            cwd=invocation.fleet_file().parent,
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            start_new_session=True,
+            env=dict(invocation.environ),
+        )
+    finally:
+        os.close(handle)
+
+    def is_settled() -> bool:
+        found = find_daemon(state_dir)
+        return child.poll() is not None or (found is not None and found.pid == child.pid)
+
+    wait_until(is_settled, PATIENCE_S)
+    record = find_daemon(state_dir)
+    if record is None or record.pid != child.pid or child.poll() is not None:
+        raise _failure(output, begin, child.poll())
+    return record
+
+
+def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
+    """Why it did not start, in its own last words; as the error it ended with, where that can be told."""
+    with output.open("rb") as file:
+        file.seek(begin)
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    why = next((line for line in lines if line.startswith(SAID)), "".join(lines[-1:]))
+    hint = next((line for line in lines if line.startswith(TRY)), "")
+    kind = next((one for one in ENDS if one.exit_code == code), NightherdError)
+    text = why.removeprefix(SAID).strip() or "it said nothing"
+    return kind(
+        f"it did not start: {text}", hint=hint.removeprefix(TRY).strip() or f"less {output}"
+    )
+
+
+def tell_started(screen: Screen, record: DaemonRecord) -> None:
+    """The daemon that runs now."""
+    now = system_clock().now()
+    if screen.is_json:
+        screen.document("daemon", daemon_row(record, now), now)
+        return
+    screen.show(str(record.pid))
+    screen.flush()
+    if record.socket is None:
+        screen.say(f"the API is not served: {SERVING}")
+    screen.say("watch: nightherd status")
+
+
+def _worker_reports(screen: Screen, state: Path) -> WorkerReports:
+    def tell(word: str, job: Job) -> None:
+        now = system_clock().now()
+        if screen.is_json:
+            document(screen, "happening", {"what": word, "job": job_row(observed(job, state, now))})
+            return
+        show(screen, happening(word, job, now, state))
+
+    def nothing(job: Job, event: Event) -> None:
+        """Events are in the journal; `jobs tail` shows them."""
+
+    return WorkerReports(
+        on_start=lambda job: tell("started", job),
+        on_event=nothing,
+        on_end=lambda job: tell("ended", job),
+        on_rescue=lambda job: tell("rescued", job),
+        on_trouble=partial(say, screen),
+    )
+
+
+def _scheduling_reports(screen: Screen) -> SchedulingReports:
+    def fired(schedule: str, job: JobId) -> None:
+        if screen.is_json:
+            document(screen, "happening", {"what": "fired", "schedule": schedule, "job_id": job})
+            return
+        show(screen, f"fired {schedule}: {job}")
+
+    def skipped(schedule: str, reason: str) -> None:
+        if screen.is_json:
+            document(
+                screen, "happening", {"what": "skipped", "schedule": schedule, "reason": reason}
+            )
+            return
+        show(screen, f"skipped {schedule}: {neutralise(reason)}")
+
+    return SchedulingReports(on_fire=fired, on_skip=skipped, on_trouble=partial(say, screen))

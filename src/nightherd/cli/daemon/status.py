@@ -1,0 +1,229 @@
+"""`nightherd status`: what the fleet is doing, from what is on record and true right now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightherd.cli.fleet.load import why_not_here
+from nightherd.cli.fleet.problems import problems_data
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.options import json_option
+from nightherd.cli.screen.render import Screen, status_cell, table
+from nightherd.cli.screen.text import absolute, length, neutralise, one_line
+from nightherd.config.acceptance import ACCEPT, pending_of
+from nightherd.config.load import check_fleet
+from nightherd.daemon.control import daemon_row, problem_line, retention_row
+from nightherd.daemon.record import DaemonRecord, find_daemon
+from nightherd.daemon.retention import last_run
+from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, StateFileError
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Agent
+from nightherd.model.checkpoints.retention import RetentionRun, run_text
+from nightherd.model.limits.login import text_of
+from nightherd.model.problem import Problem, Severity
+from nightherd.model.schedules.jobs import open_text
+from nightherd.model.text import counted
+from nightherd.model.units import format_usd
+from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
+from nightherd.views.results import FailedHook, failed_hook_row, failed_hooks
+from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
+
+MOST_HELD, NAMED = 5, 3
+"""How many schedules that stand still are told of, and how many jobs of each."""
+
+
+@click.command("status", epilog="Example: nightherd status --json")
+@json_option
+@click.pass_obj
+def status(invocation: Invocation) -> None:
+    """What the fleet is doing: the process that runs it, agents, workers, what waits and what is next.
+
+    Works without that process too, and with a fleet file that has mistakes.
+    """
+    screen, now = invocation.screen, system_clock().now()
+    state_dir = invocation.state_directory()
+    declared, problems, pending = _declared(invocation, state_dir)
+    view = look(state_dir, declared)
+    failed = look_for_failed_hooks(state_dir, declared)
+    refresh_lost(invocation, [job for agent in view.agents for job in agent.lost_jobs])
+    record, retained = find_daemon(state_dir), _retained(state_dir)
+    if screen.is_json:
+        cwd = invocation.cwd
+        data = {
+            "state_dir": str(state_dir),
+            "daemon": None if record is None else daemon_row(record, now),
+            "config_problems": problems_data(problems, cwd),
+            "pending": pending,
+            "retention": retention_row(retained),
+            **fleet_document(view),
+            "failed_hooks": [failed_hook_row(one) for one in failed],
+        }
+        screen.document("status", data, now)
+        return
+    _tell_daemon(screen, record, now)
+    if record is None or not record.problems:
+        # The same ones, most probably, where the running fleet has some.
+        for problem in problems_data(problems, invocation.cwd):
+            screen.show(neutralise(f"  {problem_line(problem)}"))
+    _tell_pending(screen, pending)
+    _tell_retention(screen, retained)
+    counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
+    if view.lost:
+        counts += f", {view.lost} without a worker"
+    screen.show(f"jobs: {counts}; {counted(len(view.workers), 'worker')}")
+    if view.spent_ever:
+        today, ever = format_usd(view.spent_today), format_usd(view.spent_ever)
+        screen.show(f"spent: {today} today (UTC), {ever} in all")
+    for limit in view.rate_limits:
+        stopped = sum(one.id == limit.id for one in view.stopped.values())
+        agents = counted(stopped, "agent")
+        screen.show(neutralise(f"{limit.id} is {text_of(limit)}; jobs of {agents} wait for it"))
+    for name, jobs in list(view.held.items())[:MOST_HELD]:
+        held = f"{name} is held up: {'; '.join(open_text(job) for job in jobs[:NAMED])}"
+        screen.show(neutralise(held))
+    if len(view.held) > MOST_HELD:
+        screen.show(f"{len(view.held) - MOST_HELD} more are held up: nightherd schedule list")
+    _tell_failed_hooks(screen, failed)
+    if view.agents:
+        screen.show(agent_table(view.agents, screen, now, is_known=not problems))
+    if view.suspended:
+        screen.flush()
+        screen.say("see them: nightherd jobs list --status suspended")
+
+
+def _tell_failed_hooks(screen: Screen, failed: Sequence[FailedHook]) -> None:
+    if failed:
+        named = ", ".join(
+            f"{one.hook.name} of {one.job_id} ({one.agent})" for one in failed[:NAMED]
+        )
+        more = ", ..." if len(failed) > NAMED else ""
+        text = neutralise(f"{counted(len(failed), 'hook')} failed: {one_line(named)}{more}")
+        screen.show(screen.out.bad(text))
+
+
+def _tell_pending(screen: Screen, pending: list[str]) -> None:
+    if pending:
+        screen.show(screen.out.bad(f"not in effect until a person accepts it: {ACCEPT}"))
+    for text in pending:
+        screen.show(neutralise(f"  {text}"))
+
+
+def _retained(state_dir: Path) -> RetentionRun | None:
+    """The last automatic run of retention; None where there was none, or it is switched off."""
+    run = last_run(state_dir)
+    try:
+        return run if run is not None and load_persistence(state_dir).retention.automatic else None
+    except ConfigInvalidError:
+        return run
+
+
+def _tell_retention(screen: Screen, run: RetentionRun | None) -> None:
+    """Say what a person may want to prevent, or has to look at."""
+    if run is not None and ((run.is_announcement and run.jobs) or run.failures):
+        screen.show(run_text(run))
+
+
+def _declared(
+    invocation: Invocation, state_dir: Path
+) -> tuple[Mapping[str, Agent], list[Problem], list[str]]:
+    """The agents of the fleet file, none when it cannot be used; what is wrong with it; what waits for a person."""
+    try:
+        file = invocation.fleet_file()
+        checked = check_fleet(
+            file,
+            environ=invocation.environ,
+            cwd=invocation.cwd,
+            state_dir=invocation.named_state,
+        )
+    except ConfigNotFoundError:
+        if invocation.state is None:
+            raise
+        return {}, [], []
+    errors = [one for one in checked.problems if one.severity is Severity.ERROR]
+    if checked.loaded is None:
+        return {}, errors, []
+    fleet = checked.loaded.fleet
+    try:
+        pending = [one.text for one in pending_of(fleet, state_dir)]
+    except StateFileError as error:
+        pending = [error.message]
+    return fleet.agents, errors, pending
+
+
+def look(state_dir: Path, declared: Mapping[str, Agent]) -> FleetView:
+    """The fleet on record."""
+    with closing(open_reader(state_dir)) as reader:
+        return show_fleet(reader, declared, is_at_work, system_clock().now())
+
+
+def look_for_failed_hooks(state_dir: Path, declared: Mapping[str, Agent]) -> Sequence[FailedHook]:
+    """Return the failed hooks of the agents' last jobs."""
+    with closing(open_reader(state_dir)) as reader:
+        return failed_hooks(reader, open_journals(state_dir), declared)
+
+
+def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:
+    if record is None:
+        screen.show("not running: nothing fires schedules; nightherd start")
+        return
+    since = length(now - record.started_at)
+    word = "finishing what runs" if record.is_draining else "running"
+    parts = [f"{word} for {since}", f"process {record.pid}", f"nightherd {record.version}"]
+    if record.ports:
+        parts.append("port " + ", ".join(str(port) for port in record.ports))
+    if record.socket is None:
+        parts.append("without its API")
+    screen.show(", ".join(parts))
+    if record.problems:
+        screen.show(screen.out.bad("a newer configuration has mistakes; the old one stays:"))
+        for problem in record.problems:
+            screen.show(neutralise(f"  {problem_line(problem)}"))
+
+
+def agent_table(views: Any, screen: Screen, now: datetime, *, is_known: bool = True) -> str:
+    """The agents, one line each; `is_known` says that it is known which of them are declared."""
+    heading = ("AGENT", "STATUS", "JOB", "WAITING", "NEXT", "WHEN", "ABOUT")
+    rows = [_agent_cells(view, screen, now, is_known=is_known) for view in views]
+    return table(heading, rows, width=screen.width, style=screen.out)
+
+
+def _suspended_text(view: AgentView) -> str:
+    """How many jobs are suspended, and when the first of them resumes by itself."""
+    times = [job.resumes_at for job in view.suspended_jobs if job.resumes_at is not None]
+    said = f"{counted(view.suspended, 'job')} suspended"
+    return f"{said}, resumes at {absolute(min(times))}" if times else said
+
+
+def _agent_cells(
+    view: AgentView, screen: Screen, now: datetime, *, is_known: bool
+) -> tuple[str, ...]:
+    state = view.state
+    about = state.error_message or ""
+    if view.lost_job is not None and view.lost_job.lost is not None:
+        about = f"{view.lost_job.id} lost its worker; {view.lost_job.lost.next}"
+    elif view.suspended and not about:
+        about = _suspended_text(view)
+    elif view.running_jobs and not about:
+        turns = counted(sum(job.turns for job in view.running_jobs), "turn")
+        about = f"{turns}, {format_usd(view.running_cost)} so far"
+    elif view.declared is None and is_known:
+        about = "not in the fleet file"
+    elif view.declared is not None and not about:
+        error = why_not_here(view.declared.runtime)
+        about = "" if error is None else error.message
+    return (
+        state.name,
+        status_cell(state.status.value),
+        state.current_job or "-",
+        str(view.waiting),
+        state.next_schedule or "-",
+        screen.when(state.next_trigger_at, now),
+        one_line(about) or "-",
+    )

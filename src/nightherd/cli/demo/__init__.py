@@ -1,0 +1,1 @@
+"""`nightherd demo`: scripted agents in a temporary repository."""

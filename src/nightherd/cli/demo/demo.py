@@ -1,0 +1,298 @@
+"""`nightherd demo`: scripted agents do real work in a throw-away repository, and everything is shown.
+
+The last of them loses its worker to SIGKILL, waits at its limit, and is killed once more on its way to the end.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from nightherd.cli.demo.kill import KILLED_AT, Workers
+from nightherd.cli.demo.stage import (
+    CHECK_COUNT,
+    CHECKS,
+    REPOSITORY,
+    changes,
+    find_git,
+    fleet_text,
+    lay_out,
+    stage_environment,
+)
+from nightherd.cli.fleet.init import write_fleet
+from nightherd.cli.invocation import invocation_of
+from nightherd.cli.jobs.command import (
+    Finished,
+    JobCommand,
+    exit_code_of,
+    launch,
+    perform,
+    result_line,
+    submitting,
+)
+from nightherd.cli.jobs.list import job_table
+from nightherd.cli.options import json_option
+from nightherd.cli.screen.render import Screen, Style
+from nightherd.cli.screen.text import neutralise
+from nightherd.config.discovery import STATE_DIRECTORY
+from nightherd.config.load import load_fleet
+from nightherd.engine.operations.submit import SubmitRequest
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Fleet, RuntimeName
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.limits.limits import LimitName
+from nightherd.model.text import shorten
+from nightherd.model.units import format_usd, to_usd
+from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.results import result_document
+from nightherd.wiring.runtimes import can_run
+from nightherd.wiring.stores import open_journals, open_reader, system_clock
+
+PLOT = ("fixer", "reviewer")
+"""Who is given a job, one after the other."""
+INSPECTOR = "inspector"
+"""Whose worker is killed."""
+RAISED = "2.00"
+"""The new maximum of what it may spend."""
+JOURNAL_LINES = 3
+JOURNAL_WIDTH = 260
+
+
+@click.command("demo", epilog="Example: nightherd demo --keep")
+@click.option("--keep", is_flag=True, help="Leave the directory for you to look at.")
+@click.option(
+    "--dir", "directory", type=click.Path(path_type=Path), metavar="DIR", help="Use DIR; keep it."
+)
+@json_option
+@click.pass_context
+def demo(ctx: click.Context, keep: bool, directory: Path | None) -> None:
+    """Watch scripted agents find and mend a real fault. No key, no network, a few seconds."""
+    invocation = invocation_of(ctx)
+    place = _make_place(invocation.cwd / directory if directory is not None else None)
+    is_kept = keep or directory is not None
+    try:
+        code = Demo(invocation.screen, place, invocation.environ).play(is_kept=is_kept)
+    finally:
+        if not is_kept:
+            shutil.rmtree(place, ignore_errors=True)
+    ctx.exit(code)
+
+
+def _make_place(directory: Path | None) -> Path:
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="nightherd-demo-")).resolve()
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise RefusedError(
+            f"{directory} is not an empty directory", hint="nightherd demo --dir DIR"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory.resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """One showing, in one directory."""
+
+    screen: Screen
+    place: Path
+    environ: Mapping[str, str]
+
+    def play(self, *, is_kept: bool) -> int:
+        """Set the stage, run the jobs, show what they left. The exit code; a demo that fails says so."""
+        environ = self._environment()
+        git = find_git(environ)
+        lay_out(self.place, git, environ)
+        text = fleet_text(has_git=git is not None, has_native=can_run(RuntimeName.NATIVE))
+        fleet_file = write_fleet(self.place, text)[0]
+        fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
+        self._head("A shop whose discounts make things dearer, and three scripted agents")
+        self._tell(f"{self.place}    (no key, no network; the tools and the files are real)")
+        if git is None:
+            self._tell("git is not installed: a plain directory does as well")
+        played: list[Finished] = []
+        for agent in PLOT:
+            self._head(f"nightherd run {agent}")
+            finished = self._run(fleet, agent, environ)
+            played.append(finished)
+            self._tell(result_line(finished.job, self.screen.out))
+            if finished.job.status is not JobStatus.COMPLETED:
+                raise_or_leave(finished)
+                return exit_code_of(finished.job)
+            if agent == "fixer":
+                self._show_record(finished)
+                self._show_diff(changes(self.place, git, environ), has_git=git is not None)
+        played.append(self._survive_kills(fleet, environ))
+        diff = changes(self.place, git, environ)
+        self._show_jobs(played, diff, has_git=git is not None, is_kept=is_kept)
+        return 0
+
+    def _environment(self) -> dict[str, str]:
+        """The agents' environment: its first python3 is the one that runs this."""
+        found = stage_environment(self.environ)
+        here = os.fspath(Path(sys.executable).parent)
+        return {**found, "PATH": f"{here}{os.pathsep}{found.get('PATH', os.defpath)}"}
+
+    def _run(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> Finished:
+        errand = self._errand(fleet, agent, environ)
+        return perform(errand, self.screen, is_shown=not self.screen.is_json)
+
+    def _errand(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> JobCommand:
+        state = self.place / STATE_DIRECTORY
+        found = fleet.agents[agent]
+        return JobCommand(
+            fleet=fleet,
+            state=state,
+            environ=environ,
+            agent=found,
+            make_job=submitting(SubmitRequest(agent=found)),
+        )
+
+    def _survive_kills(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
+        """A job nobody watches: killed, at its limit, raised, killed again, and done without a check too many."""
+        self._head(f"nightherd run {INSPECTOR} --detach")
+        job_id = launch(self._errand(fleet, INSPECTOR, environ)).id
+        self._tell(job_id)
+        workers = Workers(self.place, environ)
+        self._kill(workers, KILLED_AT[0], "nightherd worker")
+        self._go_on(workers)
+        waiting = self._find(job_id)
+        if (waiting.job.status, waiting.job.error_code) != (
+            JobStatus.SUSPENDED,
+            LimitName.SPEND.code,
+        ):
+            raise NightherdError(f"the demo's job {job_id} does not wait at its limit")
+        self._tell(result_line(waiting.job, self.screen.out))
+        self._tell(f"  {waiting.job.error}")
+        command = ("jobs", "resume", job_id, "--raise", f"spend={RAISED}")
+        self._kill(workers, KILLED_AT[1], " ".join(("nightherd", *command)), *command)
+        self._go_on(workers)
+        self._head(f"cat {REPOSITORY}/{CHECKS}: every check was made, none of them twice")
+        counted = workers.checks()
+        self._tell("\n".join(counted))
+        if counted != [f"check {number}" for number in range(1, CHECK_COUNT + 1)]:
+            raise NightherdError(f"the checks are not as they should be: {counted}")
+        finished = self._find(job_id)
+        if finished.job.status is not JobStatus.COMPLETED:
+            raise NightherdError(f"the demo's job {job_id} did not go on")
+        self._tell(result_line(finished.job, self.screen.out))
+        return finished
+
+    def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
+        self._head(f"{shown} & kill -9 $!")
+        workers.kill_one(check, *command)
+        self._tell(f"killed in the middle of check {check} of {CHECK_COUNT}; nobody told the job")
+
+    def _go_on(self, workers: Workers) -> None:
+        self._head("nightherd worker --until-idle")
+        self._tell("\n".join(workers.go_on()))
+
+    def _find(self, job_id: JobId) -> Finished:
+        with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
+            job, texts = reader.find_job(job_id), reader.find_texts(job_id)
+            if job is None:
+                raise NightherdError(f"the demo's job {job_id} is gone")
+            seen = observe_job(reader, job, is_at_work, system_clock().now())
+        return Finished(job=seen, texts=texts)
+
+    def _show_record(self, finished: Finished) -> None:
+        """The journal: where it is, how it ends, and that it saw the tests fail and pass."""
+        journals = open_journals(self.place / STATE_DIRECTORY)
+        outcomes = [
+            event.success
+            for event in journals.read(finished.job.id)
+            if isinstance(event, ToolResultEvent)
+        ]
+        if not outcomes or outcomes[0] is not False or outcomes[-1] is not True:
+            raise NightherdError("the tests did not fail first and pass after the change")
+        journal = self.place / STATE_DIRECTORY / "jobs" / finished.job.output_file
+        lines = journal.read_text(encoding="utf-8").splitlines()
+        self._head(f"The journal: {len(lines)} events, each on disk before it was shown")
+        self._tell(str(journal))
+        for line in lines[-JOURNAL_LINES:]:
+            self._tell(self.screen.out.dim(neutralise(shorten(line, JOURNAL_WIDTH))))
+
+    def _show_diff(self, diff: str, *, has_git: bool) -> None:
+        if not diff.strip():
+            raise NightherdError("the fixer changed nothing")
+        self._head("git diff" if has_git else "The difference")
+        self._tell("\n".join(colored(line, self.screen.out) for line in diff.rstrip().split("\n")))
+
+    def _show_jobs(
+        self, played: list[Finished], diff: str, *, has_git: bool, is_kept: bool
+    ) -> None:
+        now = system_clock().now()
+        with closing(open_reader(self.place / STATE_DIRECTORY)) as reader:
+            newest = reader.list_jobs(JobQuery(limit=len(played)))
+            jobs = observe_jobs(reader, newest, is_at_work, now)
+        cost = sum(job.cost_microusd for job in jobs)
+        if self.screen.is_json:
+            results = [result_document(one.job, one.texts) for one in played]
+            data = {
+                "directory": str(self.place) if is_kept else None,
+                "jobs": results,
+                "diff": diff,
+                "counted": Workers(self.place, self.environ).checks(),
+                "cost_usd": to_usd(type(jobs[0].cost_microusd)(cost)),
+            }
+            self.screen.document("demo", data, now)
+            return
+        self._head("nightherd jobs")
+        self._tell(job_table(jobs, self.screen, now))
+        self._tell(
+            f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: nobody is charged)"
+        )
+        self._head("Try next")
+        for command in next_commands(self.place if is_kept else None, has_git=has_git):
+            self._tell(f"  {command}")
+
+    def _head(self, text: str) -> None:
+        self._tell("")
+        self._tell(self.screen.out.bold(f"== {text}"))
+
+    def _tell(self, text: str) -> None:
+        if not self.screen.is_json:
+            self.screen.show(text)
+            self.screen.flush()
+
+
+def raise_or_leave(finished: Finished) -> None:
+    """A job of the demo that failed is a fault of ours; one that was cancelled is the person's wish."""
+    job = finished.job
+    if job.status is not JobStatus.CANCELLED:
+        raise NightherdError(f"the demo's job {job.id} {job.status.value}: {job.error}")
+
+
+def colored(line: str, style: Style) -> str:
+    """A line of a diff in its colour."""
+    safe = neutralise(line)
+    if line.startswith("+") and not line.startswith("+++"):
+        return style.good(safe)
+    if line.startswith("-") and not line.startswith("---"):
+        return style.bad(safe)
+    return safe
+
+
+def next_commands(kept: Path | None, *, has_git: bool) -> list[str]:
+    """What a person can type now, as it is."""
+    if kept is None:
+        return ["nightherd demo --keep", "nightherd init my-fleet", "nightherd --help"]
+    again = [f"git -C {REPOSITORY} checkout --quiet . && nightherd run fixer"] if has_git else []
+    return [
+        f"cd {shlex.quote(str(kept))}",
+        "nightherd jobs show @last",
+        "nightherd jobs tail @last -n all --json",
+        "nightherd config show fixer --origin",
+        *again,
+    ]

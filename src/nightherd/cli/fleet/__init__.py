@@ -1,0 +1,1 @@
+"""Commands for the fleet file and its agents: init, config, agent."""

@@ -1,0 +1,126 @@
+"""`nightherd agent`: the agents, where they stand, and forgetting an error."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import click
+
+from nightherd.cli.daemon.status import agent_table, look
+from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.command import find_agent
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.screen.render import status_cell
+from nightherd.cli.screen.text import absolute, neutralise
+from nightherd.host.process import is_at_work
+from nightherd.model.sessions.order import suspended_text
+from nightherd.views.fleet import AgentView, agent_row
+from nightherd.views.schedules import list_views, schedule_row
+from nightherd.wiring.stores import open_reader, system_clock
+
+
+@click.group(
+    "agent",
+    cls=LazyGroup,
+    entries={
+        "list": Entry("nightherd.cli.fleet.agent:list_agents", "Every agent; also just `agent`."),
+        "show": Entry("nightherd.cli.fleet.agent:show", "One agent: state, schedules, settings."),
+        "reset": Entry("nightherd.cli.fleet.agent:reset", "Forget the error of an agent."),
+        "resume": Entry(
+            "nightherd.cli.sessions.fork:agent_resume", "Go on in the session it used last."
+        ),
+    },
+    default="list",
+    epilog="Example: nightherd agent show hello",
+)
+def agent() -> None:
+    """The agents of the fleet and where they stand."""
+
+
+@click.command("list", epilog="Example: nightherd agent list --json")
+@json_option
+@click.pass_obj
+def list_agents(invocation: Invocation) -> None:
+    """Every agent that is declared or ever worked."""
+    screen, now = invocation.screen, system_clock().now()
+    fleet = load_fleet_with_notices(invocation)
+    view = look(invocation.state_directory(), fleet.agents)
+    if screen.is_json:
+        screen.document("agents", [agent_row(one) for one in view.agents], now)
+        return
+    if not view.agents:
+        screen.say("the fleet has no agents")
+        return
+    screen.show(agent_table(view.agents, screen, now))
+
+
+@click.command("show", epilog="Example: nightherd agent show hello")
+@click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, agent: str) -> None:
+    """One agent: where it stands and its schedules."""
+    screen, now = invocation.screen, system_clock().now()
+    view, schedules = _view(invocation, agent)
+    refresh_lost(invocation, view.lost_jobs)
+    row = {**agent_row(view), "schedules": schedules}
+    if screen.is_json:
+        screen.document("agent", row, now)
+        return
+    state = view.state
+    lines = [
+        ("agent", state.name),
+        ("status", status_cell(state.status.value)),
+        ("job", state.current_job or "-"),
+        ("last job", state.last_job or "-"),
+        ("waiting", str(view.waiting)),
+        ("next", " ".join(filter(None, (state.next_schedule, absolute(state.next_trigger_at))))),
+        ("runtime", row["runtime"] or "-"),
+        ("about", state.error_message or row["description"] or "-"),
+    ]
+    lines += [
+        ("lost", f"{one.id} lost its worker; {one.lost.next}") for one in view.lost_jobs if one.lost
+    ]
+    lines += [("suspended", f"{one.id} {suspended_text(one)}") for one in view.suspended_jobs]
+    for label, text in lines:
+        screen.show(f"{label.ljust(9)} {neutralise(str(text))}")
+    for schedule in schedules:
+        rule = schedule["rule"] or "by hand"
+        screen.show(f"{'schedule'.ljust(10)}{schedule['name']}: {rule}, {schedule['status']}")
+
+
+@click.command("reset", epilog="Example: nightherd agent reset hello")
+@click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
+@json_option
+@click.pass_obj
+def reset(invocation: Invocation, agent: str) -> None:
+    """Forget the error of an agent, so that it shows as idle again."""
+    from nightherd.cli.gateway.gateway import open_gateway
+
+    fleet = load_fleet_with_notices(invocation)
+    name = find_agent(fleet, agent).name
+    open_gateway(invocation, fleet).reset_agent(name)
+    screen, now = invocation.screen, system_clock().now()
+    view, schedules = _view(invocation, name)
+    if screen.is_json:
+        screen.document("agent", {**agent_row(view), "schedules": schedules}, now)
+        return
+    screen.show(f"{name} is {view.state.status.value}")
+
+
+def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[dict[str, object]]]:
+    fleet, now = load_fleet_with_notices(invocation), system_clock().now()
+    found = find_agent(fleet, name)
+    state_dir = invocation.state_directory()
+    fleet_view = look(state_dir, {found.name: found})
+    view = next(one for one in fleet_view.agents if one.state.name == found.name)
+    with closing(open_reader(state_dir)) as reader:
+        schedules = [
+            schedule_row(one)
+            for one in list_views(reader, fleet, is_at_work, now)
+            if one.agent is found
+        ]
+    return view, schedules

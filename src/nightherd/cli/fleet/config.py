@@ -1,0 +1,167 @@
+"""`nightherd config`: is the fleet file right, what does it come to, and what may it say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from nightherd.cli.fleet.problems import notice_text, problems_data, problems_text
+from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import complete_agents, json_option
+from nightherd.config.json_schema import FileKind, json_schema
+from nightherd.config.load import CheckedFleet, check_fleet, load_fleet
+from nightherd.config.report import render_problems, shown_file
+from nightherd.config.show import DEFAULT, render_show
+from nightherd.config.show import show as show_fleet
+from nightherd.errors import ConfigInvalidError
+from nightherd.model.problem import Severity
+from nightherd.model.text import counted
+from nightherd.wiring.stores import system_clock
+
+
+@click.group(
+    "config",
+    cls=LazyGroup,
+    entries={
+        "check": Entry("nightherd.cli.fleet.config:check", "Every mistake, located."),
+        "show": Entry(
+            "nightherd.cli.fleet.config:show", "What the file comes to; also just `config`."
+        ),
+        "schema": Entry("nightherd.cli.fleet.config:schema", "The JSON Schema, for editors."),
+    },
+    default="show",
+    elsewhere={"validate": "check"},
+    epilog="Example: nightherd config check",
+)
+def config() -> None:
+    """Check and explain the fleet file."""
+
+
+@click.command("check", epilog="Example: nightherd config check --format github")
+@click.argument("path", metavar="[PATH]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    help="How to tell problems (text).",
+)
+@json_option
+@click.pass_context
+def check(ctx: click.Context, path: Path | None, form: str) -> None:
+    """Every mistake in the fleet file and the files it names. Ends with 78 when there is one."""
+    invocation = invocation_of(ctx)
+    screen, cwd = invocation.screen, invocation.cwd
+    screen.is_json = screen.is_json or form == "json"
+    file = cwd / path if path is not None else invocation.fleet_file()
+    checked = check_fleet(
+        file, environ=invocation.environ, cwd=cwd, state_dir=invocation.named_state
+    )
+    if screen.is_json:
+        screen.document("check", check_data(checked, cwd), system_clock().now())
+    elif form == "github":
+        for annotation in render_problems(checked.problems, "github", cwd=cwd).splitlines():
+            screen.show(annotation)
+    else:
+        _tell(checked, invocation)
+    ctx.exit(0 if is_good(checked) else ConfigInvalidError.exit_code)
+
+
+def is_good(checked: CheckedFleet) -> bool:
+    """Whether all of the fleet can run."""
+    return checked.loaded is not None and not checked.loaded.blocked
+
+
+def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
+    """What a check found, as plain data."""
+    loaded = checked.loaded
+    return {
+        "file": shown_file(str(checked.file), cwd),
+        "ok": is_good(checked),
+        "agents": list(loaded.fleet.agents) if loaded is not None else [],
+        "problems": problems_data(checked.problems, cwd),
+    }
+
+
+def _tell(checked: CheckedFleet, invocation: Invocation) -> None:
+    """Problems are this command's data, so they go to standard output."""
+    screen, cwd = invocation.screen, invocation.cwd
+    errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]
+    for notice in checked.problems[len(errors) :]:
+        screen.say(notice_text(notice, cwd))
+    file = shown_file(str(checked.file), cwd)
+    if is_good(checked) and checked.loaded is not None:
+        agents = counted(len(checked.loaded.fleet.agents), "agent")
+        screen.show(f"{screen.out.good('✔ ok')} {file}: {agents}")
+        return
+    screen.show(problems_text(errors, cwd))
+    screen.flush()
+    screen.say(f"{screen.err.bad('✗')} {ConfigInvalidError(errors).message}")
+    for agent in checked.loaded.fleet.agents.values() if checked.loaded is not None else ():
+        if agent.blocked_by:
+            screen.say(f"  agent {agent.name} does not run; the others do")
+
+
+@click.command("show", epilog="Example: nightherd config show hello --resolved --origin")
+@click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_agents)
+@click.option("--resolved", is_flag=True, help="Also what is as it is by default.")
+@click.option("--origin", is_flag=True, help="Where each value is from: file:line, or default.")
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, agent: str | None, resolved: bool, origin: bool) -> None:
+    """What the fleet, or one AGENT, comes to: files merged, variables filled in."""
+    screen, cwd = invocation.screen, invocation.cwd
+    loaded = load_fleet(
+        invocation.fleet_file(),
+        environ=invocation.environ,
+        cwd=cwd,
+        state_dir=invocation.named_state,
+    )
+    shown = select(show_fleet(loaded, agent, cwd=cwd), resolved=resolved, origin=origin)
+    if screen.is_json:
+        screen.document("config", shown, system_clock().now())
+        return
+    screen.show(render_show(shown).rstrip("\n"))
+
+
+def select(shown: Any, *, resolved: bool, origin: bool) -> Any:
+    """Shown settings with origins, less the defaults or less the origins when those are not asked for."""
+    if isinstance(shown, dict):
+        if set(shown) == {"value", "origin"}:
+            return shown if origin else shown["value"]
+        return {
+            key: select(inner, resolved=resolved, origin=origin)
+            for key, inner in shown.items()
+            if resolved or not is_default(inner)
+        }
+    if isinstance(shown, list):
+        return [select(inner, resolved=resolved, origin=origin) for inner in shown]
+    return shown
+
+
+def is_default(shown: Any) -> bool:
+    """Whether nothing in `shown` was written by anybody."""
+    if isinstance(shown, dict):
+        if set(shown) == {"value", "origin"}:
+            return bool(shown["origin"] == DEFAULT)
+        return bool(shown) and all(is_default(inner) for inner in shown.values())
+    return False
+
+
+@click.command("schema", epilog="Example: nightherd config schema > fleet.schema.json")
+@click.argument(
+    "kind", metavar="[fleet|agent]", type=click.Choice(get_args(FileKind)), default="fleet"
+)
+@json_option
+@click.pass_obj
+def schema(invocation: Invocation, kind: FileKind) -> None:
+    """The JSON Schema of a fleet file or an agent file."""
+    screen, found = invocation.screen, json_schema(kind)
+    if screen.is_json:
+        screen.document("schema", {"kind": kind, "json_schema": found}, system_clock().now())
+        return
+    screen.show(json.dumps(found, indent=2))

@@ -1,0 +1,109 @@
+"""The fleet as commands need it: loaded, with what has to be said about it told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightherd.cli.fleet.problems import notice_text
+from nightherd.cli.invocation import Invocation
+from nightherd.config.load import LoadedFleet, load_fleet
+from nightherd.errors import RefusedError
+from nightherd.model.agents.agent import Fleet, RuntimeName
+from nightherd.model.problem import Problem
+from nightherd.wiring.runtimes import check_runtime
+
+TOLD = 20
+"""How many lines are said about a fleet before it starts."""
+NAMED = 5
+"""How many agents are named of those that cannot be run."""
+
+
+def load_fleet_with_notices(
+    invocation: Invocation,
+    *,
+    agent: str | None = None,
+    is_quiet: bool = False,
+    is_run: bool = False,
+) -> Fleet:
+    """The fleet; what `agent` or the fleet itself uses that does nothing yet is told, one line each.
+
+    The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
+    `agent`, only what is about the fleet itself. `is_run`: agents are run with it, so what nobody has accepted
+    is left out.
+    """
+    loaded = load_all(invocation)
+    for notice in () if is_quiet else loaded.notices:
+        if concerns(notice, agent):
+            invocation.screen.say(notice_text(notice, invocation.cwd))
+    return _admitted(invocation, loaded.fleet, agent) if is_run else loaded.fleet
+
+
+def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> Fleet:
+    """The fleet, for a command that runs it: everything that does nothing yet is told, and who does not run.
+
+    Of `agents`, or of all; after the first lines of a large fleet, how many more there are.
+    """
+    loaded = load_all(invocation)
+    chosen = [one for one in (*loaded.blocked, *loaded.notices) if concerns_one(one, agents)]
+    for problem in chosen[:TOLD]:
+        invocation.screen.say(notice_text(problem, invocation.cwd))
+    if len(chosen) > TOLD:
+        more = len(chosen) - TOLD
+        invocation.screen.say(f"notice: {more} more like these: nightherd config check")
+    for name, agent in loaded.fleet.agents.items():
+        if agent.blocked_by and (not agents or name in agents):
+            invocation.screen.say(f"agent {name} does not run; the others do")
+    return _admitted(invocation, loaded.fleet, None)
+
+
+def _admitted(invocation: Invocation, fleet: Fleet, agent: str | None) -> Fleet:
+    """The fleet without what nobody has accepted."""
+    from nightherd.cli.fleet.acceptance import admitted
+
+    # Only commands that run agents need what compares configurations.
+    return admitted(invocation, fleet, agent=agent)
+
+
+def load_all(invocation: Invocation) -> LoadedFleet:
+    """The fleet with all there is to say of it."""
+    return load_fleet(
+        invocation.fleet_file(),
+        environ=invocation.environ,
+        cwd=invocation.cwd,
+        state_dir=invocation.named_state,
+    )
+
+
+def concerns_one(notice: Problem, agents: Sequence[str]) -> bool:
+    """Whether the notice is about one of `agents`, or about the fleet itself; without any, always."""
+    return not agents or any(concerns(notice, name) for name in agents)
+
+
+def why_not_here(runtime: RuntimeName) -> RefusedError | None:
+    """Why nothing here runs agents of this runtime; None when something does."""
+    try:
+        check_runtime(runtime)
+    except RefusedError as error:
+        return error
+    return None
+
+
+def tell_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
+    """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all."""
+    chosen = [fleet.agents[name] for name in agents or fleet.agents if name in fleet.agents]
+    for runtime in dict.fromkeys(agent.runtime for agent in chosen):
+        error = why_not_here(runtime)
+        if error is None:
+            continue
+        names = [agent.name for agent in chosen if agent.runtime is runtime]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        invocation.screen.say(
+            f"the jobs of {', '.join(names[:NAMED])}{more} wait: {error.message}\n  try: {error.hint}"
+        )
+
+
+def concerns(notice: Problem, agent: str | None) -> bool:
+    """Whether the notice is about `agent` or about the fleet itself."""
+    path = f"{notice.path}."
+    is_own = agent is not None and path.startswith(f"agents.{agent}.")
+    return is_own or not path.startswith("agents.")

@@ -1,0 +1,1 @@
+"""How commands carry out operations: through the daemon, or on the state directory."""

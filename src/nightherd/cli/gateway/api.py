@@ -1,0 +1,87 @@
+"""`nightherd api`: one request to the running fleet, over its socket. Needs no token: the socket is its owner's."""
+
+from __future__ import annotations
+
+import codecs
+import http.client
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import click
+
+from nightherd.cli.gateway.socket import SocketConnection
+from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.options import json_option
+from nightherd.errors import UsageError, exit_code_for
+
+CHUNK = 64 * 1024
+ERROR = 400
+"""Statuses from here on say what went wrong."""
+
+
+@click.command("api", epilog="Example: nightherd api GET /v1/jobs?limit=5")
+@click.argument("method", type=click.Choice(["GET", "POST"], case_sensitive=False))
+@click.argument("path")
+@click.option("-d", "--data", metavar="JSON", help="The body; @FILE reads it, @- from stdin.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header.")
+@json_option
+@click.pass_context
+def api(
+    ctx: click.Context, method: str, path: str, data: str | None, headers: tuple[str, ...]
+) -> None:
+    """Ask the running fleet's API and print what it answers; a stream as it comes.
+
+    When the answer is a problem, it ends as a command with that error would; with 69 when nobody serves.
+    """
+    invocation = invocation_of(ctx)
+    screen = invocation.screen
+    with closing(SocketConnection(invocation.new_state_directory())) as connection:
+        connection.request(
+            method.upper(), path, body=_body(invocation, data), headers=_headers(headers, data)
+        )
+        answer = connection.getresponse()
+        if answer.status >= ERROR:
+            problem = answer.read()
+            screen.show(problem.decode("utf-8", "replace").rstrip("\n"))
+            ctx.exit(_exit_code(problem))
+        text = codecs.getincrementaldecoder("utf-8")("replace")
+        for chunk in _chunks(answer):
+            screen.write(text.decode(chunk))
+
+
+def _exit_code(problem: bytes) -> int:
+    """What the error that the document names means on the command line."""
+    try:
+        document = json.loads(problem)
+    except ValueError:
+        return exit_code_for("")
+    return exit_code_for(str(document.get("code")) if isinstance(document, dict) else "")
+
+
+def _chunks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    last = b"\n"
+    while chunk := answer.read1(CHUNK):
+        yield chunk
+        last = chunk
+    if not last.endswith(b"\n"):
+        yield b"\n"
+
+
+def _headers(given: tuple[str, ...], data: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json"} if data is not None else {}
+    for one in given:
+        name, colon, value = one.partition(":")
+        if not colon or not name.strip():
+            raise UsageError(f"{one!r} is no header; write NAME:VALUE")
+        headers[name.strip().lower()] = value.strip()
+    return headers
+
+
+def _body(invocation: Invocation, data: str | None) -> bytes | None:
+    if data is None or not data.startswith("@"):
+        return None if data is None else data.encode()
+    if data == "@-":
+        return sys.stdin.buffer.read()
+    return (invocation.cwd / data[1:]).read_bytes()

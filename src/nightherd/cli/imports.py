@@ -1,0 +1,186 @@
+"""`nightherd import`: what other tools recorded, taken over. Their files are only ever read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import json_option
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import one_line
+from nightherd.config.load import load_fleet
+from nightherd.engine.imports.context import ImportContext, OnProgress, Report
+from nightherd.engine.imports.jobs import import_fleet
+from nightherd.engine.imports.transcripts import import_transcripts
+from nightherd.errors import ConfigNotFoundError
+from nightherd.imports.claude import default_directory, find_transcripts
+from nightherd.imports.herdctl import read_fleet
+from nightherd.model.agents.agent import Fleet
+from nightherd.wiring.repair import open_import
+from nightherd.wiring.stores import system_clock
+
+dry_run_option = click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Only say what would be imported; write nothing."
+)
+
+Adopt = Callable[[ImportContext, Report, OnProgress], Awaitable[None]]
+
+
+@click.group(
+    "import",
+    cls=LazyGroup,
+    entries={
+        "herdctl": Entry(
+            "nightherd.cli.imports:import_herdctl",
+            "The jobs, sessions and schedules of herdctl.",
+        ),
+        "claude": Entry(
+            "nightherd.cli.imports:import_claude", "Claude Code's own sessions, as they are."
+        ),
+    },
+    no_args_is_help=True,
+    epilog="Example: nightherd import claude --dry-run",
+)
+def import_group() -> None:
+    """Take over what other tools recorded. Their files are only read; a second import adds only what is new."""
+
+
+@click.command("herdctl", epilog="Example: nightherd import herdctl ../old-fleet")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@dry_run_option
+@json_option
+@click.pass_context
+def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
+    """The jobs, sessions and schedules in DIR: a .herdctl directory, or the directory it is in."""
+    invocation = invocation_of(ctx)
+    report = Report()
+    found = read_fleet(invocation.cwd / directory, report)
+
+    async def adopt(desk: ImportContext, report: Report, on_progress: OnProgress) -> None:
+        await import_fleet(found, desk, report, on_progress)
+
+    _perform(ctx, adopt, report, total=found.job_total, is_dry=is_dry)
+
+
+@click.command("claude", epilog="Example: nightherd import claude")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@dry_run_option
+@json_option
+@click.pass_context
+def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> None:
+    """The sessions of Claude Code in DIR, else in CLAUDE_CONFIG_DIR, else in ~/.claude."""
+    invocation = invocation_of(ctx)
+    report = Report()
+    chosen = directory if directory is not None else default_directory(invocation.environ)
+    found = find_transcripts(invocation.cwd / chosen, report)
+
+    async def adopt(desk: ImportContext, report: Report, on_progress: OnProgress) -> None:
+        await import_transcripts(found, desk, report, on_progress)
+
+    _perform(ctx, adopt, report, total=len(found), is_dry=is_dry)
+
+
+def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
+    """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
+    invocation = invocation_of(ctx)
+    screen, fleet = invocation.screen, fleet_if_any(invocation)
+    state = invocation.new_state_directory()
+
+    async def work() -> None:
+        with progress(screen, total) as on_progress:
+            async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as desk:
+                await adopt(desk, report, on_progress)
+
+    anyio.run(work)
+    if screen.is_json:
+        screen.document("import", report_document(report, is_dry=is_dry), system_clock().now())
+    else:
+        tell_report(report, screen, is_dry=is_dry)
+    ctx.exit(1 if report.is_useless else 0)
+
+
+def fleet_if_any(invocation: Invocation) -> Fleet | None:
+    """The fleet, whose secrets have to stay out of what is recorded; with `--state-dir` there need be none."""
+    try:
+        file = invocation.fleet_file()
+    except ConfigNotFoundError:
+        return None
+    named = invocation.named_state
+    return load_fleet(file, environ=invocation.environ, cwd=invocation.cwd, state_dir=named).fleet
+
+
+@contextmanager
+def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
+    """A bar on a terminal that can show one; told of each record, silent anywhere else."""
+    from nightherd.cli.screen.progress import Bar
+
+    if screen.is_json or not screen.can_animate or total < 2:
+        yield _silent
+        return
+    bar: Any = Bar(screen.talk, total, is_colored=screen.err.is_colored)
+    with bar:
+        yield bar.tell
+
+
+def _silent(name: str) -> None:
+    """Nobody is told."""
+
+
+SHOWN = 20
+WORDS = {
+    "sessions": ("session", "sessions"),
+    "refreshed": ("grown session", "grown sessions"),
+    "transcripts": ("transcript of a known session", "transcripts of known sessions"),
+    "companions": ("file of sub-agents and tools", "files of sub-agents and tools"),
+    "jobs": ("job", "jobs"),
+    "events": ("event", "events"),
+    "schedules": ("schedule", "schedules"),
+}
+"""One and many of each kind, in the order they are told."""
+
+
+def report_document(report: Report, *, is_dry: bool) -> dict[str, Any]:
+    """The report as plain data."""
+    return {
+        "is_dry_run": is_dry,
+        "imported": {kind: report.imported.get(kind, 0) for kind in WORDS},
+        "unchanged": report.unchanged,
+        "skipped": [{"source": one.source, "reason": one.reason} for one in report.skipped],
+        "unreadable": [
+            {"file": one.file, "line": one.line, "reason": one.reason} for one in report.unreadable
+        ],
+    }
+
+
+def tell_report(report: Report, screen: Screen, *, is_dry: bool) -> None:
+    """What was imported as data, what was not as talk."""
+    counts = [(kind, report.imported.get(kind, 0)) for kind in WORDS]
+    parts = [f"{count:,} {WORDS[kind][count != 1]}" for kind, count in counts if count]
+    verb = "would import" if is_dry else "imported"
+    screen.show(f"{verb} {', '.join(parts) if parts else 'nothing'}")
+    if report.unchanged:
+        screen.show(f"here already: {report.unchanged:,}")
+    screen.flush()
+    _list(screen, "skipped", [f"{one.source}: {one.reason}" for one in report.skipped])
+    places = [
+        f"{one.file}{f':{one.line}' if one.line is not None else ''}: {one.reason}"
+        for one in report.unreadable
+    ]
+    _list(screen, "unreadable", places)
+
+
+def _list(screen: Screen, heading: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    screen.say(f"{heading}: {len(lines):,}")
+    for line in lines[:SHOWN]:
+        screen.say(f"  {one_line(line)}")
+    if len(lines) > SHOWN:
+        screen.say(f"  and {len(lines) - SHOWN:,} more; --json lists them all")

@@ -1,0 +1,1 @@
+"""Commands for jobs: run, list, show, tail, cancel, retry, resume and fork."""

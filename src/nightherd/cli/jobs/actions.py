@@ -1,0 +1,197 @@
+"""`nightherd jobs cancel` and `nightherd jobs retry`: what can be done to a job that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightherd.cli.fleet.acceptance import refuse_agents
+from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.gateway.gateway import Gateway, open_gateway
+from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.jobs.command import tell_launch
+from nightherd.cli.jobs.list import observed
+from nightherd.cli.jobs.resume_options import Asked, Ways, forking, run_or_enqueue, working_options
+from nightherd.cli.limits.options import limit_option, raised_overrides, read_limits
+from nightherd.cli.options import job_argument, json_option
+from nightherd.cli.sessions.options import agent_of_job
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.engine.operations.resume import OPEN, ResumeOptions, resume_at, resume_job
+from nightherd.errors import RefusedError, UsageError
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.limits.limits import LimitName, shown
+from nightherd.views.jobs import find_job_id, get_job, job_row
+from nightherd.wiring.running import rescuer
+from nightherd.wiring.stores import open_reader, system_clock
+
+
+@click.command("cancel", epilog="Example: nightherd jobs cancel @last")
+@job_argument
+@json_option
+@click.pass_obj
+def cancel(invocation: Invocation, job: str) -> None:
+    """End a job. One that waits ends at once; one that runs is stopped by its worker."""
+    state = invocation.state_directory()
+    cancelled = open_gateway(invocation).cancel(_find(state, job))
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        screen.document("job", job_row(observed(cancelled, state, now)), now)
+        return
+    if cancelled.is_terminal:
+        screen.show(f"cancelled {cancelled.id}")
+    else:
+        screen.show(f"{cancelled.id} is being stopped by its worker")
+        screen.flush()
+        screen.say(f"watch: nightherd jobs tail {cancelled.id} -f")
+
+
+@click.command("retry", epilog="Example: nightherd jobs retry @last-failed")
+@job_argument
+@json_option
+@click.pass_obj
+def retry(invocation: Invocation, job: str) -> None:
+    """Ask for the same work once more, as a new job that waits for a worker."""
+    state = invocation.state_directory()
+    job_id = _find(state, job)
+    fleet = load_fleet_with_notices(invocation)
+    tell_launch(open_gateway(invocation, fleet).retry(job_id), invocation)
+
+
+def _find(state: Path, reference: str) -> JobId:
+    with closing(open_reader(state)) as reader:
+        return find_job_id(reader, reference)
+
+
+@click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
+@job_argument
+@limit_option("--raise", "raised", "What it may use from now on, as in spend=2.")
+@click.option(
+    "--at-checkpoint", type=click.IntRange(1), help="Go on from there, in a branch if it was left."
+)
+@working_options
+@click.pass_context
+def resume(
+    ctx: click.Context,
+    job: str,
+    raised: tuple[str, ...],
+    at_checkpoint: int | None,
+    asked: Asked,
+) -> None:
+    """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended.
+
+    One that runs, or waits for a worker, can only be given more, with --raise.
+    """
+    invocation, found, text = _found(ctx, job, asked)
+    if raised:
+        refuse_agents(invocation, "--raise")
+    fleet = load_fleet_with_notices(
+        invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True
+    )
+    agent = agent_of_job(found, invocation, fleet)
+
+    overrides = raised_overrides(_kept(invocation, found), raised)
+    wish = ResumeOptions(prompt=text, overrides=overrides, refuses_held=True)
+
+    def hand_in(gateway: Gateway) -> Job:
+        return gateway.resume(found.id, agent, wish, at_checkpoint=at_checkpoint)
+
+    async def go_on(context: WorkerContext) -> Job:
+        rescue = rescuer(context, fleet)
+        if at_checkpoint is not None:
+            return await resume_at(found.id, at_checkpoint, agent, wish, context, rescue=rescue)
+        return await resume_job(found.id, agent, wish, context, rescue=rescue)
+
+    is_only_raised = bool(raised) and text is None and at_checkpoint is None
+    if is_only_raised and found.status in OPEN:
+        amended = hand_in(open_gateway(invocation, fleet))
+        is_interrupted = found.status is JobStatus.RUNNING and amended.status is JobStatus.PENDING
+        if asked.detach or not is_interrupted:
+            _tell_raised(amended, raised, invocation)
+            return
+    if found.is_terminal and (text is not None or found.status is not JobStatus.COMPLETED):
+        what = "a new job in a branch" if at_checkpoint is not None else "a new job in its session"
+        invocation.screen.say(f"job {found.id} is {found.status.value}: this is {what}")
+    run_or_enqueue(ctx, fleet, agent, Ways(hand_in, go_on), asked)
+
+
+@click.command(
+    "fork", epilog="Example: nightherd jobs fork @last --at-message 4 -p 'Try it otherwise'"
+)
+@job_argument
+@click.option("--at-message", type=click.IntRange(0), help="Keep messages 1 to N of its session.")
+@click.option(
+    "--at-seq", type=click.IntRange(0), help="Keep what had been said by this event of it."
+)
+@click.option("--at-checkpoint", type=click.IntRange(1), help="Keep what had been said by then.")
+@working_options
+@click.pass_context
+def fork(
+    ctx: click.Context,
+    job: str,
+    at_message: int | None,
+    at_seq: int | None,
+    at_checkpoint: int | None,
+    asked: Asked,
+) -> None:
+    """Do it otherwise: a new job in a branch of JOB's session, at its end or at an earlier place."""
+    invocation, found, text = _found(ctx, job, asked)
+    at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
+    if found.session_id is None:
+        raise RefusedError(f"job {found.id} has no session to branch from")
+    if found.status is JobStatus.PENDING and not found.last_seq:
+        raise RefusedError(
+            f"job {found.id} has not begun; there is nothing to branch from",
+            hint=f"nightherd jobs show {found.id}",
+        )
+    session_id = found.session_id
+    fleet = load_fleet_with_notices(
+        invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True
+    )
+    agent = agent_of_job(found, invocation, fleet)
+    ways = forking(session_id, at, agent, ResumeOptions(prompt=text))
+    run_or_enqueue(ctx, fleet, agent, ways, asked)
+
+
+def fork_place(
+    job: Job, *, at_message: int | None, at_seq: int | None, at_checkpoint: int | None
+) -> ForkAt:
+    """The one place that was named, else where the job left its session."""
+    given = [value for value in (at_message, at_seq, at_checkpoint) if value is not None]
+    if len(given) > 1:
+        raise UsageError("--at-message, --at-seq and --at-checkpoint exclude each other")
+    if at_message is not None:
+        return AtMessage(number=at_message)
+    if at_checkpoint is not None:
+        return AtCheckpoint(number=at_checkpoint, job_id=job.id)
+    return AtEvent(seq=at_seq if at_seq is not None else job.last_seq, job_id=job.id)
+
+
+def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation, Job, str | None]:
+    """The job that is meant, and what is said besides."""
+    invocation = invocation_of(ctx)
+    text = asked.text(invocation)
+    with closing(open_reader(invocation.state_directory())) as reader:
+        job = get_job(reader, find_job_id(reader, reference))
+    return invocation, job, text
+
+
+def _tell_raised(job: Job, raised: Sequence[str], invocation: Invocation) -> None:
+    """What a job may use that goes on without anybody here."""
+    if invocation.screen.is_json or job.status is not JobStatus.RUNNING:
+        tell_launch(job, invocation)
+    limits = read_limits(raised, option="--raise")
+    more = ", ".join(f"{name} {shown(LimitName(name), most)}" for name, most in limits.items())
+    invocation.screen.say(f"job {job.id} is {job.status.value}, and may use {more} from now on")
+
+
+def _kept(invocation: Invocation, job: Job) -> Mapping[str, Any]:
+    """What the job has other than its agent."""
+    with closing(open_reader(invocation.state_directory())) as reader:
+        texts = reader.find_texts(job.id)
+    return texts.overrides if texts is not None else {}

@@ -1,0 +1,272 @@
+"""Errands: one piece of work recorded, then done and watched here, or left to a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.list import observed
+from nightherd.cli.jobs.watch import show_text, stop_on_signals, watching
+from nightherd.cli.screen.render import Screen, Style
+from nightherd.cli.screen.text import absolute, length, neutralise, one_line
+from nightherd.config.acceptance import ensure_recorded
+from nightherd.daemon.record import find_daemon
+from nightherd.engine.contexts import Stores, WorkerContext
+from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.submit import SubmitRequest, Submitted, prompt_of, submit
+from nightherd.engine.operations.wait import wait_for_job
+from nightherd.errors import (
+    AgentBlockedError,
+    AgentNotFoundError,
+    InterruptedRunError,
+    JobTimeoutError,
+    unwrapped,
+)
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.jobs.decisions import INTERRUPTED
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, JobTexts, SuspendReason
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.jobs.retry import KEEPS_A_CLOCK
+from nightherd.model.sessions.order import ahead_text
+from nightherd.model.text import counted
+from nightherd.model.units import format_usd
+from nightherd.views.jobs import job_row
+from nightherd.views.observed import observe_job
+from nightherd.views.results import NO_TROUBLES, Troubles, result_document, troubles_of
+from nightherd.wiring.running import open_worker, rescuer
+from nightherd.wiring.runtimes import check_runtime
+from nightherd.wiring.stores import open_job_list, system_clock
+
+EXIT_OF_STATUS = {
+    JobStatus.COMPLETED: 0,
+    JobStatus.FAILED: 1,
+    JobStatus.CANCELLED: InterruptedRunError.exit_code,
+    JobStatus.SUSPENDED: 8,
+    JobStatus.PENDING: 8,
+    JobStatus.RUNNING: 8,
+}
+OUT_OF_BUDGET = 6
+RATE_LIMITED = 75
+
+
+Submit = Callable[[SubmitRequest, WorkerContext], Awaitable[Submitted]]
+MakeJob = Callable[[WorkerContext], Awaitable[Job]]
+"""Records the job; once it returns, nothing loses it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCommand:
+    """One piece of work to be done, and where."""
+
+    fleet: Fleet
+    state: Path
+    environ: Mapping[str, str]
+    agent: Agent
+    make_job: MakeJob
+    wait_timeout: timedelta | None = None
+    """How long it is waited for; then it is left to a worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The job as it ended, with its long texts."""
+
+    job: ObservedJob
+    texts: JobTexts | None
+    troubles: Troubles = NO_TROUBLES
+    """The calls it was not allowed to make, and its hooks that failed."""
+
+
+def submitting(request: SubmitRequest, how: Submit = submit) -> MakeJob:
+    """A new job. A prompt that cannot be made is found out before there is anything to record it in."""
+    prompt_of(request)
+
+    async def make(context: WorkerContext) -> Job:
+        return (await how(request, context)).job
+
+    return make
+
+
+def find_agent(fleet: Fleet, name: str, *, command: str | None = None) -> Agent:
+    """The agent called `name`, or `AgentNotFoundError` with the nearest names.
+
+    Where `command` was meant for it, the same for an agent that is called nearly so is what to try.
+    """
+    agent = fleet.agents.get(name)
+    if agent is not None:
+        return agent
+    near = get_close_matches(name, fleet.agents, n=3)
+    there = near or list(fleet.agents)[:5]
+    message = f"the fleet has no agent {name!r}"
+    if there:
+        message += f"; it has {', '.join(repr(one) for one in there)}"
+    is_meant = command is not None and near
+    raise AgentNotFoundError(
+        message, hint=f"{command} {near[0]}" if is_meant else "nightherd agent list"
+    )
+
+
+def refuse_blocked(agent: Agent) -> None:
+    """Raise `AgentBlockedError` when none of the agent's jobs may run."""
+    if agent.blocked_by:
+        raise AgentBlockedError(agent.name, agent.blocked_by)
+
+
+def perform(errand: JobCommand, screen: Screen, *, is_shown: bool) -> Finished:
+    """Submit the job, run it to its end and show it on the way. Ctrl-C cancels it."""
+    check_runtime(errand.agent.runtime)
+    try:
+        return anyio.run(_perform, errand, screen, is_shown)
+    except ExceptionGroup as group:
+        raise unwrapped(group) from None
+
+
+async def _perform(errand: JobCommand, screen: Screen, is_shown: bool) -> Finished:
+    with watching(screen, errand.agent.name, is_shown=is_shown) as watcher:
+        async with (
+            open_worker(errand.state, errand.fleet, errand.environ) as context,
+            anyio.create_task_group() as tasks,
+        ):
+            ensure_recorded(errand.fleet, errand.state, context.clock.now())
+            stopper = Stopper()
+            await tasks.start(partial(stop_on_signals, stopper, watcher.say))
+            made = await errand.make_job(context)
+            job_id = made.id
+            watcher.begin(made)
+            if errand.wait_timeout is not None:
+                tasks.start_soon(_give_up_waiting, stopper, errand.wait_timeout)
+            if is_shown:
+                watcher.say(f"{screen.err.dim('job')} {job_id}")
+            if is_shown and screen.is_terminal:
+                tasks.start_soon(show_text, watcher, job_id, context.journals)
+            job = await wait_for_job(
+                job_id,
+                errand.agent,
+                context,
+                on_event=watcher,
+                on_wait=partial(tell_waiting, screen),
+                stopper=stopper,
+                rescue=rescuer(context, errand.fleet),
+            )
+            texts = context.reader.find_texts(job_id)
+            troubles = troubles_of(job, context.journals)
+            seen = observe_job(context.reader, job, is_at_work, context.clock.now())
+            tell_notices(context, screen)
+            tasks.cancel_scope.cancel()
+    return Finished(job=seen, texts=texts, troubles=troubles)
+
+
+async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
+    await anyio.sleep(after.total_seconds())
+    stopper.hand_over()
+
+
+def launch(errand: JobCommand) -> Job:
+    """Record the job for a worker to run; once this returns, nothing loses it."""
+    check_runtime(errand.agent.runtime)
+    return anyio.run(_launch, errand)
+
+
+async def _launch(errand: JobCommand) -> Job:
+    async with open_worker(errand.state, errand.fleet, errand.environ) as context:
+        return await errand.make_job(context)
+
+
+def tell_launch(job: Job, invocation: Invocation) -> None:
+    """The one record of a job that is durable and waits."""
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        seen = observed(job, invocation.state_directory(), now)
+        screen.document("launch", {**job_row(seen), **result_document(seen, None)}, now)
+        return
+    screen.show(job.id)
+    screen.flush()
+    tell_waits(job, invocation)
+
+
+def tell_waits(job: Job, invocation: Invocation) -> None:
+    """What to do about a job that was left to a worker: watch it where one is always there."""
+    with closing(open_job_list(invocation.state_directory())) as reader:
+        ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
+    if ahead:
+        tell_waiting(invocation.screen, ahead_text(ahead[0]))
+    if find_daemon(invocation.state_directory()) is None:
+        invocation.screen.say("it waits for a worker: nightherd worker --until-idle")
+    else:
+        invocation.screen.say(f"watch: nightherd jobs tail {job.id} -f")
+
+
+def tell_notices(context: Stores, screen: Screen) -> None:
+    """What the store met with on the way: a frozen process killed, changes put back."""
+    for notice in context.state.take_notices():
+        screen.say(f"notice: {notice}")
+
+
+def tell_waiting(screen: Screen, reason: str) -> None:
+    """Why the job has not begun yet."""
+    screen.say(f"waiting: {reason}")
+
+
+def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
+    """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
+    job, now = finished.job, system_clock().now()
+    if screen.is_json:
+        screen.document("run", result_document(job, finished.texts, finished.troubles), now)
+        return
+    answer = (finished.texts.summary if finished.texts else None) or job.summary
+    if is_quiet and answer:
+        screen.show(neutralise(answer))
+        screen.flush()
+    if finished.troubles.denials:
+        count = counted(len(finished.troubles.denials), "call")
+        screen.say(f"{count} denied: nightherd jobs show {job.id}")
+    if finished.troubles.failed_hooks:
+        count = counted(len(finished.troubles.failed_hooks), "hook")
+        screen.say(f"{count} failed: nightherd jobs show {job.id}")
+    if is_quiet and job.status is JobStatus.COMPLETED:
+        return
+    screen.say(f"{result_line(job, screen.err)}, nightherd jobs show {job.id}")
+    # The end of a run is among its events; that nobody continues it is not.
+    if job.error and (is_quiet or job.error_code == INTERRUPTED):
+        screen.say(f"  {one_line(job.error)}")
+    if job.resumes_at is not None:
+        at = absolute(job.resumes_at)
+        screen.say(f"  it goes on by itself at {at}, where the fleet or a worker runs then")
+    advice = advice_on(job)
+    if advice is not None:
+        screen.say(f"  try: {screen.err.bold(advice)}")
+
+
+def result_line(job: ObservedJob, style: Style) -> str:
+    """How the job ended, or why it waits, and what it took, on one line."""
+    why = job.exit_reason or job.suspend_reason
+    reason = f" ({why.value})" if why else ""
+    turns = counted(job.turns, "turn")
+    cost = format_usd(job.cost_microusd)
+    return f"{style.status(job.status.value)}{reason}, {turns}, {cost}, {length(job.worked)}"
+
+
+def exit_code_of(job: Job) -> int:
+    """What the command ends with when the job stands so."""
+    if job.exit_reason is ExitReason.TIMEOUT:
+        return JobTimeoutError.exit_code
+    if job.exit_reason is ExitReason.LIMIT:
+        return OUT_OF_BUDGET
+    if job.status is JobStatus.FAILED and job.error_code in KEEPS_A_CLOCK:
+        return RATE_LIMITED
+    if job.status is JobStatus.SUSPENDED and job.suspend_reason in (
+        SuspendReason.LIMIT,
+        SuspendReason.BUDGET,
+    ):
+        return OUT_OF_BUDGET
+    return EXIT_OF_STATUS[job.status]

@@ -1,0 +1,166 @@
+"""Lost jobs: how commands find them, and bring the readable files up to date when no process keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.screen.render import Screen, status_cell, table
+from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_line
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus
+from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.sessions.order import ahead_text
+from nightherd.model.units import format_usd
+from nightherd.views.jobs import job_row, list_page
+from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.wiring.stores import open_job_list, system_clock
+
+if TYPE_CHECKING:
+    from nightherd.model.worker import Worker
+
+
+def is_at_work(worker: Worker) -> bool:
+    """Whether the worker's lease holds and its process is there; loaded when there is a running job to ask about."""
+    from nightherd.host.process import is_at_work as is_at_work_
+
+    return bool(is_at_work_(worker))
+
+
+def refresh_lost(invocation: Invocation, jobs: Sequence[ObservedJob]) -> None:
+    """Bring the readable files up to date if one of `jobs` is lost. A process that keeps them does it by itself."""
+    from nightherd.wiring.files import refresh_mirror, refresh_state_files
+
+    lost = [job.id for job in jobs if job.lost is not None]
+    if lost:
+        state = invocation.state_directory()
+        refresh_mirror(state, is_new=False)
+        refresh_state_files(state, lost)
+
+
+MOST = 1_000
+
+
+@click.group(
+    "jobs",
+    cls=LazyGroup,
+    entries={
+        "list": Entry("nightherd.cli.jobs.list:list_jobs", "The newest jobs; also just `jobs`."),
+        "show": Entry("nightherd.cli.jobs.show:show", "One job: prompt, result, cost, executions."),
+        "cancel": Entry("nightherd.cli.jobs.actions:cancel", "End a job, wherever it runs."),
+        "resume": Entry("nightherd.cli.jobs.actions:resume", "Go on where a job left off."),
+        "fork": Entry("nightherd.cli.jobs.actions:fork", "Do it otherwise, from an earlier place."),
+        "retry": Entry(
+            "nightherd.cli.jobs.actions:retry", "The same work once more, as a new job."
+        ),
+        "tail": Entry("nightherd.cli.jobs.tail:tail", "A job's events; -f follows to its end."),
+    },
+    default="list",
+    epilog="Example: nightherd jobs --status failed",
+)
+def jobs() -> None:
+    """List, show and follow jobs. A JOB is an id, a unique prefix or end of one, @last or @last-failed."""
+
+
+@click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in JobStatus]),
+    help="Only jobs that stand so.",
+)
+@click.option("--limit", type=click.IntRange(1, MOST), default=PAGE, help="At most so many (20).")
+@click.option("--before", type=click.IntRange(1), metavar="CURSOR", help="The page after this one.")
+@json_option
+@click.pass_obj
+def list_jobs(
+    invocation: Invocation, agent: str | None, status: str | None, limit: int, before: int | None
+) -> None:
+    """The newest jobs, newest first."""
+    screen, now = invocation.screen, system_clock().now()
+    query = JobQuery(
+        agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
+    )
+    with closing(open_job_list(invocation.state_directory())) as reader:
+        page = list_page(reader, query)
+        found = observe_jobs(reader, page.jobs, is_at_work, now)
+    refresh_lost(invocation, found)
+    if screen.is_json:
+        rows = [job_row(job) for job in found]
+        screen.document("jobs", rows, now, next_before=page.next_before)
+        return
+    if not page.jobs:
+        is_filtered = agent is not None or status is not None or before is not None
+        screen.say("no such jobs" if is_filtered else "no jobs yet")
+        screen.say("  try: " + ("nightherd jobs" if is_filtered else "nightherd run AGENT -p TEXT"))
+        return
+    screen.show(job_table(found, screen, now))
+    if page.next_before is not None:
+        screen.flush()
+        command = next_page(
+            "nightherd jobs list", page.next_before, limit, agent=agent, status=status
+        )
+        screen.say(f"more: {neutralise(command)}")
+
+
+HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")
+SPARE = ("TURNS", "TOOK", "CREATED")
+SUMMARY_LIMIT = 100
+
+
+def observed(job: Job, state: Path, now: datetime) -> ObservedJob:
+    """The job with what is true of it now."""
+    with closing(open_job_list(state)) as reader:
+        return observe_job(reader, job, is_at_work, now)
+
+
+def job_table(jobs: Sequence[ObservedJob], screen: Screen, now: datetime) -> str:
+    """One line per job, with how long workers have worked at it."""
+    rows = [
+        (
+            job.id,
+            job.agent,
+            status_cell(job.status.value if job.lost is None else "lost"),
+            screen.when(job.created_at, now),
+            length(job.worked),
+            str(job.turns),
+            format_usd(job.cost_microusd),
+            one_line(_about(job, screen, now), SUMMARY_LIMIT),
+        )
+        for job in jobs
+    ]
+    return table(HEADING, rows, width=screen.width, style=screen.out, spare=SPARE)
+
+
+def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
+    if job.lost is not None:
+        return f"lost its worker; {job.lost.next}"
+    if job.resumes_at is not None and job.suspend_reason is not None:
+        when = screen.when(job.resumes_at, now)
+        return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
+    if job.waits_behind is not None:
+        return ahead_text(job.waits_behind)
+    return job.error or job.summary or ""
+
+
+def happening(word: str, job: Job, now: datetime, state: Path) -> str:
+    """What a worker says of a job; once it is done with it, also how the job stands and what it took."""
+    said = f"{word} {job.id} {job.agent}"
+    if word != "ended":
+        return said
+    took = length(observed(job, state, now).worked)
+    cost = format_usd(job.cost_microusd)
+    return f"{said}, {job.status.value}{'' if job.is_terminal else why_text(job)}, {cost}, {took}"
+
+
+def why_text(job: Job) -> str:
+    """Why the job ended or waits, in brackets; empty while it does neither."""
+    reason = job.exit_reason or job.suspend_reason
+    return f" ({reason.value})" if reason is not None else ""

@@ -1,0 +1,199 @@
+"""`nightherd jobs show`: everything about one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.list import refresh_lost, why_text
+from nightherd.cli.limits.options import limit_text, tokens_text
+from nightherd.cli.options import job_argument, json_option
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import length, neutralise, one_line
+from nightherd.host.process import is_at_work
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import Execution, Job
+from nightherd.model.limits.limits import Limits
+from nightherd.model.sessions.order import ahead_text
+from nightherd.model.text import counted, input_text
+from nightherd.model.units import MicroUsd, format_usd
+from nightherd.views.checkpoints import latest_known, with_checkpoint_totals
+from nightherd.views.job_document import (
+    JobView,
+    children_of,
+    job_document,
+    show_job,
+    tree_costs,
+    waited,
+)
+from nightherd.views.jobs import find_job_id
+from nightherd.views.limits import limit_row, limits_of_job
+from nightherd.wiring.stores import open_journals, open_reader, system_clock
+
+
+@click.command("show", epilog="Example: nightherd jobs show @last")
+@job_argument
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, job: str) -> None:
+    """One job: prompt, result, cost, executions."""
+    from nightherd.cli.limits.limits import declared_limits
+
+    screen, now = invocation.screen, system_clock().now()
+    state = invocation.state_directory()
+    with closing(open_reader(state)) as reader:
+        journals = open_journals(state)
+        view = show_job(reader, journals, find_job_id(reader, job), now, is_at_work)
+        last = latest_known(reader, journals, view.job.id)
+        below = reader.used_below(view.job.id)
+    refresh_lost(invocation, [view.job])
+    view = replace(view, job=with_checkpoint_totals(view.job, last))
+    given = view.texts.overrides.get("limits") if view.texts is not None else None
+    declared: Limits | None = None
+    if last is None and not view.job.is_terminal:  # the fleet file is read for nothing else
+        declared = declared_limits(invocation, view)
+    limits = limits_of_job(view.job, last, below, given=given, declared=declared)
+    if screen.is_json:
+        rows = [limit_row(one) for one in limits]
+        screen.document("job", {**job_document(view, now), "limits": rows}, now)
+        return
+    screen.show(job_card(view, screen, now, [limit_text(one) for one in limits]))
+    screen.flush()
+    screen.say(f"events: nightherd jobs tail {view.job.id}")
+
+
+MOST_CHILDREN, MOST_DENIALS, MOST_HOOKS = 20, 5, 5
+"""How many of each a card names."""
+TOLD = timedelta(seconds=1)
+"""A wait that is shorter is the machine's own."""
+
+
+def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]) -> str:
+    """Everything about one job, as lines of `label  value` and its texts below."""
+    job, style = view.job, screen.out
+    pairs = [
+        ("job", style.bold(job.id)),
+        ("agent", job.agent),
+        ("status", style.status(job.status.value if job.lost is None else "lost") + why_text(job)),
+        ("trigger", job.trigger_type.value + (f" ({job.trigger_id})" if job.trigger_id else "")),
+        ("session", _session(view)),
+        ("created", screen.when(job.created_at, now)),
+        ("started", screen.when(job.started_at, now)),
+        ("finished", screen.when(job.finished_at, now)),
+        ("took", length(job.worked) + _waited(view, now)),
+        ("turns", f"{counted(job.turns, 'turn')}, {counted(job.messages, 'message')}"),
+        ("tokens", tokens_text(job)),
+        ("cost", format_usd(job.cost_microusd)),
+    ]
+    pairs += _tree(view)
+    if job.lost is not None:
+        since = screen.when(job.lost.since, now)
+        pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
+    if view.waits_for is not None:
+        pairs.append(("waits", f"its login is {view.waits_for}"))
+    if job.waits_behind is not None:
+        pairs.append(("waits", ahead_text(job.waits_behind)))
+    if job.resumes_at is not None:
+        pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
+    pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
+    pairs += [("limit", one) for one in limits]
+    pairs += _troubles(view)
+    advice = advice_on(job) if job.error else None
+    pairs += [("try", advice)] if advice is not None else []
+    if len(view.executions) > 1:
+        pairs += [
+            ("execution", f"{one.epoch}: {one.status.value}, {_came_to(one)}, {one.worker}")
+            for one in view.executions
+        ]
+    inputs = view.texts.inputs if view.texts is not None else {}
+    pairs += [
+        ("input", f"{one_line(name)}={one_line(input_text(value))}")
+        for name, value in inputs.items()
+    ]
+    lines = [f"{label:<10}{value}" for label, value in pairs]
+    return "\n".join(lines + _texts(view, screen))
+
+
+def _tree(view: JobView) -> list[tuple[str, str]]:
+    """What the job has cost with all jobs below it, and the jobs that it has made."""
+    if not view.below:
+        return []
+    costs, children = tree_costs(view.below), children_of(view.job.id, view.below)
+    whole = view.job.cost_microusd + sum(one.cost_microusd for one in view.below)
+    texts = [
+        f"{child.id} {child.agent}, {child.status.value if child.lost is None else 'lost'},"
+        f" {counted(child.turns, 'turn')}, {format_usd(costs[child.id])}"
+        for child in children
+    ]
+    tree = f"{format_usd(MicroUsd(whole))} in {counted(1 + len(view.below), 'job')}"
+    return [("tree", tree), *_first_of("child", texts, MOST_CHILDREN)]
+
+
+def _troubles(view: JobView) -> Iterator[tuple[str, str]]:
+    """The denied calls and the failed hooks: a job with some may look like a success and have done nothing."""
+    troubles = view.troubles
+    denials = [f"{one.tool_name}: {one.reason}" for one in troubles.denials]
+    hooks = [f"{one.name} failed: {one.error}{_said(one.output)}" for one in troubles.failed_hooks]
+    yield from _first_of("denied", denials, MOST_DENIALS)
+    yield from _first_of("hook", hooks, MOST_HOOKS)
+    if troubles.journal_error is not None:
+        yield "journal", neutralise(one_line(troubles.journal_error))
+
+
+def _first_of(label: str, texts: Sequence[str], most: int) -> Iterator[tuple[str, str]]:
+    """The first of them, and how many more there are."""
+    yield from ((label, neutralise(one_line(text))) for text in texts[:most])
+    if len(texts) > most:
+        yield label, f"{len(texts) - most} more: --json has all of them"
+
+
+def _said(output: str | None) -> str:
+    """The last line that a hook printed."""
+    lines = (output or "").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
+
+
+def _waited(view: JobView, now: datetime) -> str:
+    """Time in which nobody worked at it, where that is worth telling."""
+    span = waited(view, now)
+    return f", and waited {length(span)}" if span is not None and span >= TOLD else ""
+
+
+def _came_to(execution: Execution) -> str:
+    return f"{counted(execution.turns, 'turn')}, {format_usd(execution.cost_microusd)}"
+
+
+def _error(job: Job) -> str:
+    return f"{job.error_code}: {job.error}" if job.error_code else job.error or ""
+
+
+def _session(view: JobView) -> str:
+    session = view.session
+    if session is None:
+        return view.job.session_id or "-"
+    return f"{session.id} ({session.mode.value}, {counted(session.job_count, 'job')})"
+
+
+def _texts(view: JobView, screen: Screen) -> list[str]:
+    texts = view.texts
+    summary = (texts.summary if texts else None) or view.job.summary
+    parts = [
+        ("a new session", texts.session_note if texts else None),
+        ("prompt", texts.prompt if texts else None),
+        ("summary", summary),
+        ("answer that was cut off", view.troubles.cut_off),
+    ]
+    lines: list[str] = []
+    for label, text in parts:
+        if text:
+            lines += ["", screen.out.bold(label), *_indented(text)]
+    return lines
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in neutralise(text).rstrip("\n").split("\n")]

@@ -1,0 +1,1 @@
+"""Commands for schedules: list, history, enable, disable, set, reset and run."""

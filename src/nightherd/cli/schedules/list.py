@@ -1,0 +1,189 @@
+"""`nightherd schedule`: rules in time, when they are due and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import DURATION, complete_agents, complete_schedules, json_option
+from nightherd.cli.screen.render import Screen, status_cell, table
+from nightherd.cli.screen.text import absolute, neutralise, one_line
+from nightherd.daemon.record import find_daemon
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Agent
+from nightherd.model.jobs.lost import lost_text
+from nightherd.model.limits.login import text_of
+from nightherd.model.schedules.due import Due, upcoming
+from nightherd.model.schedules.rule import Schedule, rule_text
+from nightherd.views.jobs import timestamp
+from nightherd.views.schedules import ScheduleView, list_views, schedule_row, view_of
+from nightherd.wiring.stores import open_reader, system_clock
+
+MOST = 1_000
+
+
+@click.group(
+    "schedule",
+    cls=LazyGroup,
+    entries={
+        "list": Entry(
+            "nightherd.cli.schedules.list:list_schedules", "Every schedule; also just that."
+        ),
+        "next": Entry("nightherd.cli.schedules.list:next_slots", "What is due, and when."),
+        "run": Entry("nightherd.cli.schedules.actions:run", "A job of a schedule, now."),
+        "enable": Entry("nightherd.cli.schedules.actions:enable", "Let a schedule fire."),
+        "disable": Entry("nightherd.cli.schedules.actions:disable", "Let a schedule rest."),
+        "set": Entry("nightherd.cli.schedules.actions:set_rule", "Give a schedule another rule."),
+        "reset": Entry("nightherd.cli.schedules.actions:reset", "As the fleet file says, again."),
+        "history": Entry("nightherd.cli.schedules.history:history", "What became of its slots."),
+        "why": Entry("nightherd.cli.schedules.history:why", "What decides when it fires."),
+    },
+    default="list",
+    epilog="Example: nightherd schedule next --for 14d",
+)
+def schedule() -> None:
+    """Rules in time. A schedule is named AGENT/NAME."""
+
+
+@click.command("list", epilog="Example: nightherd schedule list")
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@json_option
+@click.pass_obj
+def list_schedules(invocation: Invocation, agent: str | None) -> None:
+    """Every declared schedule and where it stands."""
+    screen, now = invocation.screen, system_clock().now()
+    views = [one for one in _views(invocation, now) if agent in (None, one.agent.name)]
+    if screen.is_json:
+        screen.document("schedules", [schedule_row(view) for view in views], now)
+        return
+    if not views:
+        screen.say("no schedules" if agent is None else f"{agent} has no schedules")
+        return
+    heading = ("SCHEDULE", "STATUS", "RULE", "LAST", "NEXT", "ABOUT")
+    rows = [_cells(view, screen, now) for view in views]
+    screen.show(table(heading, rows, width=screen.width, style=screen.out))
+    tell_rest(invocation)
+
+
+@click.command("next", epilog="Example: nightherd schedule next --for 14d")
+@click.option("--for", "span", type=DURATION, default="1d", metavar="TIME", help="How far (1d).")
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=100, help="At most so many (100).")
+@json_option
+@click.pass_obj
+def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit: int) -> None:
+    """What is due in the time to come, first to last."""
+    screen, now = invocation.screen, system_clock().now()
+    views = [one for one in _views(invocation, now) if agent in (None, one.agent.name)]
+    found = _merged(views, now, now + span, limit)
+    if screen.is_json:
+        rows = [
+            {
+                "schedule": view.id,
+                "due_at": timestamp(due.instant),
+                "runs_at": timestamp(due.runs_at),
+                "rule": rule_text(view.rule),
+            }
+            for due, view in found
+        ]
+        screen.document("upcoming", rows, now)
+        return
+    if not found:
+        screen.say("nothing is due in that time")
+        return
+    rows_for_people = [
+        (timestamp(due.runs_at) or "", view.id, rule_text(view.rule)) for due, view in found
+    ]
+    screen.show(
+        table(("WHEN", "SCHEDULE", "RULE"), rows_for_people, width=screen.width, style=screen.out)
+    )
+    tell_rest(invocation)
+
+
+def tell_rest(invocation: Invocation) -> None:
+    """Say so when nothing fires schedules at the moment."""
+    if find_daemon(invocation.state_directory()) is None:
+        invocation.screen.flush()
+        invocation.screen.say("nothing fires schedules at the moment: nightherd start")
+
+
+def _views(invocation: Invocation, now: datetime) -> list[ScheduleView]:
+    fleet = load_fleet_with_notices(invocation)
+    with closing(open_reader(invocation.state_directory())) as reader:
+        views = list_views(reader, fleet, is_at_work, now)
+    refresh_lost(invocation, [view.lost_job for view in views if view.lost_job is not None])
+    return views
+
+
+def _merged(
+    views: list[ScheduleView], now: datetime, until: datetime, limit: int
+) -> list[tuple[Due, ScheduleView]]:
+    """The first slots of all schedules together."""
+    found: list[tuple[Due, ScheduleView]] = []
+    for view in views:
+        if view.rule is None or view.next_run_at is None:
+            continue
+        slots = upcoming(view.id, view.schedule, view.rule, now, until)
+        found += [(due, view) for due, _ in zip(slots, range(limit), strict=False)]
+    found.sort(key=lambda one: (one[0].runs_at, one[1].id))
+    return found[:limit]
+
+
+def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]:
+    state = view.state
+    about = state.last_error or ""
+    if state.is_paused:
+        about = f"paused after {state.consecutive_failures} failures: {about}"
+    elif view.lost_job is not None:
+        about = lost_text(view.lost_job)
+    elif view.limit is not None:
+        about = text_of(view.limit)
+    elif view.held_by:
+        about = f"held up by {view.held_by[0].id}: nightherd schedule why {view.id}"
+    elif view.override is not None:
+        about = about or f"overridden by {view.override.updated_by}"
+    return (
+        view.id,
+        status_cell(state.status.value if view.lost_job is None else "lost"),
+        rule_text(view.rule) or "by hand",
+        screen.when(state.last_run_at, now),
+        screen.when(view.next_run_at, now),
+        one_line(about) or "-",
+    )
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def schedule_argument(command: Command) -> Command:
+    """A schedule: AGENT/NAME."""
+    return click.argument("schedule", metavar="AGENT/NAME", shell_complete=complete_schedules)(
+        command
+    )
+
+
+def load_view(invocation: Invocation, agent: Agent, schedule: Schedule) -> ScheduleView:
+    """The schedule with everything on record about it."""
+    with closing(open_reader(invocation.state_directory())) as reader:
+        return view_of(reader, agent, schedule, is_at_work, system_clock().now())
+
+
+def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> None:
+    """Where the schedule stands now."""
+    screen, now = invocation.screen, system_clock().now()
+    view = load_view(invocation, agent, schedule)
+    if screen.is_json:
+        screen.document("schedule", schedule_row(view), now)
+        return
+    rule = rule_text(view.rule) or "by hand"
+    coming = f", next {absolute(view.next_run_at)}" if view.next_run_at is not None else ""
+    screen.show(neutralise(f"{view.id} is {view.state.status.value}: {rule}{coming}"))
+    tell_rest(invocation)

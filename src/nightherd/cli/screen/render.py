@@ -1,0 +1,258 @@
+"""The screen: the only place that writes. Standard output is data, standard error is talk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from nightherd.cli.screen.text import absolute, relative
+
+GLYPHS = {
+    "pending": ("○", "33"),
+    "running": ("●", "36"),
+    "suspended": ("‖", "33"),
+    "lost": ("?", "31"),
+    "completed": ("✔", "32"),
+    "failed": ("✗", "31"),
+    "cancelled": ("⊘", "35"),
+    "created": ("○", "33"),
+    "active": ("●", "36"),
+    "paused": ("‖", "32"),
+    "expired": ("◌", "35"),
+    "idle": ("○", "32"),
+    "error": ("✗", "31"),
+    "disabled": ("⊘", "35"),
+}
+"""A sign and an ANSI colour for each status; the word always stands beside them."""
+
+GAP = "  "
+READABLE = 16
+"""Characters of a cut text that still say something."""
+
+
+class ColorChoice(StrEnum):
+    """When to colour."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def wants_color(choice: ColorChoice, environ: Mapping[str, str], is_tty: bool) -> bool:
+    """Whether to colour: the option first, then what the environment asks for, then the terminal."""
+    if choice is not ColorChoice.AUTO:
+        return choice is ColorChoice.ALWAYS
+    if environ.get("NO_COLOR"):
+        return False
+    if any(environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    if environ.get("CLICOLOR") == "0" or environ.get("TERM") == "dumb":
+        return False
+    return is_tty
+
+
+class Style(NamedTuple):
+    """Marks text with ANSI colours, or leaves it as it is."""
+
+    is_colored: bool
+
+    def _mark(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.is_colored and text else text
+
+    def bold(self, text: str) -> str:
+        return self._mark(text, "1")
+
+    def dim(self, text: str) -> str:
+        return self._mark(text, "2")
+
+    def bad(self, text: str) -> str:
+        return self._mark(text, "31")
+
+    def good(self, text: str) -> str:
+        return self._mark(text, "32")
+
+    def call(self, text: str) -> str:
+        return self._mark(text, "36")
+
+    def status(self, status: str) -> str:
+        """The status as sign and word, in its colour."""
+        glyph, color = GLYPHS[status]
+        return self._mark(f"{glyph} {status}", color)
+
+
+class Screen:
+    """Where one invocation writes: `show` is data, `say` is talk, `document` is data for programs."""
+
+    def __init__(
+        self,
+        out: TextIO,
+        err: TextIO,
+        environ: Mapping[str, str],
+        choice: ColorChoice = ColorChoice.AUTO,
+    ) -> None:
+        self._out = out
+        self._err = err
+        self._environ = environ
+        self.is_json = False
+        self.choose_color(choice)
+
+    def choose_color(self, choice: ColorChoice) -> None:
+        """Colour each stream by `choice`; they may be different terminals or none."""
+        self.out = Style(wants_color(choice, self._environ, self._out.isatty()))
+        self.err = Style(wants_color(choice, self._environ, self._err.isatty()))
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads standard output as it comes."""
+        return self._out.isatty()
+
+    @property
+    def can_animate(self) -> bool:
+        """Whether standard error is a terminal that can redraw a line."""
+        return self._err.isatty() and self._environ.get("TERM") != "dumb"
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None when nobody's terminal would cut a line."""
+        columns = self._environ.get("COLUMNS", "")
+        if columns.isdecimal() and int(columns) > 0:
+            return int(columns) if self.is_terminal else None
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or None
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def talk(self) -> TextIO:
+        """Standard error itself, for what redraws its own line."""
+        return self._err
+
+    def show(self, text: str = "") -> None:
+        """One line or several of data, for people."""
+        self._out.write(text + "\n")
+
+    def write(self, text: str) -> None:
+        """Data as it is, at once: somebody may be waiting for the rest of a line."""
+        self._out.write(text)
+        self._out.flush()
+
+    def say(self, text: str = "") -> None:
+        """One line or several of talk; written at once, dropped when nobody listens any more."""
+        try:
+            self._err.write(text + "\n")
+            self._err.flush()
+        except BrokenPipeError:
+            # What is left in the buffer would fail again when Python ends, and change the exit code.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._err.fileno())
+            os.close(nowhere)
+
+    def document(self, noun: str, data: object, as_of: datetime, **beside: object) -> None:
+        """`data` for programs: one line, in the envelope every command shares, `beside` next to it."""
+        from nightherd.views.jobs import timestamp
+
+        # Loaded here, like json below: help, which prints no document, would pay for them too.
+        envelope = {"schema": f"nightherd/v1/{noun}", "as_of": timestamp(as_of), "data": data}
+        self.line({**envelope, **beside})
+
+    def line(self, value: Mapping[str, Any]) -> None:
+        """One JSON object on a line of its own, written at once: a follower waits for it."""
+        from json import dumps
+
+        is_unicode = (self._out.encoding or "").lower().replace("-", "") == "utf8"
+        self.show(dumps(value, ensure_ascii=not is_unicode, separators=(",", ":")))
+        self.flush()
+
+    def flush(self) -> None:
+        """Everything shown so far reaches the reader."""
+        self._out.flush()
+
+    def when(self, at: datetime | None, now: datetime) -> str:
+        """An instant as this reader wants it: how long ago on a terminal, UTC anywhere else."""
+        return relative(at, now) if self.is_terminal else absolute(at)
+
+
+def table(
+    heading: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None,
+    style: Style,
+    spare: Sequence[str] = (),
+) -> str:
+    """Aligned columns; the last one is cut to fit `width`, and a `status` column shows sign and word.
+
+    Where the last has too little room, columns named in `spare` are left out, one after the other.
+    """
+    names, body = list(heading), [list(row) for row in rows]
+    widths = _widths(names, body)
+    for name in spare:
+        if width is None or _used(widths) + _wanted(names, body) <= width:
+            break
+        place = names.index(name)
+        widths.pop(place)
+        for row in (names, *body):
+            row.pop(place)
+    room = None if width is None else max(width - _used(widths), len(names[-1]))
+    lines = [style.bold(_join(names, widths, room, plain=None))]
+    lines += [_join(row, widths, room, plain=style) for row in body]
+    return "\n".join(lines)
+
+
+def _widths(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """How wide each column is, but for the last."""
+    return [max(len(row[column]) for row in (heading, *rows)) for column in range(len(heading) - 1)]
+
+
+def _used(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * len(widths)
+
+
+def _wanted(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How much of the last column has to be seen for it to say something."""
+    return min(max(len(row[-1]) for row in (heading, *rows)), READABLE)
+
+
+def _join(
+    row: Sequence[str], widths: Sequence[int], room: int | None, *, plain: Style | None
+) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+    if plain is not None:
+        cells = [_colored(cell, plain) for cell in cells]
+    last = row[-1]
+    if room is not None and len(last) > room:
+        last = last[: room - 1] + "…"
+    return GAP.join([*cells, last]).rstrip()
+
+
+def _colored(cell: str, style: Style) -> str:
+    """A cell that is a status's sign and word, in the status's colour; padding stays outside of it."""
+    glyph, _, word = cell.rstrip().partition(" ")
+    if GLYPHS.get(word, ("",))[0] != glyph or not glyph:
+        return cell
+    return style.status(word) + " " * (len(cell) - len(cell.rstrip()))
+
+
+def status_cell(status: str) -> str:
+    """A status as sign and word, without colour."""
+    return f"{GLYPHS[status][0]} {status}"
+
+
+MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
+
+
+def open_closed_streams() -> None:
+    """Let every standard stream that is closed lead nowhere.
+
+    Else the next file that is opened gets its number: what somebody prints would be written into the database.
+    """
+    for name, mode in MODES.items():
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open(mode)  # noqa: SIM115 (for as long as the process lives)
+            os.set_inheritable(nowhere.fileno(), True)
+            setattr(sys, name, nowhere)

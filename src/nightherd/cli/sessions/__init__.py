@@ -1,0 +1,1 @@
+"""Commands for sessions: list, show, resume, fork, export, import and takeover."""

@@ -1,0 +1,124 @@
+"""`nightherd session use`, `rename` and `cleanup`: small changes to sessions that are there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.sessions.options import named_session, session_argument
+from nightherd.engine.sessions.cleanup import Cleanup, clean_up
+from nightherd.errors import ConfigError, RefusedError, SessionNotFoundError
+from nightherd.model.change import Change, Refused, Why
+from nightherd.model.ids import SessionId
+from nightherd.model.secrets import Secrets
+from nightherd.model.sessions.changes import RenameSession, UseSession
+from nightherd.model.sessions.session import Session
+from nightherd.model.text import counted
+from nightherd.model.units import parse_duration
+from nightherd.views.sessions import get_session, session_row
+from nightherd.wiring.stores import known_secrets, open_repair, system_clock
+
+NAME_LIMIT = 100
+
+
+@click.command("use", epilog="Example: nightherd session use sess-a1b2c3d4")
+@session_argument
+@json_option
+@click.pass_obj
+def use(invocation: Invocation, session: str) -> None:
+    """Let the next job of the agent (and channel) go on in this session: back to it, or forward."""
+    found = named_session(invocation, session)
+    used = _change(invocation, UseSession(session_id=found.id), found.id)
+    _tell(invocation, used, f"the next job of {used.agent} goes on in {used.id}")
+
+
+@click.command("rename", epilog="Example: nightherd session rename @last 'the parser'")
+@session_argument
+@click.argument("name", metavar="[NAME]", required=False)
+@json_option
+@click.pass_obj
+def rename(invocation: Invocation, session: str, name: str | None) -> None:
+    """Give a session a name; without one, take it away."""
+    found = named_session(invocation, session)
+    words = " ".join((name or "").split())
+    called = str(_secrets(invocation).mask(words))[:NAME_LIMIT] or None
+    renamed = _change(invocation, RenameSession(session_id=found.id, name=called), found.id)
+    said = f"{renamed.id} is called {called!r}" if called else f"{renamed.id} has no name"
+    _tell(invocation, renamed, said)
+
+
+def _secrets(invocation: Invocation) -> Secrets:
+    """What may not be in a name: as far as the fleet file can be read, what that knows too."""
+    try:
+        fleet = load_fleet_with_notices(invocation, is_quiet=True)
+    except ConfigError:
+        fleet = None
+    return known_secrets(fleet, invocation.environ, invocation.state_directory())
+
+
+def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:
+    """The session after the change; what a refusal means is raised."""
+    return anyio.run(_apply, invocation.state_directory(), change, session_id)
+
+
+async def _apply(state: Path, change: Change, session_id: SessionId) -> Session:
+    async with open_repair(state) as record:
+        (answer,) = await record.state.apply([change])
+        match answer:
+            case Refused(why=Why.MISSING, message=message):
+                raise SessionNotFoundError(message)
+            case Refused(message=message):
+                raise RefusedError(message, hint=f"nightherd session show {session_id}")
+            case _:
+                return get_session(record.reader, session_id)
+
+
+def _tell(invocation: Invocation, session: Session, said: str) -> None:
+    screen = invocation.screen
+    if screen.is_json:
+        screen.document("session", session_row(session), system_clock().now())
+    else:
+        screen.show(said)
+
+
+@click.command("cleanup", epilog="Example: nightherd session cleanup --older-than 7d --dry-run")
+@click.option(
+    "--older-than",
+    metavar="DURATION",
+    help="Every session that is over and was not used for so long, completed ones included.",
+)
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be cleaned up.")
+@json_option
+@click.pass_obj
+def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> None:
+    """Clear away sessions that have expired. Their record stays; one that can go on is never touched."""
+    age = parse_duration(older_than) if older_than is not None else None
+    state = invocation.state_directory()
+    done = anyio.run(_clean_up, state, age, is_dry)
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        data = {
+            "is_dry_run": is_dry,
+            "removed": [one.id for one in done.removed],
+            "kept": [one.id for one in done.kept],
+        }
+        screen.document("session_cleanup", data, now)
+        return
+    for one in done.removed:
+        screen.show(one.id)
+    screen.flush()
+    verb = "would be cleaned up" if is_dry else "cleaned up"
+    screen.say(f"{counted(len(done.removed), 'session')} {verb}")
+    for one in done.kept:
+        screen.say(f"  {one.id} is in use and was kept")
+
+
+async def _clean_up(state: Path, age: timedelta | None, is_dry: bool) -> Cleanup:
+    async with open_repair(state) as record:
+        return await clean_up(record, older_than=age, is_dry=is_dry)

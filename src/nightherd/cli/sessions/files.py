@@ -1,0 +1,133 @@
+"""`nightherd session export`: a session as a file for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd import __version__
+from nightherd.cli.imports import fleet_if_any
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.sessions.options import imported_session, reading, session_argument
+from nightherd.engine.imports.session import AdoptedSession, SessionFile, import_session_file
+from nightherd.errors import NotFoundError
+from nightherd.files.atomic import atomic_write_file
+from nightherd.host.process import is_at_work
+from nightherd.imports.session_file import read_session_file
+from nightherd.model.text import counted
+from nightherd.views.export.claude import as_transcript, claude_session_id
+from nightherd.views.export.document import as_document, as_markdown, as_page
+from nightherd.views.export.exported import Export, Exported, ExportFormat, to_export
+from nightherd.views.sessions import get_session, session_row
+from nightherd.wiring.repair import open_import
+from nightherd.wiring.stores import open_journals, system_clock
+
+FORMATS: dict[ExportFormat, Export] = {
+    ExportFormat.JSON: as_document,
+    ExportFormat.CLAUDE: as_transcript,
+    ExportFormat.MARKDOWN: as_markdown,
+    ExportFormat.HTML: as_page,
+}
+
+
+@click.command("export", epilog="Example: nightherd session export @last --format html -o it.html")
+@session_argument
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice([kind.value for kind in ExportFormat]),
+    default=ExportFormat.JSON.value,
+    help="json is everything on record (the default); claude is for `claude --resume`.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="A file; else standard output."
+)
+@json_option
+@click.pass_obj
+def export(invocation: Invocation, session: str, kind: str, output: Path | None) -> None:
+    """A session as a file: everything on record, a transcript for `claude`, or a page to read."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    chosen = ExportFormat(kind)
+    named = imported_session(invocation, session)
+    with reading(invocation) as reader:
+        found = get_session(reader, named.id)
+        exported = to_export(
+            reader, journals, found, at=now, version=__version__, is_at_work=is_at_work
+        )
+    pieces = FORMATS[chosen](exported)
+    if output is not None:
+        target = invocation.cwd / output
+        if not target.parent.is_dir():
+            raise NotFoundError(
+                f"there is no directory {target.parent}", hint=f"mkdir -p {target.parent}"
+            )
+        atomic_write_file(target, "".join(pieces))
+        if screen.is_json:
+            written = {"session_id": found.id, "format": kind, "file": str(target)}
+            screen.document("session_file", written, now)
+        else:
+            screen.say(f"wrote {output}")
+            _tell_use(invocation, exported, chosen)
+    elif screen.is_json and chosen is ExportFormat.JSON:
+        # Line ends stand only between its parts: without them it is the same document on one line.
+        screen.show("".join(piece.replace("\n", "") for piece in pieces))
+    elif screen.is_json:
+        text = {"session_id": found.id, "format": kind, "text": "".join(pieces)}
+        screen.document("session_file", text, now)
+    else:
+        # All of it before the first line is shown: a body that cannot be read leaves nothing behind.
+        for line in list(lines_of(pieces)):
+            screen.show(line)
+
+
+def _tell_use(invocation: Invocation, exported: Exported, kind: ExportFormat) -> None:
+    if kind is ExportFormat.CLAUDE:
+        uuid = claude_session_id(exported)
+        screen = invocation.screen
+        screen.say(f"  put it where `claude` looks, as {uuid}.jsonl: claude --resume {uuid}")
+
+
+def lines_of(pieces: Iterable[str]) -> Iterator[str]:
+    """The text in lines, as soon as each is there."""
+    rest = ""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split("\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+@click.command("import", epilog="Example: nightherd session import session.json")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be imported.")
+@json_option
+@click.pass_obj
+def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
+    """A session from a file that `session export` wrote, with every job in it. Done again, it changes nothing."""
+    found = read_session_file(invocation.cwd / file)
+    adopted = anyio.run(_adopt, invocation, found, is_dry)
+    screen, now = invocation.screen, system_clock().now()
+    session = adopted.session
+    if screen.is_json:
+        data = {**session_row(session), "jobs_imported": adopted.jobs, "is_new": adopted.is_new}
+        screen.document("session", data, now)
+        return
+    screen.show(session.id)
+    screen.flush()
+    if not adopted.is_new:
+        screen.say("it is here already")
+        return
+    verb = "would be imported" if is_dry else "imported"
+    screen.say(f"{verb} with {counted(adopted.jobs, 'job')}")
+    screen.say(f"  go on in it: nightherd session resume {session.id} -p TEXT")
+
+
+async def _adopt(invocation: Invocation, file: SessionFile, is_dry: bool) -> AdoptedSession:
+    state, fleet = invocation.new_state_directory(), fleet_if_any(invocation)
+    async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as desk:
+        return await import_session_file(file, desk)

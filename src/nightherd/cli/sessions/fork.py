@@ -1,0 +1,198 @@
+"""`nightherd session fork`: a new session that begins as another did, up to a place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.gateway.gateway import Gateway
+from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.jobs.command import find_agent
+from nightherd.cli.jobs.resume_options import Asked, Ways, forking, run_or_enqueue, working_options
+from nightherd.cli.options import complete_agents
+from nightherd.cli.sessions.options import (
+    agent_for,
+    agent_option,
+    imported_session,
+    named_session,
+    reading,
+    session_argument,
+)
+from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.operations.fork import (
+    AtCheckpoint,
+    AtEvent,
+    AtMessage,
+    ForkAt,
+    find_point,
+    fork_session,
+)
+from nightherd.engine.operations.resume import ResumeOptions, resume_session
+from nightherd.errors import UsageError
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session
+from nightherd.views.sessions import latest_of_agent, session_row
+from nightherd.wiring.running import rescuer
+from nightherd.wiring.stores import open_repair, random_text, system_clock
+
+
+@click.command("fork", epilog="Example: nightherd session fork @last --at-message 5")
+@session_argument
+@click.option("--at-message", type=int, metavar="N", help="Keep messages 1 to N; 0 keeps none.")
+@click.option("--at-seq", type=int, metavar="N", help="Keep what its last job had said by event N.")
+@click.option(
+    "--at-checkpoint", type=int, metavar="N", help="Keep what its last job had said by then."
+)
+@click.option("--run", "is_run", is_flag=True, help="Also give the fork a job, and watch it.")
+@agent_option
+@working_options
+@click.pass_context
+def fork(
+    ctx: click.Context,
+    session: str,
+    at_message: int | None,
+    at_seq: int | None,
+    at_checkpoint: int | None,
+    is_run: bool,
+    agent: str | None,
+    asked: Asked,
+) -> None:
+    """A new session that begins with what SESSION had said, at its end or at an earlier place. SESSION is not touched."""
+    invocation = invocation_of(ctx)
+    at = place_given(at_message, at_seq, at_checkpoint)
+    if not is_run and asked.is_anything:
+        raise UsageError("--prompt, --file, --detach and --quiet are for a fork that is --run")
+    if not is_run and agent is not None:
+        raise UsageError("--agent is for a fork that is --run")
+    original = imported_session(invocation, session)
+    if is_run:
+        _run(ctx, original, at, agent, asked)
+        return
+    state = invocation.state_directory()
+    made = anyio.run(_fork, state, original, at)
+    tell_fork(invocation, made)
+
+
+def place_given(
+    at_message: int | None, at_seq: int | None, at_checkpoint: int | None
+) -> ForkAt | None:
+    """The one place that was named; None for the end."""
+    if sum(given is not None for given in (at_message, at_seq, at_checkpoint)) > 1:
+        raise UsageError("--at-message, --at-seq and --at-checkpoint exclude each other")
+    if at_message is not None:
+        return AtMessage(number=at_message)
+    if at_seq is not None:
+        return AtEvent(seq=at_seq)
+    return AtCheckpoint(number=at_checkpoint) if at_checkpoint is not None else None
+
+
+async def _fork(state: Path, original: Session, at: ForkAt | None) -> Session:
+    async with open_repair(state) as record:
+        point = find_point(record.reader, record.journals, original, at)
+        return await fork_session(
+            original, point, state=record.state, clock=record.clock, random_text=random_text()
+        )
+
+
+def _run(
+    ctx: click.Context, original: Session, at: ForkAt | None, named: str | None, asked: Asked
+) -> None:
+    invocation = invocation_of(ctx)
+    wish = ResumeOptions(prompt=asked.text(invocation))
+    fleet = load_fleet_with_notices(
+        invocation, agent=named or original.agent, is_quiet=asked.quiet, is_run=True
+    )
+    agent = agent_for(original, fleet, named)
+    run_or_enqueue(ctx, fleet, agent, forking(original.id, at, agent, wish), asked)
+
+
+def tell_fork(invocation: Invocation, made: Session) -> None:
+    """The new session: its id is what comes out."""
+    screen = invocation.screen
+    if screen.is_json:
+        screen.document("session", session_row(made), system_clock().now())
+        return
+    screen.show(made.id)
+    screen.flush()
+    screen.say(f"forked from {made.parent_session_id} after message {made.base_messages}")
+    screen.say(f"  go on in it: nightherd session resume {made.id} -p TEXT")
+
+
+@click.command("resume", epilog="Example: nightherd session resume @last -p 'Now the tests'")
+@session_argument
+@agent_option
+@working_options
+@click.pass_context
+def resume(
+    ctx: click.Context,
+    session: str,
+    agent: str | None,
+    asked: Asked,
+) -> None:
+    """Resume the job that was suspended or interrupted in SESSION, else start a new one in it.
+
+    After a completed job that needs -p. A session that is over is continued in a fork.
+    """
+    invocation = invocation_of(ctx)
+    text = asked.text(invocation)
+    found = named_session(invocation, session)
+    _resume(ctx, found, text, agent, asked)
+
+
+@click.command("resume", epilog="Example: nightherd agent resume coder")
+@click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
+@working_options
+@click.pass_context
+def agent_resume(
+    ctx: click.Context,
+    agent: str,
+    asked: Asked,
+) -> None:
+    """Resume the session that AGENT used last, as `session resume` does."""
+    invocation = invocation_of(ctx)
+    text = asked.text(invocation)
+    find_agent(load_fleet_with_notices(invocation, agent=agent, is_quiet=True), agent)
+    with reading(invocation) as reader:
+        found = latest_of_agent(reader, agent)
+    _resume(ctx, found, text, None, asked)
+
+
+def _resume(
+    ctx: click.Context, session: Session, prompt: str | None, named: str | None, asked: Asked
+) -> None:
+    invocation = invocation_of(ctx)
+    fleet = load_fleet_with_notices(
+        invocation, agent=named or session.agent, is_quiet=asked.quiet, is_run=True
+    )
+    agent, wish = agent_for(session, fleet, named), ResumeOptions(prompt=prompt, refuses_held=True)
+
+    def hand_in(gateway: Gateway) -> Job:
+        return gateway.resume_session(session.id, agent, wish)
+
+    async def go_on(context: WorkerContext) -> Job:
+        rescue = rescuer(context, fleet)
+        return await resume_session(session.id, agent, wish, context, rescue=rescue)
+
+    with reading(invocation) as reader:
+        jobs = reader.jobs_of_session(session.id)
+    notice = _new_job_notice(session, jobs[-1] if jobs else None, prompt)
+    if notice is not None:
+        invocation.screen.say(notice)
+    run_or_enqueue(ctx, fleet, agent, Ways(hand_in, go_on), asked)
+
+
+def _new_job_notice(session: Session, last: Job | None, prompt: str | None) -> str | None:
+    """Return what to say before a new job starts; None when the last job is resumed, or refused."""
+    if last is None:
+        return f"session {session.id} has no job yet: this is a new job in it"
+    stands = f"job {last.id} is {last.status.value}"
+    if not last.is_terminal:
+        is_new = prompt is not None and last.status is not JobStatus.SUSPENDED
+        return f"{stands}: this is a new job, which waits for it" if is_new else None
+    if prompt is None and last.status is JobStatus.COMPLETED:
+        return None
+    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
+    return f"{stands}: this is a new job in {'a branch of its' if is_over else 'its'} session"

@@ -1,0 +1,134 @@
+"""`nightherd session show`: one session, and what was said in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.options import json_option
+from nightherd.cli.screen.render import Screen
+from nightherd.cli.screen.text import neutralise
+from nightherd.cli.sessions.options import (
+    imported_session,
+    named_session,
+    reading,
+    session_argument,
+)
+from nightherd.cli.sessions.text import message_text, session_card
+from nightherd.host.process import is_at_work
+from nightherd.model.journal.message import open_calls
+from nightherd.model.sessions.session import SessionStatus
+from nightherd.model.text import counted
+from nightherd.views.conversation import (
+    HistoryPage,
+    Unreadable,
+    count_messages,
+    history_page,
+    unreadable,
+)
+from nightherd.views.sessions import (
+    SessionView,
+    get_session,
+    message_document,
+    session_document,
+    show_session,
+)
+from nightherd.wiring.stores import open_journals, system_clock
+
+MOST = 10_000
+MOST_PLACES = 5
+
+
+@click.command("show", epilog="Example: nightherd session show @last --history --limit 5")
+@session_argument
+@click.option("--history", is_flag=True, help="Also what was said: its last messages.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
+@click.option("--before", type=click.IntRange(1), metavar="N", help="Messages before number N.")
+@json_option
+@click.pass_obj
+def show(
+    invocation: Invocation, session: str, history: bool, limit: int, before: int | None
+) -> None:
+    """One session: where it stands, its jobs and forks, and with --history its messages, numbered from 1."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    named = imported_session(invocation, session) if history else named_session(invocation, session)
+    with reading(invocation) as reader:
+        view = show_session(reader, journals, get_session(reader, named.id), is_at_work, now)
+    refresh_lost(invocation, view.jobs)
+    if history:
+        page = history_page(
+            journals, view.parts, limit=limit, before=before, load_blobs=screen.is_json
+        )
+        damage = unreadable(journals, view.parts, page)
+        _show_history(view, page, damage, screen, now)
+    elif screen.is_json:
+        screen.document("session", session_document(view), now)
+    else:
+        screen.show(session_card(view, screen, now))
+        screen.flush()
+        screen.say(f"messages: nightherd session show {view.session.id} --history")
+
+
+def _show_history(
+    view: SessionView,
+    page: HistoryPage,
+    damage: Sequence[Unreadable],
+    screen: Screen,
+    now: datetime,
+) -> None:
+    if screen.is_json:
+        document = session_document(view)
+        document["history"] = [message_document(one) for one in page.messages]
+        document["cut_off"] = page.cut_off
+        document["unreadable"] = [
+            {
+                "job_id": one.job_id,
+                "bytes": list(one.offsets),
+                "missing": one.missing,
+                "is_gone": one.is_gone,
+            }
+            for one in damage
+        ]
+        screen.document("session", document, now, next_before=page.next_before)
+        return
+    screen.show(session_card(view, screen, now))
+    shown, session = page.messages, view.session
+    is_end = bool(shown) and shown[-1].number == count_messages(view.parts)
+    is_still = is_end and session.status is not SessionStatus.ACTIVE
+    unknown = open_calls(one.message for one in shown) if is_still else {}
+    if not view.parts and session.message_count and session.imported_from is not None:
+        screen.flush()
+        screen.say(
+            "what was said in it was in its own transcript, of which there is no copy any more"
+        )
+    for one in shown:
+        screen.show()
+        screen.show(message_text(one, screen.out, unknown=unknown))
+    if page.cut_off is not None:
+        screen.show(f"\n{screen.out.dim('an answer that was cut off, not in the conversation:')}")
+        screen.show(neutralise(page.cut_off))
+    screen.flush()
+    for lost in damage:
+        screen.say(_told(lost))
+    if page.next_before is not None:
+        again = f"nightherd session show {session.id} --history --before {page.next_before}"
+        screen.say(f"earlier: {again}")
+
+
+def _told(lost: Unreadable) -> str:
+    """What of a job's record is not shown, and where it stands."""
+    if lost.is_gone:
+        return f"not shown: the journal of {lost.job_id} is missing: nightherd doctor says more"
+    where = ", ".join(str(offset) for offset in lost.offsets[:MOST_PLACES])
+    more = ", ..." if len(lost.offsets) > MOST_PLACES else ""
+    lines = f"{counted(len(lost.offsets), 'line')} cannot be read (at byte {where}{more})"
+    events = f"{counted(lost.missing, 'event')} missing"
+    told = [lines] if lost.offsets else []
+    told += [events] if lost.missing else []
+    what = " and ".join(told)
+    return f"not shown: in the record of {lost.job_id} {what}: nightherd doctor --verify says more"

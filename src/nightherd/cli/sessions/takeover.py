@@ -1,0 +1,152 @@
+"""`nightherd session takeover`: go on with a session by hand, in `claude` itself."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import click
+
+from nightherd.cli.imports import fleet_if_any
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import json_option
+from nightherd.cli.sessions.options import imported_session, reading, session_argument
+from nightherd.engine.sessions.import_turns import import_turns
+from nightherd.errors import NotFoundError, RefusedError
+from nightherd.host.process import is_at_work
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.jobs.job import Job
+from nightherd.model.sessions.order import ANY_NUMBER, ahead_text, needs_person
+from nightherd.model.sessions.session import Session, SessionStatus
+from nightherd.model.text import counted
+from nightherd.views.sessions import find_session, get_session, up_to_now
+from nightherd.wiring.files import kept_transcript
+from nightherd.wiring.repair import open_turn_import
+from nightherd.wiring.stores import open_journals, system_clock
+
+PROGRAM = "claude"
+CLAUDE = ("cli", "sdk")
+MOST_LOOKED_AT = 100
+"""Open jobs of the session that are looked at for one that starts by itself."""
+
+
+@click.command("takeover", epilog="Example: nightherd session takeover @last --exec")
+@session_argument
+@click.option("--exec", "is_exec", is_flag=True, help="Start it here and now.")
+@json_option
+@click.pass_obj
+def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
+    """Say how to go on with a Claude session by hand; --exec does it. What is said there becomes a job here."""
+    screen, now = invocation.screen, system_clock().now()
+    state = invocation.state_directory()
+    imported_session(invocation, session)
+    with reading(invocation) as reader:
+        found = find_session(reader, session)
+        shown = up_to_now(reader, open_journals(state), found, is_at_work, now)
+        open_jobs = [
+            job
+            for last in reader.jobs_of_session(found.id)[-1:]
+            for job in reader.jobs_ahead(replace(last, number=ANY_NUMBER), MOST_LOOKED_AT)
+        ]
+    uuid = check_takeover(shown, open_jobs)
+    directory = directory_of(found, fleet_if_any(invocation))
+    taken = take_in(invocation, found, directory)
+    line = [PROGRAM, "--resume", uuid]
+    shell = f"cd {shlex.quote(directory)} && {shlex.join(line)}"
+    if not is_exec:
+        if screen.is_json:
+            data = {
+                "session_id": found.id,
+                "directory": directory,
+                "command": line,
+                "shell": shell,
+                "recorded_job_id": taken.id if taken is not None else None,
+            }
+            screen.document("session_takeover", data, now)
+            return
+        _tell_taken(invocation, taken)
+        screen.show(shell)
+        return
+    _tell_taken(invocation, taken)
+    program = shutil.which(PROGRAM, path=invocation.environ.get("PATH"))
+    if program is None:
+        raise NotFoundError(f"there is no program {PROGRAM!r}", hint="install Claude Code")
+    screen.say(shell)
+    subprocess.call([program, *line[1:]], cwd=directory, env=dict(invocation.environ))
+    with reading(invocation) as reader:
+        ended = get_session(reader, found.id)
+    taken = take_in(invocation, ended, directory)
+    if screen.is_json:
+        data = {"session_id": found.id, "recorded_job_id": taken.id if taken else None}
+        screen.document("session_takeover", data, system_clock().now())
+    else:
+        _tell_taken(invocation, taken)
+
+
+def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
+    """Claude's own id of the session with `open_jobs`; `RefusedError` when it cannot be taken over.
+
+    A job that starts by itself would write to Claude's transcript while a person does; one that waits for a person
+    is no hindrance.
+    """
+    if session.runtime_type not in CLAUDE:
+        raise RefusedError(
+            f"session {session.id} is run by {session.runtime_type}, and {PROGRAM} knows nothing of it",
+            hint=f"nightherd session export {session.id} --format claude",
+        )
+    if session.runtime_session_id is None:
+        raise RefusedError(f"session {session.id} has not begun at {PROGRAM}'s")
+    if session.status is SessionStatus.ACTIVE:
+        raise RefusedError(
+            f"a job is at work in session {session.id}", hint="nightherd jobs cancel JOB"
+        )
+    coming = next((job for job in open_jobs if not needs_person(job)), None)
+    if coming is not None:
+        raise RefusedError(
+            ahead_text(coming),
+            hint=f"nightherd jobs cancel {coming.id}; or take over a fork of it: nightherd session fork {session.id}",
+        )
+    return session.runtime_session_id
+
+
+def directory_of(session: Session, fleet: Fleet | None) -> str:
+    """Return the directory to continue the session in: its own, or where its agent works now if that is gone."""
+    own = session.working_directory
+    if Path(own).is_dir():
+        return own
+    agent = fleet.agents.get(session.agent) if fleet is not None else None
+    if agent is not None and Path(agent.working_directory).is_dir():
+        return agent.working_directory
+    if agent is None or agent.working_directory == own:
+        raise RefusedError(
+            f"its directory {own} is gone",
+            hint=f"put it back, or set working_directory of agent {session.agent!r} to the new one",
+        )
+    raise RefusedError(f"its directory {own} is gone, and so is {agent.working_directory}")
+
+
+def take_in(invocation: Invocation, session: Session, directory: str) -> Job | None:
+    """Put the transcript where Claude finds it from `directory`, and record what was said in it by hand, if anything."""
+    fleet = fleet_if_any(invocation)
+    environment = {**(fleet.environment if fleet is not None else {}), **invocation.environ}
+    if session.runtime_session_id is not None:
+        uuid = session.runtime_session_id
+        kept_transcript(invocation.state_directory(), uuid, directory, environment).restore()
+
+    async def tell() -> Job | None:
+        state = invocation.state_directory()
+        async with open_turn_import(state, fleet, invocation.environ) as retelling:
+            return (await import_turns(session, retelling)).job
+
+    return anyio.run(tell)
+
+
+def _tell_taken(invocation: Invocation, job: Job | None) -> None:
+    if job is not None:
+        said = counted(job.messages, "message")
+        invocation.screen.say(f"{said} said by hand are recorded as {job.id}")

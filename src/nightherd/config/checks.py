@@ -1,0 +1,138 @@
+"""Capabilities that a runtime could not hold an agent to: found before anything runs.
+
+Our own loops look at every call. Claude is only told which tools and which servers there are, so it can be held
+to tools by name and to servers as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from nightherd.config.layers import Draft
+from nightherd.config.node import MappingNode, Node, SequenceNode, problem_at, text_of
+from nightherd.config.not_active import entries_at
+from nightherd.config.report import Findings
+from nightherd.config.resolve_fleet import resolve_web
+from nightherd.config.schema.fleet import FleetSettings
+from nightherd.config.wording import did_you_mean, quote
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.permissions.tool_rule import MCP, TOOL
+
+CLAUDE = frozenset({RuntimeName.SDK, RuntimeName.CLI})
+
+
+def check_capabilities(agent: Agent, draft: Draft, findings: Findings) -> None:
+    """Every capability of an agent that Claude runs is one that Claude can be held to."""
+    if agent.runtime not in CLAUDE:
+        return
+    given = draft.node.get("required_caps")
+    items: tuple[Node, ...] = given.items if isinstance(given, SequenceNode) else ()
+    for item, capability in zip(items, agent.required_caps or (), strict=False):
+        message = mistake_in(capability)
+        if message is not None:
+            findings.add(problem_at(item, message, path=f"{draft.path}.required_caps"))
+
+
+def mistake_in(capability: str) -> str | None:
+    """Why Claude cannot be held to the capability."""
+    if capability.startswith(TOOL):
+        name = capability.removeprefix(TOOL)
+        if "*" in name and name != "*":
+            return f"Claude is held to tools by name: write {TOOL}NAME, or {TOOL}* for all"
+    if capability.startswith(MCP):
+        server, _, tool = capability.removeprefix(MCP).partition(".")
+        if server != "*" and ("*" in server or tool != "*"):
+            return f"Claude is held to servers as a whole: write {MCP}SERVER.*"
+    return None
+
+
+LIMIT_HOOKS = ("limits.hooks[].directive",)
+AGENT_HOOKS = (
+    *LIMIT_HOOKS,
+    "schedules.*.limits.hooks[].directive",
+    "hooks.after_run[].directive",
+    "hooks.on_error[].directive",
+    "hooks.on_suspend[].directive",
+    "hooks.on_cancel[].directive",
+)
+
+
+def check_submitted(
+    node: MappingNode,
+    keys: Collection[str],
+    names: Collection[str],
+    findings: Findings,
+    *,
+    path: str = "",
+) -> None:
+    """Every agent that `node` names at one of `keys` is among `names`, which are whole names."""
+    for key in keys:
+        for entry, dotted in entries_at(node, key):
+            name = text_of(entry.value)
+            if name is None or name in names:
+                continue
+            where = f"{path}.{dotted}" if path else dotted
+            message = f"the fleet has no agent {quote(name)}"
+            hint = did_you_mean(whole_name(name, names), sorted(names))
+            findings.add(problem_at(entry.value, message, path=where, hint=hint))
+
+
+def whole_name(name: str, names: Collection[str]) -> str:
+    """The agent of a sub-fleet that has this for its own name, else the name itself."""
+    return next((one for one in sorted(names) if one.endswith(f".{name}")), name)
+
+
+ENDING = "_env"
+"""How every key ends that names a variable which holds a secret."""
+
+
+def secret_variables(documents: Iterable[Node], settings: FleetSettings) -> frozenset[str]:
+    """Return the variables that the documents name, and the one of the API's token."""
+    named = {name for document in documents for name in _named_in(document)}
+    return frozenset({*named, resolve_web(settings.web).token_env})
+
+
+def _named_in(node: Node) -> Iterator[str]:
+    match node:
+        case MappingNode():
+            for entry in node.entries.values():
+                name = text_of(entry.value)
+                if entry.key.text.endswith(ENDING) and name:
+                    yield name
+                yield from _named_in(entry.value)
+        case SequenceNode():
+            for item in node.items:
+                yield from _named_in(item)
+        case _:
+            pass
+
+
+SETTINGS_FILES = {
+    "project": (".claude/settings.json", ".mcp.json"),
+    "local": (".claude/settings.local.json",),
+}
+"""By the source that has Claude read them. They can hold hooks, which run commands."""
+
+
+def settings_files(agent: Agent) -> tuple[str, ...]:
+    """The settings files in its working directory that the agent obeys, there or not."""
+    if agent.runtime not in CLAUDE:
+        return ()
+    named = (name for source in agent.setting_sources for name in SETTINGS_FILES.get(source, ()))
+    return tuple(f"{agent.working_directory}/{name}" for name in named)
+
+
+def settings_fingerprints(agent: Agent) -> dict[str, str]:
+    """What those say that are there, by their names in the working directory."""
+    found = {}
+    for path in settings_files(agent):
+        name = path.removeprefix(f"{agent.working_directory}/")
+        try:
+            found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:32]
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found[name] = f"error {error.errno}"
+    return found

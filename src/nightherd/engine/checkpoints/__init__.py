@@ -1,0 +1,1 @@
+"""Checkpoints, `state.json` and retention."""

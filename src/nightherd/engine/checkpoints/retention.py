@@ -1,0 +1,140 @@
+"""Retention: what the plan says is done: archived first, then taken away. Rows and journals stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.model.change import Refused
+from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
+from nightherd.model.checkpoints.persistence import Persistence
+from nightherd.model.checkpoints.retention import JobPlan, plan
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.jobs.job import Job
+from nightherd.model.sessions.session import Session
+from nightherd.ports import Clock, Journals, StateReader, StateWriter
+from nightherd.views.checkpoints import checkpoint_row, list_bookmarks
+
+
+class Archive(Protocol):
+    """Where the documents of jobs are."""
+
+    def archive(self, job_id: str, rows: Sequence[Mapping[str, Any]], where: str, /) -> object:
+        """Put the job's document and `rows` into the archive; `where` may name the job as {thread_id}."""
+
+    def delete(self, job_id: str, /) -> object:
+        """Take the job's document away; what was archived stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionContext:
+    """What retention needs from the world."""
+
+    state: StateWriter
+    reader: StateReader
+    journals: Journals
+    clock: Clock
+    persistence: Persistence
+    archive: Archive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of the plans."""
+
+    done: Sequence[JobPlan]
+    failures: Mapping[str, str]
+    """Why it could not be done, by job."""
+    is_whole: bool = True
+    """False when it was stopped on the way."""
+
+
+def plans(
+    reader: StateReader,
+    journals: Journals,
+    persistence: Persistence,
+    now: datetime,
+    job_id: JobId | None = None,
+) -> Iterator[JobPlan]:
+    """What there is to do now, job by job; only for `job_id` when one is named."""
+    for one in reader.jobs_with_checkpoints() if job_id is None else (job_id,):
+        job = reader.find_job(one)
+        if job is None:
+            continue
+        found = plan(
+            job,
+            list_bookmarks(reader, journals, one),
+            persistence.retention,
+            now=now,
+            forked_at=forked_at(reader, job),
+        )
+        if not found.is_empty:
+            yield found
+
+
+def forked_at(reader: StateReader, job: Job) -> list[int]:
+    """The lines of the job's record that other sessions begin with."""
+    if job.session_id is None:
+        return []
+    return [
+        one.base_seq
+        for one in _branches(reader, job.session_id)
+        if one.base_job_id == job.id and one.base_seq is not None
+    ]
+
+
+def _branches(reader: StateReader, session_id: SessionId) -> Iterator[Session]:
+    """The session's branches, and theirs: one of those may begin with what the first session said too."""
+    left = [session_id]
+    while left:
+        found = reader.sessions_of_parent(left.pop())
+        yield from found
+        left.extend(one.id for one in found)
+
+
+async def apply_plans(
+    found: Iterable[JobPlan],
+    room: RetentionContext,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Applied:
+    """Carry out the plans job by job, until `is_stopped`. What is wrong with one job holds up no other."""
+    done: list[JobPlan] = []
+    failures: dict[str, str] = {}
+    for one in found:
+        if is_stopped():
+            return Applied(done=done, failures=failures, is_whole=False)
+        try:
+            await apply_plan(one, room)
+            done.append(one)
+        except NightherdError as error:
+            failures[one.job_id] = error.message
+        except OSError as error:
+            failures[one.job_id] = f"{error.strerror}: {error.filename}"
+    return Applied(done=done, failures=failures)
+
+
+async def apply_plan(found: JobPlan, room: RetentionContext) -> Sequence[Checkpoint]:
+    """Do it; the checkpoints that went. Killed in the middle it is done again, and nothing is lost."""
+    known = list_bookmarks(room.reader, room.journals, found.job_id)
+    numbers = frozenset(found.numbers)
+    going = [one for one in known if one.number in numbers]
+    if found.is_archived:
+        rows = [{**checkpoint_row(one), "header": dict(one.header)} for one in going]
+        room.archive.archive(found.job_id, rows, room.persistence.retention.archive_path)
+    if found.is_archived or found.is_deleted:
+        # Before the rows: as long as they are there, whoever is killed here is planned for again.
+        room.archive.delete(found.job_id)
+    change = RemoveCheckpoints(
+        job_id=found.job_id,
+        numbers=found.numbers,
+        at=room.clock.now(),
+        kept=tuple(one.number for one in known if one.number not in numbers),
+    )
+    (answer,) = await room.state.apply([change])
+    if isinstance(answer, Refused):
+        raise RefusedError(answer.message)
+    return going

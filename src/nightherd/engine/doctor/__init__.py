@@ -1,0 +1,1 @@
+"""Doctor: checks that rows and journals agree, and repairs."""

@@ -1,0 +1,195 @@
+"""Doctor: examines a state directory check by check, and mends what can be mended.
+
+A check looks, and says what it found; mending is a separate step, asked for. Nothing is ever thrown away:
+what cannot be used is kept aside under a name that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from nightherd.engine.checkpoints.state_files import write_stopped
+from nightherd.engine.contexts import ThreadFiles
+from nightherd.engine.doctor.orphans import adopt_orphans, orphans
+from nightherd.engine.doctor.reconcile import (
+    DamagedBodies,
+    Known,
+    correct,
+    damaged_journals,
+    disagreements,
+    no_bodies,
+    no_one_knows,
+)
+from nightherd.engine.doctor.record import KillMarked, RepairContext
+from nightherd.engine.workers.stuck import end_stuck_jobs, give_up_workers, gone_workers, stuck_jobs
+from nightherd.errors import NightherdError, message_of
+from nightherd.model.doctor import Finding, Level
+from nightherd.model.ids import JobId
+
+Examine = Callable[[], Iterable[Finding]]
+Mend = Callable[[Finding], Awaitable[None]]
+MendAll = Callable[[Sequence[Finding]], Awaitable[None]]
+OnStep = Callable[[str, int], None]
+"""Told what is being looked at or mended, and how many things that were so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing to look at. `is_deep` ones read everything there is and run only when asked.
+
+    What is found is mended one by one (`mend`), or together (`mend_all`) where one depends on the others.
+    """
+
+    name: str
+    title: str
+    examine: Examine
+    mend: Mend | None = None
+    is_deep: bool = False
+    mend_all: MendAll | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What one check came to."""
+
+    check: Check
+    findings: Sequence[Finding]
+
+    @property
+    def level(self) -> Level:
+        """The worst that is still so."""
+        left = {finding.level for finding in self.findings if not finding.is_fixed}
+        return next((level for level in reversed(Level) if level in left), Level.OK)
+
+
+def no_step(title: str, count: int) -> None:
+    """Nobody watches."""
+
+
+async def examine(
+    checks: Iterable[Check], *, is_deep: bool, is_fixing: bool, on_step: OnStep = no_step
+) -> list[Examined]:
+    """Run every check in order and, when fixing, mend what it finds before the next one looks.
+
+    A check that cannot be carried out is a finding itself; the others still run.
+    """
+    examined = []
+    for check in checks:
+        if check.is_deep and not is_deep:
+            continue
+        on_step(check.title, 0)
+        findings = _look(check)
+        if is_fixing:
+            findings = await _mended(check, findings, on_step)
+        examined.append(Examined(check=check, findings=findings))
+    return examined
+
+
+def _look(check: Check) -> list[Finding]:
+    """What the check finds; what it found before it failed is found too."""
+    findings: list[Finding] = []
+    try:
+        for finding in check.examine():
+            findings.append(finding)  # noqa: PERF402 - what came before an error must stay
+    except Exception as error:  # noqa: BLE001 - damage may break anything, and the other checks must run
+        findings.append(
+            Finding(
+                check=check.name,
+                level=Level.PROBLEM,
+                message=f"cannot be examined: {message_of(error)}",
+                remedy=error.hint if isinstance(error, NightherdError) else None,
+            )
+        )
+    return findings
+
+
+async def _mended(check: Check, findings: list[Finding], on_step: OnStep) -> list[Finding]:
+    if check.mend_all is not None and any(finding.is_fixable for finding in findings):
+        return await _mended_together(check, check.mend_all, findings)
+    if check.mend is None:
+        return findings
+    mended = []
+    for count, finding in enumerate(findings, 1):
+        on_step(f"mending: {check.title}", count)
+        mended.append(await _mended_alone(check.mend, finding))
+    return mended
+
+
+async def _mended_alone(mend: Mend, finding: Finding) -> Finding:
+    if not finding.is_fixable:
+        return finding
+    try:
+        await mend(finding)
+    except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from it
+        return _not_mended(finding, error)
+    return replace(finding, is_fixed=True)
+
+
+async def _mended_together(
+    check: Check, mend_all: MendAll, findings: list[Finding]
+) -> list[Finding]:
+    """Mend them all, then look again: what is not found any more was mended."""
+    fixable = [finding for finding in findings if finding.is_fixable]
+    try:
+        await mend_all(fixable)
+    except Exception as error:  # noqa: BLE001 - one that fails must not keep the others from it
+        left = set(_look(check))
+        return [_not_mended(one, error) if one in left else _done(one) for one in findings]
+    left = set(_look(check))
+    return [one if one in left else _done(one) for one in findings]
+
+
+def _done(finding: Finding) -> Finding:
+    return replace(finding, is_fixed=True)
+
+
+def _not_mended(finding: Finding, error: Exception) -> Finding:
+    return replace(finding, message=f"{finding.message}; not mended: {message_of(error)}")
+
+
+LINES = "journals, every line"
+ORPHANS = "journals without rows"
+
+
+def record_checks(
+    record: RepairContext,
+    kill_marked: KillMarked,
+    on_step: OnStep,
+    known: Known = no_one_knows,
+    damaged_bodies: DamagedBodies = no_bodies,
+    *,
+    threads: Callable[[], ThreadFiles | None] = lambda: None,
+) -> tuple[list[Check], list[Check]]:
+    """The quick checks, and those that read every line. `threads` writes the `state.json` of a job that is ended."""
+
+    async def end(finding: Finding) -> None:
+        await end_stuck_jobs(record, kill_marked, finding)
+        await write_stopped(JobId(finding.job_id or ""), record, threads())
+
+    quick = [
+        Check(
+            "stuck",
+            "running jobs",
+            partial(stuck_jobs, record),
+            end,
+        ),
+        Check(
+            "workers",
+            "workers",
+            partial(gone_workers, record),
+            mend_all=partial(give_up_workers, record),
+        ),
+        Check(
+            "record", "rows and journals", partial(disagreements, record), partial(correct, record)
+        ),
+        Check(
+            "orphans",
+            ORPHANS,
+            partial(orphans, record),
+            mend_all=partial(adopt_orphans, record, on_job=partial(on_step, ORPHANS)),
+        ),
+    ]
+    damaged = partial(damaged_journals, record, partial(on_step, LINES), known, damaged_bodies)
+    return quick, [Check("journals", LINES, damaged, is_deep=True)]

@@ -1,0 +1,66 @@
+"""Night checks: whether the fleet's agents can be run unattended on this machine, as checks of the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from nightherd.engine.doctor.doctor import Check
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.doctor import (
+    ClaudeFacts,
+    Finding,
+    claude_findings,
+    clock_findings,
+    git_findings,
+    key_finding,
+)
+
+CLAUDE = (RuntimeName.CLI, RuntimeName.SDK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """How the checks find out about the machine."""
+
+    claude_facts: Callable[[str], ClaudeFacts]
+    why_no_model: Callable[[Agent], tuple[str, str | None] | None]
+    """Why a native agent's model cannot be asked, and what to do; None when it can."""
+    git_version: Callable[[], str | None]
+    is_clock_synchronised: Callable[[], bool | None]
+    last_recorded: Callable[[], datetime | None]
+
+
+def night_checks(agents: Iterable[Agent], machine: Machine, now: datetime) -> list[Check]:
+    """The checks that make sense for these agents."""
+    chosen = list(agents)
+    checks = [
+        Check("git", "git", lambda: git_findings(machine.git_version())),
+        Check(
+            "clock",
+            "clock",
+            lambda: clock_findings(now, machine.last_recorded(), machine.is_clock_synchronised()),
+        ),
+    ]
+    if any(agent.runtime in CLAUDE for agent in chosen):
+        checks.append(Check("claude", "Claude Code", partial(_claude, chosen, machine)))
+    native = [agent for agent in chosen if agent.runtime is RuntimeName.NATIVE]
+    if native:
+        checks.append(Check("keys", "keys of models", partial(_keys, native, machine)))
+    return checks
+
+
+def _claude(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
+    for runtime in CLAUDE:
+        names = [agent.name for agent in agents if agent.runtime is runtime]
+        if names:
+            yield from claude_findings(machine.claude_facts(runtime.value), names, runtime.value)
+
+
+def _keys(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
+    for agent in agents:
+        refusal = machine.why_no_model(agent)
+        if refusal is not None:
+            yield key_finding(agent.name, agent.model, *refusal)

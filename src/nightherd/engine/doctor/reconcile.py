@@ -1,0 +1,224 @@
+"""Reconcile: rows and journals agree again after whatever happened. The journal is what happened.
+
+Rows that are behind or ahead of their journal are corrected; what cannot be is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from nightherd.engine.doctor.orphans import recreate_lost_journal
+from nightherd.engine.doctor.record import (
+    RepairContext,
+    apply_changes,
+    list_jobs,
+    recollected,
+    workers_at_work,
+)
+from nightherd.engine.workers.stuck import caught_up, ending
+from nightherd.errors import NightherdError, RefusedError
+from nightherd.model.doctor import Finding, Level
+from nightherd.model.ids import JobId
+from nightherd.model.jobs.changes import CorrectJob
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.views.jobs import get_job
+
+Known = Callable[[], Mapping[str, str]]
+"""Damage that somebody has noted: what was found, and when it was noted."""
+NOTE = "If there is none, note it: nightherd doctor --acknowledge"
+
+
+DamagedBodies = Callable[[JobId], Iterable[str]]
+"""Tells what is wrong with the large bodies of a job's events."""
+
+
+def no_bodies(job_id: JobId) -> Iterable[str]:
+    """Nobody looks."""
+    return ()
+
+
+def no_one_knows() -> Mapping[str, str]:
+    """Nothing has been noted."""
+    return {}
+
+
+MAX_RESTARTS = 5
+"""How often a job whose record goes on without its row may be taken up again."""
+
+
+def disagreements(record: RepairContext) -> Iterator[Finding]:
+    """Rows that contradict their journal. Reads every journal's end."""
+    for listed in list_jobs(record.reader, None):
+        if _compare(record, listed) is None:
+            continue
+        # The journal was read after the row: only what a second look finds too is so.
+        job = record.reader.find_job(listed.id)
+        found = _compare(record, job) if job is not None else None
+        if found is not None:
+            yield found
+
+
+async def correct(record: RepairContext, finding: Finding) -> None:
+    """Make the row agree with the journal."""
+    job = get_job(record.reader, JobId(finding.job_id or ""))
+    if _is_garbage(record, job):
+        _put_aside(record, job)
+    if _is_lost(job) and not record.journals.last(job.id, 1):
+        record.journals.put_aside(job.id)
+        await recreate_lost_journal(record, job)
+        return
+    known = recollected(record, job.id)
+    if job.status is JobStatus.PENDING and known.epoch > job.epoch:
+        job = await caught_up(record, job, known)
+        await apply_changes(record, [ending(job, known, record, max_restarts=MAX_RESTARTS)])
+    elif job.last_seq > known.last_seq:
+        clamped = replace(job, last_seq=known.last_seq)
+        change = CorrectJob(expected=job, job=clamped, reason="the journal ends earlier")
+        await apply_changes(record, [change])
+
+
+def damaged_journals(
+    record: RepairContext,
+    on_journal: Callable[[int], None],
+    known: Known = no_one_knows,
+    damaged_bodies: DamagedBodies = no_bodies,
+) -> Iterator[Finding]:
+    """Journals with lines or large bodies that cannot be read, or with numbers missing. Reads all of them.
+
+    Nothing mends them; damage that somebody has noted is no problem any more, and is told all the same.
+    """
+    noted = known()
+    for finding in _damaged(record, on_journal, damaged_bodies):
+        at = noted.get(finding.message)
+        if at is None:
+            yield finding
+        else:
+            message = f"{finding.message}; noted on {at}"
+            yield replace(finding, level=Level.WARNING, message=message, remedy=None)
+
+
+def _damaged(
+    record: RepairContext, on_journal: Callable[[int], None], damaged_bodies: DamagedBodies
+) -> Iterator[Finding]:
+    for count, job_id in enumerate(record.journals.job_ids(), 1):
+        on_journal(count)
+        try:
+            found = record.journals.examine(job_id)
+        except NightherdError as error:
+            yield _unreadable("journals", job_id, error)
+            continue
+        for bad in found.bad_lines:
+            yield Finding(
+                check="journals",
+                level=Level.PROBLEM,
+                message=f"job {job_id}: the line at byte {bad.offset} is no event: {bad.reason}",
+                job_id=job_id,
+                remedy=f"restore the file from a backup; the line stays where it is, and readers say so. {NOTE}",
+            )
+        for message in damaged_bodies(job_id):
+            yield Finding(
+                check="journals",
+                level=Level.PROBLEM,
+                message=f"job {job_id}: {message}",
+                job_id=job_id,
+                remedy=f"restore the blob from a backup; everything else of the job can be read. {NOTE}",
+            )
+        if found.missing:
+            yield Finding(
+                check="journals",
+                level=Level.PROBLEM,
+                message=f"job {job_id}: {found.missing} events are missing",
+                job_id=job_id,
+                remedy=f"restore the file from a backup. {NOTE}",
+            )
+
+
+def _compare(record: RepairContext, job: Job) -> Finding | None:
+    try:
+        last = record.journals.last(job.id, 1)
+    except NightherdError as error:
+        return _unreadable("record", job.id, error)
+    last_seq, epoch = (last[0].seq, last[0].epoch) if last else (0, 0)
+    if _is_garbage(record, job):
+        return _found(
+            job,
+            f"job {job.id}: nothing in its journal can be read",
+            "it is kept aside, and counts as lost; a backup of the file is better",
+            path=job.output_file,
+        )
+    if _is_lost(job) and not last:
+        return _missing_journal(job)
+    if job.last_seq > last_seq:
+        again = "" if job.is_terminal else "; what it lacks is done again when the job goes on"
+        return _found(
+            job,
+            f"job {job.id} names event {job.last_seq}, its journal ends at {last_seq}",
+            f"the row is set to where the journal ends{again}",
+        )
+    if job.status is JobStatus.PENDING and epoch > job.epoch:
+        return _found(
+            job,
+            f"job {job.id} is at epoch {job.epoch}, its journal at {epoch}",
+            "the row catches up with the journal",
+        )
+    return None
+
+
+def _found(job: Job, message: str, remedy: str, *, path: str | None = None) -> Finding:
+    """Something about a row that can be mended."""
+    return Finding(
+        check="record",
+        level=Level.PROBLEM,
+        message=message,
+        path=path,
+        job_id=job.id,
+        remedy=remedy,
+        is_fixable=True,
+    )
+
+
+def _is_garbage(record: RepairContext, job: Job) -> bool:
+    """Whether something stands in the journal's place in which nothing can be read."""
+    return not record.journals.last(job.id, 1) and record.journals.examine(job.id).is_garbage
+
+
+def _put_aside(record: RepairContext, job: Job) -> None:
+    if not job.is_terminal and workers_at_work(record):
+        raise RefusedError(
+            "a worker is running, which may be writing it; let it finish, or stop it"
+        )
+    record.journals.put_aside(job.id)
+
+
+def _is_lost(job: Job) -> bool:
+    """Whether a job that has no journal had one."""
+    return job.is_terminal and job.epoch > 0
+
+
+def _missing_journal(job: Job) -> Finding:
+    if job.last_seq == 0:
+        return Finding(
+            check="record",
+            level=Level.WARNING,
+            message=f"job {job.id} ended before anything of it could be recorded",
+            job_id=job.id,
+            path=job.output_file,
+            remedy="check free space and permissions; its row says how it ended",
+        )
+    return _found(
+        job,
+        f"job {job.id} ran and its journal is missing",
+        "one is written that says so, with what the row knows; a backup of the file is better",
+        path=job.output_file,
+    )
+
+
+def _unreadable(check: str, job_id: JobId, error: NightherdError) -> Finding:
+    return Finding(
+        check=check,
+        level=Level.PROBLEM,
+        message=f"job {job_id}: {error.message}",
+        job_id=job_id,
+        remedy=error.hint or "put the file back as it was",
+    )

@@ -1,0 +1,1 @@
+"""Imports: the records of other tools, and exported sessions."""

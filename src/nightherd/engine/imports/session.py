@@ -1,0 +1,141 @@
+"""Adopting an exported session: its jobs' journals first, then every row of it in one change.
+
+Killed on the way, nothing of it is there but journals that nobody names; the same import completes it. Done
+again, it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nightherd.engine.imports.context import ImportContext
+from nightherd.engine.sessions.external_turns import CLAUDE
+from nightherd.errors import InvalidValueError, RefusedError
+from nightherd.model.change import AdoptRows, Applied, Row
+from nightherd.model.ids import JobId
+from nightherd.model.journal.event import Event
+from nightherd.model.journal.recollection import RebuiltRows, rebuilt_rows, recollect
+from nightherd.model.sessions.session import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionMode,
+    SessionStatus,
+    status_between_jobs,
+)
+from nightherd.views.export.claude import as_transcript
+from nightherd.views.export.exported import to_export
+
+SOURCE = "session import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFile:
+    """An exported session as its file says it."""
+
+    source: str
+    session: Session
+    ancestors: Sequence[Session]
+    events: Mapping[JobId, Sequence[Event]]
+    """What was said, job by job, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedSession:
+    """What became of it."""
+
+    session: Session
+    jobs: int
+    is_new: bool
+
+
+async def import_session_file(file: SessionFile, desk: ImportContext) -> AdoptedSession:
+    """Take the session over, with what it was forked from. `RefusedError` when its ids mean something else here."""
+    known = desk.reader.find_session(file.session.id)
+    rows: list[Row] = []
+    jobs = 0
+    for job_id, events in file.events.items():
+        rebuilt = _rebuilt(job_id, events)
+        if _is_here(rebuilt, events, desk):
+            continue
+        jobs += 1
+        if desk.pens is not None:
+            masked = [desk.secrets.mask_event(event) for event in events]
+            desk.pens.journals.write(job_id, masked)
+        rows += [rebuilt.job, rebuilt.texts, *rebuilt.executions]
+    for session in (*file.ancestors, file.session):
+        here = desk.reader.find_session(session.id)
+        if here is not None and (here.agent, here.created_at) != (
+            session.agent,
+            session.created_at,
+        ):
+            raise RefusedError(f"session {session.id} is another one here")
+        if here is None:
+            rows.append(_over(session, file.source, is_asked=session is file.session))
+    if rows and desk.pens is not None:
+        desk.pens.journals.sync()
+        (answer,) = await desk.pens.state.apply([AdoptRows(rows=tuple(rows), source=SOURCE)])
+        if not isinstance(answer, Applied):
+            raise RefusedError(answer.message)
+    for session in (*file.ancestors, file.session):
+        _shelve(session, desk)
+    return AdoptedSession(session=known or file.session, jobs=jobs, is_new=known is None)
+
+
+def _shelve(session: Session, desk: ImportContext) -> None:
+    """What Claude goes on from, made from the record; a copy of its own transcript that is here stays."""
+    here = desk.reader.find_session(session.id)
+    uuid = session.runtime_session_id
+    if here is None or uuid is None or session.runtime_type not in CLAUDE or desk.pens is None:
+        return
+    exported = to_export(
+        desk.reader,
+        desk.journals,
+        here,
+        at=here.last_active_at,
+        version=desk.version,
+        is_at_work=lambda worker: True,
+    )
+    if not desk.shelf.has(f"{uuid}.jsonl"):
+        with desk.shelf.draft(f"{uuid}.jsonl") as draft:
+            for piece in as_transcript(exported):
+                draft.write(piece.encode())
+            draft.keep()
+        desk.shelf.sync()
+
+
+def _rebuilt(job_id: JobId, events: Sequence[Event]) -> RebuiltRows:
+    rows = rebuilt_rows(recollect(events))
+    if rows is None or rows.job.id != job_id:
+        raise InvalidValueError(f"the events of {job_id} do not begin with its header")
+    return rows
+
+
+def _is_here(rebuilt: RebuiltRows, events: Sequence[Event], desk: ImportContext) -> bool:
+    """Whether the job is on record here already. One that differs in what was said is another job."""
+    job_id = rebuilt.job.id
+    known = desk.reader.find_job(job_id)
+    here = desk.journals.read(job_id, load_blobs=False)
+    first = next(iter(here), None)
+    mine = events[0]
+    is_same = first is None or (first.timestamp, first.seq) == (mine.timestamp, mine.seq)
+    if not is_same or (known is not None and known.created_at != rebuilt.job.created_at):
+        raise RefusedError(f"job {job_id} is another one here")
+    return known is not None
+
+
+def _over(session: Session, source: str, *, is_asked: bool) -> Session:
+    """The session as it is here: nothing runs in it, and no job joins it unasked."""
+    status = status_between_jobs(session.mode) if is_asked else SessionStatus.COMPLETED
+    if session.status in SESSION_LIFECYCLE.terminal or session.mode is SessionMode.FRESH_PER_JOB:
+        status = SessionStatus.COMPLETED
+    # What it was forked from is here for its sake alone: lists leave it out.
+    removed_at = None if is_asked else session.last_active_at
+    return replace(
+        session,
+        status=status,
+        rank=-1,
+        number=0,
+        imported_from=source,
+        removed_at=removed_at,
+    )

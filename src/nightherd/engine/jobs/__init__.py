@@ -1,0 +1,1 @@
+"""The execution of one job, from taking it to settling it."""

@@ -1,0 +1,1 @@
+"""Limits while a job runs: the guard, shared budgets, logins, answers about limits."""

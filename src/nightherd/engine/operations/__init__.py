@@ -1,0 +1,1 @@
+"""OPERATIONS: each verb once: submit, resume, fork, retry, cancel, raise limits, deliver."""

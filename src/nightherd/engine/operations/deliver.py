@@ -1,0 +1,141 @@
+"""Deliver: a message that came in by a webhook becomes a job, once, however often it is sent.
+
+The delivery and its job are recorded in one transaction before the sender is told anything: what was
+acknowledged is not lost, and what was not is sent again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nightherd.engine.contexts import FleetContext, Stores
+from nightherd.engine.operations.submit import ID_TRIES, SubmitRequest, submission, values_of
+from nightherd.errors import NightherdError, NotFoundError, RefusedError
+from nightherd.model.agents.agent import Agent, get_agent
+from nightherd.model.change import Applied, RecordDelivery, Refused, Why
+from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.jobs.overrides import issue_of_inputs, issue_of_payload
+from nightherd.model.schedules.jobs import session_terms
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.schedules.schedule import may_fire, schedule_id
+from nightherd.model.webhooks import (
+    Delivery,
+    DeliveryOutcome,
+    Endpoint,
+    delivery_key,
+    fill_in,
+    fill_in_value,
+    wants_event,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What came in, its signature checked."""
+
+    delivery_id: str
+    body: bytes
+    payload: Any
+    event: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """What became of a message; the job is None when it was ignored."""
+
+    job: Job | None
+    is_new: bool
+    reason: str | None = None
+
+
+async def deliver(
+    message: Message, endpoint: Endpoint, agents: Mapping[str, Agent], context: FleetContext
+) -> Delivered:
+    """Record the message and what it asks for; returns once both are durable.
+
+    `InvalidValueError` when the payload lacks what the endpoint's templates name: nothing is recorded
+    then, so that it can be sent again once they are mended.
+    """
+    agent = get_agent(agents, endpoint.agent)
+    reason = _why_not(message, endpoint, agent, context)
+    request = _request(message, endpoint, agent) if reason is None else None
+    delivery = _delivery(message, endpoint, reason, context)
+    for _ in range(ID_TRIES):
+        job = submission(request, context) if request is not None else None
+        change = RecordDelivery(delivery=delivery, job=job)
+        (answer,) = await context.state.apply([change])
+        match answer:
+            case Applied(job=made):
+                return Delivered(job=made, is_new=True, reason=reason)
+            case Refused(why=Why.DUPLICATE, job=known):
+                return Delivered(job=known, is_new=False, reason="it was taken in before")
+            case Refused(why=Why.ID_TAKEN):
+                continue
+            case Refused(message=found):
+                raise RefusedError(found)
+    raise NightherdError(f"no free job id after {ID_TRIES} tries")
+
+
+def _why_not(message: Message, endpoint: Endpoint, agent: Agent, context: Stores) -> str | None:
+    """Why the message makes no job; None when it makes one."""
+    if not wants_event(endpoint, message.event, message.payload):
+        return f"{endpoint.name} does not act on {message.event!r}"
+    if endpoint.schedule is None:
+        return None
+    schedule = _schedule(endpoint, agent)
+    key = schedule_id(agent.name, schedule.name)
+    said = next((one for one in context.reader.list_overrides() if one.id == key), None)
+    is_enabled = may_fire(schedule.enabled, said)
+    states = context.reader.list_schedules(agent.name)
+    is_paused = any(one.id == key and one.is_paused for one in states)
+    return None if is_enabled and not is_paused else f"schedule {key} is disabled"
+
+
+def _request(message: Message, endpoint: Endpoint, agent: Agent) -> SubmitRequest:
+    schedule = _schedule(endpoint, agent) if endpoint.schedule is not None else None
+    given = {name: fill_in_value(value, message.payload) for name, value in endpoint.inputs.items()}
+    inputs = given if schedule is None else {**schedule.inputs, **given}
+    issue = issue_of_payload(message.payload)
+    if issue is not None and issue_of_inputs(inputs) is None:
+        inputs = {"issue_number": issue, **inputs}
+    values = values_of(agent, inputs)
+    templates = (endpoint.prompt, schedule.prompt if schedule else None, agent.default_prompt)
+    template = next((one for one in templates if one is not None), None)
+    channel = endpoint.channel
+    return SubmitRequest(
+        agent=agent,
+        prompt=None if template is None else fill_in(template, message.payload, values),
+        inputs=inputs,
+        trigger_type=TriggerType.WEBHOOK,
+        trigger_id=message.delivery_id,
+        dedupe_key=f"webhook:{endpoint.name}:{message.delivery_id}",
+        schedule=schedule.name if schedule is not None else None,
+        session_terms=session_terms(agent, schedule) if schedule is not None else None,
+        channel_id=None if channel is None else fill_in(channel, message.payload, values),
+    )
+
+
+def _schedule(endpoint: Endpoint, agent: Agent) -> Schedule:
+    schedule = agent.schedules.get(endpoint.schedule or "")
+    if schedule is None:
+        raise NotFoundError(f"agent {agent.name!r} has no schedule {endpoint.schedule!r}")
+    return schedule
+
+
+def _delivery(
+    message: Message, endpoint: Endpoint, reason: str | None, context: Stores
+) -> Delivery:
+    return Delivery(
+        id=delivery_key(endpoint.name, message.delivery_id),
+        endpoint=endpoint.name,
+        delivery_id=message.delivery_id,
+        received_at=context.clock.now(),
+        outcome=DeliveryOutcome.IGNORED,
+        event=message.event,
+        size=len(message.body),
+        sha256=hashlib.sha256(message.body).hexdigest(),
+        reason=reason,
+    )

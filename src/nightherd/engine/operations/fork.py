@@ -1,0 +1,317 @@
+"""Forking: a new session that begins with what another had said up to a place. Nothing is copied.
+
+The original is not touched and need not be usable: one that has expired, is completed or in use is forked
+like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+
+from nightherd.engine.contexts import Stores
+from nightherd.errors import InvalidValueError, NightherdError, RefusedError
+from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.change import Applied, Refused, Why
+from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
+from nightherd.model.jobs.outcome import Tally
+from nightherd.model.journal.event import AssistantEvent
+from nightherd.model.journal.message import Message, Speaker, open_calls
+from nightherd.model.sessions.changes import ForkSession
+from nightherd.model.sessions.session import Session, SessionStatus
+from nightherd.model.text import counted
+from nightherd.model.usage import tokens_in
+from nightherd.ports import Clock, Journals, RuntimeFork, StateReader, StateWriter
+from nightherd.views.checkpoints import list_bookmarks
+from nightherd.views.conversation import (
+    Place,
+    Segment,
+    count_messages,
+    message_at,
+    messages_between,
+    place_of,
+    segments_of,
+)
+
+ID_TRIES = 8
+LOOK_BACK = 16
+"""Events looked at first for the last turn before a place; turns are shorter, nearly always."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtMessage:
+    """After message `number` of the conversation; 0 is before the first."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtEvent:
+    """After the last message that had ended by event `seq` of a job: the session's last when none is named."""
+
+    seq: int
+    job_id: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtCheckpoint:
+    """Where a job's checkpoint `number` points."""
+
+    number: int
+    job_id: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtLastTurn:
+    """After the last turn that is complete: its answer is whole, and every call it made has a result."""
+
+
+ForkAt = AtMessage | AtEvent | AtCheckpoint | AtLastTurn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkPoint:
+    """A place in a conversation, and what it comes to up to there."""
+
+    messages: int = 0
+    turns: int = 0
+    token_estimate: int = 0
+    place: Place | None = None
+    """Where its last message ends; None before the first."""
+    before: JobId | None = None
+    """The job whose first message comes next, where `place` is None."""
+
+    @property
+    def job_id(self) -> JobId | None:
+        """The job that wrote the place; None when the conversation is empty."""
+        return self.before if self.place is None else self.place.job_id
+
+
+def find_point(
+    reader: StateReader, journals: Journals, session: Session, at: ForkAt | None = None
+) -> ForkPoint:
+    """The place that `at` means, else the end. `InvalidValueError` when there is no such place."""
+    parts = segments_of(reader, journals, session)
+    total = count_messages(parts)
+    if session.imported_from is not None and not parts and session.message_count:
+        raise RefusedError(
+            f"what was said in session {session.id} is in its own transcript only, not on record here",
+            hint=f"nightherd session takeover {session.id}",
+        )
+    number = _number(reader, journals, parts, at)
+    if number == 0:
+        return ForkPoint(before=parts[0].job.id if parts else None)
+    place = place_of(journals, parts, number)
+    before, turns, tokens = _looked_back(journals, parts, place)
+    if tokens is None:
+        # Nothing was reported: as large a share of the estimate as of the messages.
+        tokens = session.token_estimate * number // total
+    return ForkPoint(messages=number, turns=before + turns, token_estimate=tokens, place=place)
+
+
+def _number(
+    reader: StateReader, journals: Journals, parts: Sequence[Segment], at: ForkAt | None
+) -> int:
+    """The last message that a fork there begins with."""
+    total = count_messages(parts)
+    match at:
+        case None:
+            return total
+        case AtLastTurn():
+            return _last_complete_turn(journals, parts)
+        case AtMessage(number=number):
+            if not 0 <= number <= total:
+                raise InvalidValueError(
+                    f"there is no message {number}: the session has {counted(total, 'message')}",
+                    hint=f"give a number from 0 (its beginning) to {total}",
+                )
+            return number
+        case AtEvent(seq=seq, job_id=job_id):
+            part = _part(parts, job_id)
+            if not 0 <= seq <= _last_seq(journals, part):
+                raise InvalidValueError(
+                    f"job {part.job.id} has no event {seq}: its record ends with {_last_seq(journals, part)}",
+                    hint=f"nightherd jobs tail {part.job.id}",
+                )
+            return message_at(journals, parts, part.job.id, seq)
+        case AtCheckpoint(number=number, job_id=job_id):
+            part = _part(parts, job_id)
+            found = list_bookmarks(reader, journals, part.job.id)
+            for checkpoint in found:
+                if checkpoint.number == number and checkpoint.seq <= _last_seq(journals, part):
+                    return message_at(journals, parts, part.job.id, checkpoint.seq)
+            there = f"1 to {found[-1].number}" if found else "none"
+            raise InvalidValueError(
+                f"job {part.job.id} has no checkpoint {number} in this session; it has {there}"
+            )
+
+
+def _last_complete_turn(journals: Journals, parts: Sequence[Segment]) -> int:
+    """The message with which the last complete turn ends; 0 when there is none."""
+    for part in reversed(parts):
+        tally, ended_at = Tally(), None
+        for event in journals.read(part.job.id, load_blobs=False):
+            if part.upto is not None and event.seq > part.upto:
+                break
+            before, tally = tally, tally.add(event)
+            if tally.turns != before.turns:
+                ended_at = event.seq
+        if ended_at is not None:
+            return message_at(journals, parts, part.job.id, ended_at)
+    return 0
+
+
+def _part(parts: Sequence[Segment], job_id: JobId | None) -> Segment:
+    for part in reversed(parts):
+        if job_id is None or part.job.id == job_id:
+            return part
+    named = f"job {job_id} has no part in it" if job_id else "nothing was said in it yet"
+    raise InvalidValueError(f"there is no such place in the session: {named}")
+
+
+def _last_seq(journals: Journals, part: Segment) -> int:
+    """The last event of the part that there is now."""
+    if part.upto is not None:
+        return part.upto
+    newest = journals.last(part.job.id, 1)
+    return newest[-1].seq if newest else 0
+
+
+def _looked_back(
+    journals: Journals, parts: Sequence[Segment], place: Place
+) -> tuple[int, int, int | None]:
+    """Turns of the jobs before, turns of the job up to the place, and the context last reported there.
+
+    A call whose result is cut off counts as made: what became of it is unknown, and it is not made again.
+    """
+    before = 0
+    for part in parts:
+        if part.job.id == place.job_id:
+            break
+        before += _turns_in(journals, part)
+    turns, tokens = _last_turn(journals, place)
+    return before, turns, tokens
+
+
+def _turns_in(journals: Journals, part: Segment) -> int:
+    if part.upto is None and part.job.is_terminal:
+        return part.job.turns
+    seq = _last_seq(journals, part)
+    return _last_turn(journals, Place(job_id=part.job.id, seq=seq))[0]
+
+
+def _last_turn(journals: Journals, place: Place) -> tuple[int, int | None]:
+    """The last turn up to the place, and the tokens last reported; no more is read than that takes."""
+    reach = LOOK_BACK
+    while True:
+        after = max(place.seq - reach, 0)
+        turns, tokens = 0, None
+        for event in journals.read(place.job_id, after=after, load_blobs=False):
+            if event.seq > place.seq:
+                break
+            turns = max(turns, event.turn or 0)
+            if isinstance(event, AssistantEvent) and event.usage is not None:
+                tokens = tokens_in(event.usage) or tokens
+        if after == 0 or turns:
+            return turns, tokens
+        reach *= 4
+
+
+def forked(session: Session, point: ForkPoint, *, session_id: SessionId, at: datetime) -> Session:
+    """The new session: of the same agent and key as the original, and as long-lived."""
+    return Session(
+        id=session_id,
+        agent=session.agent,
+        mode=session.mode,
+        status=SessionStatus.CREATED,
+        runtime_type=session.runtime_type,
+        working_directory=session.working_directory,
+        created_at=at,
+        last_active_at=at,
+        channel_id=session.channel_id,
+        schedule=session.schedule,
+        docker_enabled=session.docker_enabled,
+        operation=session.operation,
+        parent_session_id=session.id,
+        base_job_id=point.place.job_id if point.place is not None else None,
+        base_seq=point.place.seq if point.place is not None else None,
+        base_messages=point.messages,
+        base_turns=point.turns,
+        max_age_s=session.max_age_s,
+        max_idle_s=session.max_idle_s,
+        turn_count=point.turns,
+        message_count=point.messages,
+        token_estimate=point.token_estimate,
+    )
+
+
+async def fork_session(
+    session: Session,
+    point: ForkPoint,
+    *,
+    state: StateWriter,
+    clock: Clock,
+    random_text: RandomText,
+) -> Session:
+    """Record the fork and return it as it is on record. Either it is there, whole, or nothing is."""
+    for _ in range(ID_TRIES):
+        fork = forked(session, point, session_id=generate_session_id(random_text), at=clock.now())
+        (answer,) = await state.apply([ForkSession(session=fork)])
+        match answer:
+            case Applied(rows=(Session() as made, *_)):
+                return made
+            case Refused(why=Why.ID_TAKEN):
+                continue
+            case Refused(message=message):
+                raise RefusedError(message)
+            case Applied():
+                raise NightherdError("the fork was recorded and not returned")
+    raise NightherdError(f"no free session id after {ID_TRIES} tries")
+
+
+NOTICE_LOOK_BACK = 32
+"""Messages before the cut that are looked at; the calls of one answer are fewer, nearly always."""
+
+TOLD = frozenset({RuntimeName.CLI, RuntimeName.SDK})
+"""Runtimes whose own memory says nothing true about such a call; the others read it off the record."""
+
+
+def with_notice(
+    prompt: str, agent: Agent, session: Session, fork: RuntimeFork | None, context: Stores
+) -> str:
+    """The prompt, and what the runtime that begins with `fork` would not know: before it what was asked right before
+    the cut, after it what became of calls that were cut off. Nobody knows, and none is made again."""
+    if agent.runtime not in TOLD or session.base_messages == 0:
+        return prompt
+    if fork is not None and fork.at_uuid is None:
+        return prompt  # it begins with all of the session, and is told what that lacks when it does
+    parts = segments_of(context.reader, context.journals, session)
+    last = min(session.base_messages, count_messages(parts))
+    first = max(last - NOTICE_LOOK_BACK + 1, 1)
+    spoken = [
+        one.message
+        for one in messages_between(context.journals, parts, first, last, load_blobs=False)
+    ]
+    asked = _asked_last(spoken)
+    if asked:
+        text = "\n\n".join(message.text for message in asked)
+        return f"(You were asked before, and had not answered yet:)\n\n{text}\n\n{prompt}"
+    calls = open_calls(spoken).values()
+    if not calls:
+        return prompt
+    names = ", ".join(call.tool_name for call in calls)
+    return (
+        f"{prompt}\n\n(The conversation was cut right after you had called: {names}. The outcome is unknown: "
+        "look before you do it again.)"
+    )
+
+
+def _asked_last(spoken: Sequence[Message]) -> list[Message]:
+    """The questions at the end that have no name of the runtime's own: it cannot begin after them."""
+    nameless = takewhile(
+        lambda message: message.speaker is Speaker.USER and message.last.uuid is None,
+        reversed(spoken),
+    )
+    return list(nameless)[::-1]

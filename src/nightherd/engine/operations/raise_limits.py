@@ -1,0 +1,138 @@
+"""Raising limits: of a job that waits at one, or before it comes to that.
+
+A new maximum that has been used up already would let a job do nothing. One that runs is only ever given more:
+whoever runs it looks before it stops at a limit, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nightherd.engine.contexts import Stores
+from nightherd.engine.limits.guard import limits_for
+from nightherd.errors import JobNotFoundError, RefusedError
+from nightherd.model.agents.agent import Agent
+from nightherd.model.change import Answer
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
+from nightherd.model.jobs.overrides import KEPT, AmendJob
+from nightherd.model.limits.limits import COUNTED, LimitName, Used, shown
+from nightherd.model.limits.spending import used_of
+from nightherd.ports import StateReader
+
+
+async def amend(
+    job: Job,
+    agent: Agent,
+    overrides: Mapping[str, Any],
+    context: Stores,
+    *,
+    prompt: str | None = None,
+) -> Answer:
+    """Give a job more that waits for a worker or runs; refused when it does neither any longer.
+
+    One that waits can also be told something besides, masked by the caller.
+    """
+    check_raised(job, agent, overrides, context.reader)
+    given = _new(job, overrides, context.reader)
+    if job.status is JobStatus.RUNNING:
+        _check_is_more(job, agent, given, context.reader)
+    change = AmendJob(job_id=job.id, limits=given, prompt=prompt)
+    (answer,) = await context.state.apply([change])
+    return answer
+
+
+def _new(job: Job, overrides: Mapping[str, Any], reader: StateReader) -> dict[str, int]:
+    """The maxima that the job was not given before."""
+    before, given = given_before(job, reader), overrides.get(KEPT)
+    kept = given if isinstance(given, Mapping) else {}
+    return {name: int(most) for name, most in kept.items() if most != before.get(name)}
+
+
+def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: StateReader) -> None:
+    texts = reader.find_texts(job.id)
+    if texts is None:
+        raise JobNotFoundError(f"there is no job {job.id}")
+    limits = limits_for(job, texts.overrides, agent)
+    for text, maximum in given.items():
+        name = LimitName(text)
+        now = limits.maximum(name)
+        if now is None or maximum < now:
+            has = "no limit" if now is None else f"a limit of {shown(name, now)}"
+            raise RefusedError(
+                f"{text}: job {job.id} runs with {has}; a job that runs can only be given more",
+                hint=f"nightherd jobs show {job.id}",
+            )
+
+
+def check_raised(job: Job, agent: Agent, overrides: Mapping[str, Any], reader: StateReader) -> None:
+    """`RefusedError` for a new maximum that does not help: lower than before, used up, or not what stopped the job."""
+    given = overrides.get(KEPT)
+    if not isinstance(given, Mapping):
+        return
+    new = _new(job, overrides, reader)
+    _check_stopped_by_own(job, new)
+    used = used_in_all(job, reader)
+    name = used_up(new, used, job.error_code)
+    if name is not None:
+        amount, maximum = shown(name, used.amount(name)), shown(name, int(new[name.value]))
+        raise RefusedError(
+            f"{name.value}: job {job.id} has used {amount} already;"
+            f" {maximum} would be its new maximum, not what is added",
+            hint=f"nightherd jobs show {job.id}",
+        )
+    _check_not_lower(job, agent, new, reader)
+
+
+def _check_stopped_by_own(job: Job, new: Mapping[str, int]) -> None:
+    """A budget that other jobs share is not raised for one job: a limit of its own would change nothing."""
+    if not new or job.suspend_reason is not SuspendReason.BUDGET:
+        return
+    raise RefusedError(
+        f"job {job.id} is not at a limit of its own, so --raise changes nothing: {job.error}",
+        hint=f"change the limit that it met, then: nightherd jobs resume {job.id};"
+        f" to see it: {advice_on(job) or f'nightherd limits show {job.agent}'}",
+    )
+
+
+def _check_not_lower(job: Job, agent: Agent, new: Mapping[str, int], reader: StateReader) -> None:
+    texts = reader.find_texts(job.id)
+    if texts is None or job.status is JobStatus.RUNNING:
+        return  # one that runs is checked where it is given more
+    limits = limits_for(job, texts.overrides, agent)
+    for text, maximum in new.items():
+        name = LimitName(text)
+        now = limits.maximum(name)
+        if now is not None and maximum < now:
+            raise RefusedError(
+                f"{text}: {shown(name, maximum)} is less than its limit of {shown(name, now)};"
+                " --raise sets a new, higher maximum",
+                hint=f"nightherd jobs show {job.id}",
+            )
+
+
+def used_up(maxima: Mapping[str, Any], used: Used, code: str | None) -> LimitName | None:
+    """The first of `maxima` that leaves nothing to go on with, for a job that waits with that code.
+
+    A job may do without further children, unless it waits for one.
+    """
+    wanted: tuple[LimitName, ...] = (LimitName.SPAWNS,) if code == LimitName.SPAWNS.code else ()
+    for name in (*COUNTED, LimitName.DURATION, *wanted):
+        maximum = maxima.get(name.value)
+        if maximum is not None and used.amount(name) >= int(maximum):
+            return name
+    return None
+
+
+def used_in_all(job: Job, reader: StateReader) -> Used:
+    """What the job has used with those below it, and how long it has run."""
+    ran = sum(one.duration_ms or 0 for one in reader.list_executions(job.id))
+    return used_of(job) + reader.used_below(job.id) + Used(duration=ran)
+
+
+def given_before(job: Job, reader: StateReader) -> Mapping[str, Any]:
+    """The limits that the job itself was given."""
+    texts = reader.find_texts(job.id)
+    kept = texts.overrides.get(KEPT) if texts is not None else None
+    return kept if isinstance(kept, Mapping) else {}

@@ -1,0 +1,1 @@
+"""Schedules: the entries that are declared, and the scheduler that fires them."""

@@ -1,0 +1,1 @@
+"""Sessions: context limit, cleanup, turns added outside nightherd."""

@@ -1,0 +1,260 @@
+"""Retelling: what was said in a session outside the fleet becomes a job of it that is over.
+
+So history, counts, forks and exports know it. Its journal is written whole, then its rows and the session's in one
+change: killed on the way, nothing of it is there but a journal that nobody names, and the next one tells it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import msgspec
+
+from nightherd.engine.contexts import Stores
+from nightherd.engine.imports.context import hashed_text, in_utc
+from nightherd.engine.operations.fork import find_point, forked
+from nightherd.engine.sessions.external_turns import CLAUDE, RETOLD, external_events, on_record
+from nightherd.errors import NightherdError
+from nightherd.model.change import Applied, Refused, Why
+from nightherd.model.ids import (
+    JobId,
+    generate_execution_id,
+    generate_job_id,
+    generate_session_id,
+)
+from nightherd.model.jobs.job import Execution, ExitReason, Job, JobStatus, JobTexts, TriggerType
+from nightherd.model.journal.event import VERSION, ErrorEvent, Event, describe, is_message
+from nightherd.model.journal.recollection import RebuiltRows, Recollection, rebuilt_rows
+from nightherd.model.journal.system import Complete, End, ExecutionStarted, Header, Init
+from nightherd.model.secrets import Secrets
+from nightherd.model.sessions.changes import AdoptTurns
+from nightherd.model.sessions.session import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionStatus,
+    status_between_jobs,
+)
+from nightherd.model.sessions.shared import session_header
+from nightherd.model.usage import BYTES_PER_TOKEN
+from nightherd.ports import FinishedJournals, Journals, StateReader, StateWriter, Transcripts
+from nightherd.views.conversation import Segment, count_messages, segments_of
+
+BY_HAND, IMPORTED = "takeover", "import"
+"""What such a job was triggered by: somebody went on by hand, or all of it came from elsewhere."""
+
+EPOCH = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnImport:
+    """Everything retelling needs from the world."""
+
+    state: StateWriter
+    reader: StateReader
+    journals: Journals
+    finished: FinishedJournals
+    transcripts: Transcripts
+    secrets: Secrets
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTurns:
+    """The session as it is now, and the job that was made of what was said; None when nothing was."""
+
+    session: Session
+    job: Job | None = None
+
+
+def is_only_retold(session: Session, parts: Sequence[Segment]) -> bool:
+    """Whether the session came from elsewhere, and no job of ours was in it."""
+    own = [part for part in parts if part.job.session_id == session.id]
+    return session.imported_from is not None and all(part.job.worker == RETOLD for part in own)
+
+
+async def told(session: Session, context: Stores) -> Session:
+    """The session with everything on record that its transcript was imported with."""
+    if context.finished is None or session.imported_from is None:
+        return session
+    retelling = TurnImport(
+        state=context.state,
+        reader=context.reader,
+        journals=context.journals,
+        finished=context.finished,
+        transcripts=context.transcripts,
+        secrets=context.secrets,
+        version=context.version,
+    )
+    return (await import_transcript_turns(session, retelling)).session
+
+
+async def import_transcript_turns(session: Session, retelling: TurnImport) -> ImportedTurns:
+    """Record what an imported transcript says and the record lacks. Nothing for any other session."""
+    parts = segments_of(retelling.reader, retelling.journals, session)
+    if session.parent_session_id is not None or not is_only_retold(session, parts):
+        return ImportedTurns(session=session)
+    return await import_turns(session, retelling, is_kept=True)
+
+
+async def import_turns(
+    session: Session, retelling: TurnImport, *, is_kept: bool = False
+) -> ImportedTurns:
+    """Record what was said by hand; in a branch of its end when the session is over, as by any job.
+
+    With `is_kept` as far as our copy of the transcript has it.
+    """
+    runtime_id = session.runtime_session_id
+    if session.runtime_type not in CLAUDE or runtime_id is None:
+        return ImportedTurns(session=session)
+    reader, journals = retelling.reader, retelling.journals
+    parts = segments_of(reader, journals, session)
+    known = on_record(reader, journals, [*reader.sessions_of_runtime(runtime_id), session])
+    found = retelling.transcripts.said_since(
+        runtime_id, session.working_directory, known.uuids, is_kept=is_kept
+    )
+    spoken = [part for part in parts if part.messages]
+    if spoken and not known.uuids:
+        return ImportedTurns(
+            session=session
+        )  # nothing on record has a name there: who can tell what is new?
+    is_ours = bool(spoken) and spoken[-1].job.worker != RETOLD
+    events = list(external_events(found, known, retelling.secrets, is_ours=is_ours))
+    if not any(is_message(event) for event in events):
+        return ImportedTurns(session=session)
+    cause = IMPORTED if is_kept else BY_HAND
+    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
+    into = _branch(session, events, retelling) if is_over else session
+    telling = _Telling(into, events, cause, retelling.version, not_before=_last_start(parts))
+    retelling.finished.write(telling.job_id, telling.events())
+    retelling.finished.sync()
+    rows = rebuilt_rows(telling.known)
+    if rows is None:
+        raise NightherdError(f"the record of {telling.job_id} has no header")
+    after = _after(into, rows, parts, telling.known)
+    return await _record(None if is_over else session, after, rows, retelling)
+
+
+def _branch(session: Session, events: Sequence[Event], retelling: TurnImport) -> Session:
+    """A session that goes on from the end of one that is over; what is said in it is the runtime's same session."""
+    point = find_point(retelling.reader, retelling.journals, session)
+    session_id = generate_session_id(hashed_text(_seed(session, events)))
+    made = forked(session, point, session_id=session_id, at=session.last_active_at)
+    return replace(made, runtime_session_id=session.runtime_session_id)
+
+
+def _seed(session: Session, events: Sequence[Event]) -> str:
+    """The same for the same turns, whoever tells them; another for others."""
+    names = [event.uuid or "" for event in (events[0], events[-1])]
+    return "\n".join([session.id, *names, str(len(events)), str(session.job_count)])
+
+
+def _last_start(parts: Sequence[Segment]) -> datetime | None:
+    """Jobs stand in a conversation in the order in which they began."""
+    return max((part.job.started_at for part in parts if part.job.started_at), default=None)
+
+
+async def _record(
+    before: Session | None, after: Session, rows: RebuiltRows, retelling: TurnImport
+) -> ImportedTurns:
+    job = replace(rows.job, status=JobStatus.COMPLETED, exit_reason=ExitReason.SUCCESS)
+    told_rows: tuple[Job | JobTexts | Execution, ...] = (job, rows.texts, *rows.executions)
+    change = AdoptTurns(expected=before, session=after, rows=told_rows)
+    (answer,) = await retelling.state.apply([change])
+    match answer:
+        case Applied(job=Job() as made):
+            return ImportedTurns(session=after, job=made)
+        case Refused(why=Why.STALE | Why.ID_TAKEN | Why.SESSION_BUSY):
+            # Somebody else has told it, or goes on in it and will: it is theirs.
+            found = retelling.reader.find_session(after.id)
+            return ImportedTurns(session=found or after)
+        case _:
+            raise NightherdError(f"what was said in session {after.id} could not be recorded")
+
+
+def _after(
+    session: Session, rows: RebuiltRows, parts: Sequence[Segment], known: Recollection
+) -> Session:
+    """The session once the job is in it."""
+    job, tally = rows.job, known.tally
+    is_first = not parts
+    status = session.status
+    if status is SessionStatus.CREATED:
+        status = status_between_jobs(session.mode)
+    tokens = tally.context_tokens or (0 if is_first else session.token_estimate)
+    return replace(
+        session,
+        status=status,
+        job_count=session.job_count + 1,
+        message_count=count_messages(parts) + job.messages,
+        turn_count=job.turns if is_first else session.turn_count + job.turns,
+        token_estimate=tokens + tally.unreported_bytes // BYTES_PER_TOKEN,
+        last_active_at=max(session.last_active_at, known.last_at or session.last_active_at),
+    )
+
+
+class _Telling:
+    """The journal of such a job, and what it comes to once all its events were taken."""
+
+    def __init__(
+        self,
+        session: Session,
+        events: Sequence[Event],
+        cause: str,
+        version: str,
+        *,
+        not_before: datetime | None,
+    ) -> None:
+        self._session = session
+        self._said = events
+        self._cause = cause
+        self._version = version
+        first = next((event.timestamp for event in events if event.timestamp), None)
+        begun = in_utc(first) or session.last_active_at
+        self._at = begun if not_before is None else max(begun, not_before)
+        self.job_id: JobId = generate_job_id(self._at, hashed_text(_seed(session, events)))
+        self.known = Recollection()
+
+    def events(self) -> Iterator[Event]:
+        """Every event, numbered and stamped, in order."""
+        session = self._session
+        header = Header(
+            id=self.job_id,
+            agent=session.agent,
+            trigger_type=TriggerType.MANUAL.value,
+            trigger_id=self._cause,
+            created_at=self._at,
+            session_id=session.id,
+            session=session_header(session),
+            nightherd_version=self._version,
+        )
+        introduced = Init(
+            runtime=session.runtime_type,
+            runtime_session_id=session.runtime_session_id,
+            working_directory=session.working_directory,
+        )
+        end = End(status=JobStatus.COMPLETED.value, exit_reason=ExitReason.SUCCESS.value)
+        yield self._place(describe(header))
+        yield self._place(describe(ExecutionStarted(worker=RETOLD)))
+        yield self._place(describe(introduced))
+        for event in self._said:
+            yield self._place(event)
+        yield self._place(describe(Complete(stop_reason=self._cause)))
+        yield self._place(describe(end))
+
+    def _place(self, event: Event) -> Event:
+        """`event` as it stands in the journal."""
+        self._at = max(self._at, in_utc(event.timestamp) or self._at)
+        if not isinstance(event, ErrorEvent) and is_message(event):
+            event = msgspec.structs.replace(event, message=self.known.tally.messages + 1)
+        placed: Event = msgspec.structs.replace(
+            event,
+            v=VERSION,
+            seq=self.known.last_seq + 1,
+            epoch=EPOCH,
+            timestamp=self._at,
+            execution=generate_execution_id(self.job_id, EPOCH),
+        )
+        self.known = self.known.add(placed)
+        return placed

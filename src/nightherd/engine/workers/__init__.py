@@ -1,0 +1,1 @@
+"""Workers: claiming jobs, leases, rescue."""

@@ -1,0 +1,119 @@
+"""A state directory opened for a program's own changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from anyio import to_thread
+
+from nightherd.config.discovery import find_fleet_file
+from nightherd.config.load import load_fleet
+from nightherd.engine.doctor.record import RepairContext
+from nightherd.errors import AgentNotFoundError, ConfigError, RefusedError
+from nightherd.files.yaml_dump import atomic_write_yaml
+from nightherd.host.process import is_at_work
+from nightherd.library.reading import reading
+from nightherd.mirror.fleet_state import ScheduleState, read_fleet_state
+from nightherd.model import ids
+from nightherd.model.agents.state import AgentState, AgentStatus
+from nightherd.model.change import Refused, ResetAgent
+from nightherd.model.ids import JobId, RandomText, SessionId
+from nightherd.model.secrets import Secrets
+from nightherd.state import directory
+from nightherd.views.fleet import show_fleet
+from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.stores import known_secrets, open_repair, random_text, system_clock
+
+
+@asynccontextmanager
+async def open_changes(state_dir: Path) -> AsyncIterator[RepairContext]:
+    """Open the state and journals of an existing state directory for a program's own changes; secrets are masked."""
+    directory.validate_state_directory(state_dir)
+    async with open_repair(state_dir) as record:
+        yield replace(record, secrets=_secrets(state_dir))
+
+
+def _secrets(state_dir: Path) -> Secrets:
+    """Every secret that the fleet file beside the directory, or the environment, knows."""
+    environ, here = dict(os.environ), state_dir.absolute().parent
+    file = find_fleet_file(here)
+    try:
+        fleet = None if file is None else load_fleet(file, environ=environ, cwd=here).fleet
+    except ConfigError:
+        fleet = None
+    environment = {**(fleet.environment if fleet is not None else {}), **environ}
+    return known_secrets(fleet, environment, state_dir)
+
+
+NAME = ".nightherd"
+EMPTY: dict[str, dict[str, object]] = {"fleet": {}, "agents": {}}
+
+
+def init_state_directory(path: str | Path = NAME) -> directory.StateDirectory:
+    """Make the state directory at `path` whole; what is there stays as it is.
+
+    A `state.yaml` that is missing is written with an empty fleet; one that cannot be read, or is no fleet
+    state, raises `StateFileError` and stays. `StateDirectoryCreateError` when a directory cannot be made.
+    """
+    found = directory.init_state_directory(Path(path))
+    read_fleet_state(found.state_file)
+    if not found.state_file.exists():
+        atomic_write_yaml(found.state_file, EMPTY)
+    return directory.validate_state_directory(found.root)
+
+
+def get_state_directory(path: str | Path = NAME) -> directory.StateDirectory:
+    """Return the paths of a state directory without creating or checking anything."""
+    return directory.StateDirectory(root=Path(path).absolute())
+
+
+def generate_job_id(at: datetime | None = None, random: RandomText | None = None) -> JobId:
+    """Return a fresh job id, `job-YYYY-MM-DD-xxxxxx`, with the UTC date of `at` (default: now).
+
+    `random(length)` gives the last characters; tests pass their own. The store checks that an id is unique.
+    """
+    return ids.generate_job_id(at or system_clock().now(), random or random_text())
+
+
+def generate_session_id(random: RandomText | None = None) -> SessionId:
+    """Return a fresh session id, `sess-xxxxxxxx`."""
+    return ids.generate_session_id(random or random_text())
+
+
+def get_agent_state(state_dir: str | Path, agent: str) -> AgentState:
+    """Return what an agent is doing now; `idle` for an agent that never had a job."""
+    with reading(state_dir) as reader:
+        view = show_fleet(reader, {}, is_at_work, system_clock().now())
+    states = (one.state for one in view.agents if one.state.name == agent)
+    return next(states, AgentState(name=agent))
+
+
+async def update_agent_state(
+    state_dir: str | Path, agent: str, *, status: str = AgentStatus.IDLE
+) -> AgentState:
+    """Clear the error of an agent (status `idle`) and return its state.
+
+    Everything else about an agent follows from its jobs: `RefusedError` for another status.
+    """
+    root = Path(state_dir)
+    if status != AgentStatus.IDLE:
+        raise RefusedError(
+            f"cannot set agent {agent!r} to {status}: its status follows from its jobs",
+            hint="a program can set idle, which clears the error",
+        )
+    async with open_changes(root) as record:
+        (answer,) = await record.state.apply([ResetAgent(agent=agent)])
+    if isinstance(answer, Refused):
+        raise AgentNotFoundError(answer.message, hint="nightherd agent list")
+    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
+    return get_agent_state(root, agent)
+
+
+def create_default_schedule_state() -> ScheduleState:
+    """Return the state of a schedule that never ran: `idle`, everything else None."""
+    return ScheduleState()

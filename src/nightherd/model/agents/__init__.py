@@ -1,0 +1,1 @@
+"""Agents and fleets as the fleet file declares them."""

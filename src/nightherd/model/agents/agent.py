@@ -1,0 +1,204 @@
+"""Agent and Fleet: what the fleet file says, resolved. Only what something reads is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from nightherd.errors import AgentNotFoundError
+from nightherd.model.agents.mcp import McpServer
+from nightherd.model.agents.script import Script
+from nightherd.model.hooks import Hook, Identity
+from nightherd.model.jobs.retry import PATIENT, RetryPolicy
+from nightherd.model.limits.limits import NO_LIMITS, Limits
+from nightherd.model.limits.spending import Prices
+from nightherd.model.problem import Place, Problem
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.sessions.session import SessionMode, SessionTerms
+from nightherd.model.units import MicroUsd
+from nightherd.model.webhooks import Web, Webhooks
+
+
+class RuntimeName(StrEnum):
+    """What executes an agent."""
+
+    SDK = "sdk"
+    CLI = "cli"
+    NATIVE = "native"
+    SCRIPTED = "scripted"
+
+
+class Durability(StrEnum):
+    """What is on disk, not only with the system, once it is acknowledged. SIGKILL never loses anything."""
+
+    PROCESS = "process"
+    """Nothing is synced: a power cut may cost what the system had not written back."""
+    CHECKPOINT = "checkpoint"
+    """Synced at submits, checkpoints and terminal states."""
+    FSYNC = "fsync"
+    """Every event and every change is synced before it is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One declared agent, resolved: defaults merged, variables filled in, paths absolute."""
+
+    name: str
+    """Qualified: `fleet.agent` for an agent of a sub-fleet."""
+    runtime: RuntimeName
+    working_directory: str
+    description: str | None = None
+    repo: str | None = None
+    default_prompt: str | None = None
+    script: Script | None = None
+    session: SessionTerms = field(default_factory=SessionTerms)
+    """How its jobs share context, and for how long."""
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    """Rules in time that make jobs of it, by name."""
+    job_timeout: timedelta | None = None
+    max_concurrent: int = 1
+    """How many of its jobs may run at once, whatever started them."""
+    model: str | None = None
+    fallback_model: str | None = None
+    """To be used when the first is not to be had."""
+    effort: str | None = None
+    """How hard the model thinks; None for the model's own choice."""
+    system_prompt: str | None = None
+    """Instead of the runtime's own."""
+    max_turns: int | None = None
+    """Turns a job may take before it fails."""
+    max_budget_microusd: MicroUsd | None = None
+    """Micro-dollars a job may spend before it fails."""
+    permission_mode: str = "acceptEdits"
+    tools: tuple[str, ...] | None = None
+    """The only tools there are for it; None for all."""
+    allowed_tools: tuple[str, ...] = ()
+    """Approved beforehand."""
+    denied_tools: tuple[str, ...] = ()
+    idempotent_tools: tuple[str, ...] = ()
+    """Calls that are made again when their worker was lost while they ran (model/jobs/repeat.py)."""
+    required_caps: tuple[str, ...] | None = None
+    """What it is held to, whatever else allows more; None for no such bound (model/permissions/tool_rule.py)."""
+    mcp_servers: tuple[McpServer, ...] = ()
+    """Where more tools come from."""
+    add_dirs: tuple[str, ...] = ()
+    """More directories it may use."""
+    setting_sources: tuple[str, ...] = ()
+    """Which of Claude's own settings files it obeys."""
+    project_settings: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of those that lie in its working directory, by name."""
+    subagents: Mapping[str, Subagent] = field(default_factory=dict)
+    """Helpers it may call on, by name."""
+    plugins: tuple[Plugin, ...] = ()
+    sandbox: Mapping[str, Any] | None = None
+    """How its commands are confined, in Claude's own words."""
+    hooks: tuple[Hook, ...] = ()
+    """What is done when one of its jobs has ended, or waits."""
+    limits: Limits = NO_LIMITS
+    """What each of its jobs may use, and all of them in a day."""
+    operation: str = "autonomous"
+    """How much it does by itself; nobody is asked while it is autonomous."""
+    identity: Identity | None = None
+    metadata_file: str | None = None
+    """A JSON file in the working directory that hooks may look into."""
+    blocked_by: tuple[Problem, ...] = ()
+    """Settings that protect and cannot be honoured, located: none of its jobs may run."""
+    model_place: Place | None = field(default=None, compare=False)
+    """Where its model is named."""
+
+    @property
+    def blocked_text(self) -> str | None:
+        """Why none of its jobs may run, and where that is declared; None when they may."""
+        if not self.blocked_by:
+            return None
+        problem = self.blocked_by[0]
+        return f"does not run: {problem.message} ({problem.place})"
+
+    @property
+    def session_mode(self) -> SessionMode:
+        """How its jobs share context."""
+        return self.session.mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The declared set of agents, and what they share."""
+
+    file: str
+    agents: Mapping[str, Agent]
+    """By qualified name, in the order of the file."""
+    name: str | None = None
+    description: str | None = None
+    files: tuple[str, ...] = ()
+    """Every file it was loaded from."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What `.env` adds to the environment of agents; the process's own variables win."""
+    dotenv: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Everything that `.env` says."""
+    reload: str = "ask"
+    """`ask`: a change that gives agents more waits for a person, where agents may write the fleet's files; or `auto`."""
+    mirror: bool = True
+    """Whether the readable files are kept."""
+    durability: Durability = Durability.CHECKPOINT
+    max_concurrent: int | None = None
+    """How many jobs may run at once, all agents together; None for as many as there are."""
+    lease: timedelta = timedelta(seconds=30)
+    heartbeat: timedelta = timedelta(seconds=10)
+    cancel_grace: timedelta = timedelta(seconds=10)
+    """How long what is cancelled may take to end before it is killed."""
+    limits: Limits = NO_LIMITS
+    """What all jobs together may use, ever and in a day."""
+    prices: Prices = field(default_factory=dict)
+    """What models cost, as the fleet file declares it."""
+    max_restarts: int = 5
+    retry: RetryPolicy = PATIENT
+    """What is done about failures that can pass."""
+    secret_variables: frozenset[str] = frozenset()
+    """Variables that hold secrets, as keys such as `token_env` and `secret_env` name them."""
+    web: Web = field(default_factory=Web)
+    webhooks: Webhooks = field(default_factory=Webhooks)
+
+    @property
+    def standing(self) -> dict[str, str | None]:
+        """Every agent's name with the reason why none of its jobs may run."""
+        return {name: agent.blocked_text for name, agent in self.agents.items()}
+
+
+def get_agent(agents: Mapping[str, Agent], name: str) -> Agent:
+    """The agent of that name, which the fleet has to have."""
+    agent = agents.get(name)
+    if agent is None:
+        raise AgentNotFoundError(f"the fleet has no agent {name!r}")
+    return agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subagent:
+    """A helper that the agent may call on by itself."""
+
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    """The only tools there are for it; None for all of the agent's."""
+    model: str | None = None
+
+    def in_claudes_words(self) -> dict[str, Any]:
+        """The definition as Claude takes it."""
+        said: dict[str, Any] = {"description": self.description, "prompt": self.prompt}
+        if self.tools is not None:
+            said["tools"] = list(self.tools)
+        if self.model is not None:
+            said["model"] = self.model
+        return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """A directory with skills, commands, hooks and servers in Claude's own form."""
+
+    path: str
+    has_mcp_servers: bool = True
+    """Whether the servers it brings are started too."""

@@ -1,0 +1,1 @@
+"""Checkpoints: values, `state.json`, persistence, retention and decisions."""

@@ -1,0 +1,189 @@
+"""Finding: what an examination of a state directory came across."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from nightherd.model.schedules.clock_jump import JUMP
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """It works, and will not for ever."""
+    PROBLEM = "problem"
+    """Something is wrong now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing found; `remedy` says what mends it, `is_fixable` whether `doctor --fix` does."""
+
+    check: str
+    level: Level
+    message: str
+    path: str | None = None
+    job_id: str | None = None
+    remedy: str | None = None
+    row: tuple[str, str] | None = None
+    """Table and key of the row it is about."""
+    is_fixable: bool = False
+    is_fixed: bool = False
+
+
+OLDEST_TESTED = (2, 1, 100)
+"""The oldest version of Claude Code that the tests run."""
+FAULTS: dict[tuple[int, ...], str] = {
+    (
+        2,
+        1,
+        100,
+    ): "it reports a rate limit as a plain failure, and costs of background sub-agents wrongly"
+}
+"""What is known to be wrong with a version, although it runs."""
+CLEANUP_DAYS = 30
+"""After how many days Claude deletes a transcript unless its settings say otherwise."""
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaudeFacts:
+    """What is known about the `claude` that agents of one runtime are run by."""
+
+    program: str | None
+    """None when there is none."""
+    version: str | None
+    login: str | None
+    """How it is logged in, in words; None when no login was found."""
+    is_subscription: bool = False
+    cleanup_days: int = CLEANUP_DAYS
+    settings_file: str | None = None
+    """Where `cleanup_days` comes from; None for Claude's own default."""
+
+
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """The version in what `claude --version` prints."""
+    found = re.search(r"\b(\d+)\.(\d+)\.(\d+)\b", text)
+    return tuple(int(part) for part in found.groups()) if found is not None else None
+
+
+def version_fault(text: str | None) -> str | None:
+    """What is wrong with this version of `claude`; None when nothing is known to be."""
+    version = parse_version(text or "")
+    if version is None:
+        return "it does not say which version it is"
+    if version < OLDEST_TESTED:
+        oldest = ".".join(str(part) for part in OLDEST_TESTED)
+        return f"versions older than {oldest} are not tested with nightherd"
+    return FAULTS.get(version)
+
+
+def claude_findings(facts: ClaudeFacts, agents: Sequence[str], runtime: str) -> Iterator[Finding]:
+    """Whether the agents named can be run by this `claude` tonight."""
+    who = named(agents)
+    if facts.program is None:
+        yield _finding(
+            Level.WARNING,
+            "claude",
+            f"{who} ({runtime}): there is no `claude` on PATH",
+            "install Claude Code, or put `claude` on the PATH of the worker",
+        )
+        return
+    yield _finding(
+        Level.OK, "claude", f"{who} ({runtime}): claude {facts.version} at {facts.program}"
+    )
+    fault = version_fault(facts.version)
+    if fault is not None:
+        yield _finding(
+            Level.WARNING,
+            "claude",
+            f"claude {facts.version or 'of unknown version'}: {fault}",
+            "install a newer Claude Code",
+        )
+    yield from _login_findings(facts, who, runtime)
+    yield from _cleanup_findings(facts)
+
+
+def _login_findings(facts: ClaudeFacts, who: str, runtime: str) -> Iterator[Finding]:
+    if facts.login is None:
+        yield _finding(
+            Level.WARNING,
+            "claude",
+            f"{who} ({runtime}): no login of Claude was found",
+            "run `claude` and log in, or export ANTHROPIC_API_KEY",
+        )
+        return
+    yield _finding(Level.OK, "claude", f"login: {facts.login}")
+    if runtime == "sdk" and facts.is_subscription:
+        yield _finding(
+            Level.WARNING,
+            "claude",
+            f"{who}: the Agent SDK is meant to be used with an API key, not with a subscription",
+            "use `runtime: cli`, or export ANTHROPIC_API_KEY",
+        )
+
+
+def _cleanup_findings(facts: ClaudeFacts) -> Iterator[Finding]:
+    where = f" ({facts.settings_file})" if facts.settings_file is not None else ""
+    if facts.cleanup_days < CLEANUP_DAYS:
+        yield _finding(
+            Level.WARNING,
+            "claude",
+            f"Claude deletes its transcripts after {facts.cleanup_days} days{where}",
+            "raise cleanupPeriodDays; sessions that nightherd ran are kept in its own copies",
+        )
+    else:
+        text = f"Claude deletes its transcripts after {facts.cleanup_days} days{where}"
+        yield _finding(Level.OK, "claude", f"{text}; nightherd keeps its own copies")
+
+
+def clock_findings(
+    now: datetime, last_recorded: datetime | None, is_synchronised: bool | None
+) -> Iterator[Finding]:
+    """Whether schedules can go by the clock. `is_synchronised` is None when nothing tells."""
+    # Another process may write while this one looks.
+    if last_recorded is not None and last_recorded - now > JUMP:
+        yield _finding(
+            Level.PROBLEM,
+            "clock",
+            f"the clock says {now:%Y-%m-%d %H:%M} UTC, and the state directory was last written"
+            f" at {last_recorded:%Y-%m-%d %H:%M} UTC",
+            "set the clock; schedules fire by it",
+        )
+    if is_synchronised is False:
+        yield _finding(
+            Level.WARNING,
+            "clock",
+            "the clock is not synchronised",
+            "timedatectl set-ntp true; schedules fire by the clock",
+        )
+
+
+def git_findings(version: str | None) -> Iterator[Finding]:
+    """Whether there is a git."""
+    if version is None:
+        yield _finding(Level.WARNING, "git", "there is no git on PATH", "install git")
+    else:
+        yield _finding(Level.OK, "git", version)
+
+
+def key_finding(agent: str, model: str | None, message: str, remedy: str | None) -> Finding:
+    """A native agent whose model cannot be asked."""
+    what = f"{agent} ({model})" if model else agent
+    return _finding(Level.WARNING, "keys", f"{what}: {message}", remedy)
+
+
+def named(agents: Sequence[str]) -> str:
+    """Their names; of many, the first few."""
+    more = f" and {len(agents) - NAMED} more" if len(agents) > NAMED else ""
+    return f"{', '.join(agents[:NAMED])}{more}"
+
+
+def _finding(level: Level, check: str, message: str, remedy: str | None = None) -> Finding:
+    return Finding(check=check, level=level, message=message, remedy=remedy)

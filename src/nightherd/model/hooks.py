@@ -1,0 +1,158 @@
+"""Hook: something to be done when a job has ended or waits, and when it is due.
+
+What a hook came to is in the job's journal (`system/hook`). It takes effect at most once for each end of a
+job, however often workers die: model/journal/recollection.py reads off the journal what has been begun already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+
+LIMIT_HOOKS = (":limits.hooks[", ".limits.hooks[")
+"""In the dedupe key of a job that such a hook submitted: of the agent itself, or declared elsewhere."""
+
+HOOK_FAILED = "hook_failed"
+"""The error code of a job that a hook made fail."""
+
+
+class HookEvent(StrEnum):
+    """What happened to the job."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    SUSPENDED = "suspended"
+
+
+class HookPoint(StrEnum):
+    """The lists of hooks an agent has."""
+
+    AFTER_RUN = "after_run"
+    ON_ERROR = "on_error"
+    ON_SUSPEND = "on_suspend"
+    ON_CANCEL = "on_cancel"
+    LIMITS = "limits"
+
+
+EVENTS_OF_POINT = {
+    HookPoint.AFTER_RUN: frozenset(HookEvent) - {HookEvent.SUSPENDED},
+    HookPoint.ON_ERROR: frozenset({HookEvent.FAILED, HookEvent.TIMEOUT}),
+    HookPoint.ON_SUSPEND: frozenset({HookEvent.SUSPENDED}),
+    HookPoint.ON_CANCEL: frozenset({HookEvent.CANCELLED}),
+    HookPoint.LIMITS: frozenset(HookEvent),
+}
+"""Which events each list is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellCommand:
+    """A command, given the job's context on standard input."""
+
+    command: str
+    timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """A request with the job's context as its body, signed when `secret_env` names a secret."""
+
+    url: str
+    timeout: timedelta
+    method: str = "POST"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret_env: str | None = None
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSubmission:
+    """Another agent, given a job of its own."""
+
+    agent: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+Action = ShellCommand | HttpRequest | AgentSubmission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One declared hook."""
+
+    id: str
+    """Its place, as in `after_run[0]`: what it is known by in a journal."""
+    point: HookPoint
+    action: Action
+    name: str | None = None
+    on: frozenset[str] = frozenset()
+    """Only for these events, or for limits these reasons; none means every event of its list."""
+    when: str | None = None
+    """A dotted path into the context that must hold something true."""
+    continue_on_error: bool = True
+    retry: bool = False
+    """Whether it is begun again when it was cut off with its worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who an agent is to people."""
+
+    name: str | None = None
+    role: str | None = None
+    personality: str | None = None
+
+
+def event_of(job: Job) -> HookEvent | None:
+    """What happened to `job`, which stands as it will be settled; None when it goes on."""
+    if job.exit_reason is ExitReason.TIMEOUT:
+        return HookEvent.TIMEOUT
+    return {
+        JobStatus.COMPLETED: HookEvent.COMPLETED,
+        JobStatus.FAILED: HookEvent.FAILED,
+        JobStatus.CANCELLED: HookEvent.CANCELLED,
+        JobStatus.SUSPENDED: HookEvent.SUSPENDED,
+    }.get(job.status)
+
+
+def words_of(event: HookEvent, job: Job) -> frozenset[str]:
+    """Every word by which a hook may name what happened: the event, and the reason behind it."""
+    words = {event.value}
+    if event is HookEvent.SUSPENDED and job.suspend_reason is not None:
+        words.add(job.suspend_reason.value)
+    if job.exit_reason in (ExitReason.LIMIT, ExitReason.MAX_TURNS):
+        words.add(SuspendReason.LIMIT.value)
+    return frozenset(words)
+
+
+def is_due(hook: Hook, event: HookEvent, job: Job, context: Mapping[str, Any]) -> bool:
+    """Whether the hook is for this: its list, its events and its condition all say so."""
+    if event not in EVENTS_OF_POINT[hook.point]:
+        return False
+    if hook.on and not hook.on & words_of(event, job):
+        return False
+    return hook.when is None or bool(at_path(context, hook.when))
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What stands at a dotted path, list places as numbers; None when nothing does."""
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list | tuple) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def is_asked(job: Job) -> bool:
+    """Return whether a hook of `limits.hooks` submitted the job because another job met a limit."""
+    key = job.dedupe_key or ""
+    return key.startswith("hook:") and any(mark in key for mark in LIMIT_HOOKS)

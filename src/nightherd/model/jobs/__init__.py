@@ -1,0 +1,1 @@
+"""Jobs: values, lifecycle, failures, retries and decisions."""

@@ -1,0 +1,103 @@
+"""Claims: which waiting job is taken next.
+
+The most important first, among equals the one submitted first, over all agents alike; one that has waited
+long enough goes before more important ones, so that nothing starves.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from nightherd.model.change import (
+    Answer,
+    Applied,
+    EndWorker,
+    ExtendLease,
+    Refused,
+    RegisterWorker,
+    Why,
+)
+from nightherd.model.decisions.rows import Rows
+from nightherd.model.ids import WorkerId
+from nightherd.model.jobs.changes import ClaimJob, StartExecution
+from nightherd.model.jobs.decisions import start
+from nightherd.model.jobs.job import Job
+from nightherd.model.limits.login_decisions import limit_in_the_way
+from nightherd.model.replace import replace
+from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
+
+STARVING = timedelta(minutes=10)
+"""After waiting this long a job's turn comes whatever its priority."""
+
+
+def claim(change: ClaimJob, rows: Rows) -> Answer:
+    """Start the job whose turn it is. A worker that was given up gets none: it could not keep it."""
+    worker = rows.get(Worker, change.worker)
+    if worker is not None and worker.status is not WorkerStatus.ALIVE:
+        return Refused(why=Why.STATUS, message=f"worker {worker.id} is {worker.status}")
+    if change.fleet_limit is not None and rows.count_running() >= change.fleet_limit:
+        return Refused(why=Why.NOTHING, message=f"{change.fleet_limit} jobs are running already")
+    candidates = [
+        job
+        for agent in rows.waiting_agents()
+        if agent in change.agents and rows.count_running(agent) < change.agents[agent]
+        if limit_in_the_way(change.stopped_by.get(agent, ()), change.at, rows) is None
+        for job in _foremost(agent, change.at, rows)
+    ]
+    if not candidates:
+        return Refused(why=Why.NOTHING, message="no job may be taken now")
+    job = min(candidates, key=lambda candidate: _place(candidate, change.at))
+    return start(
+        StartExecution(
+            job_id=job.id,
+            worker=change.worker,
+            at=change.at,
+            repo=change.repos.get(job.agent),
+            stopped_by=change.stopped_by.get(job.agent, ()),
+        ),
+        rows,
+    )
+
+
+def _foremost(agent: str, at: datetime, rows: Rows) -> list[Job]:
+    """The agent's most important waiting job, and its oldest."""
+    found = (rows.next_waiting_job(agent, at), rows.oldest_waiting_job(agent, at))
+    return [job for job in found if job is not None]
+
+
+def _place(job: Job, at: datetime) -> tuple[bool, int, int]:
+    is_starving = at - job.created_at >= STARVING
+    return (not is_starving, 0 if is_starving else -job.priority, job.number)
+
+
+def register(change: RegisterWorker, rows: Rows) -> Answer:
+    """A new worker."""
+    if rows.get(Worker, change.worker.id) is not None:
+        return Refused(why=Why.ID_TAKEN, message=f"there is a worker {change.worker.id} already")
+    return Applied(rows=(change.worker,))
+
+
+def extend(change: ExtendLease, rows: Rows) -> Answer:
+    """A later deadline. A worker that was given up stays given up: its executions may be others' by now."""
+    worker = _alive(change.worker_id, rows)
+    if isinstance(worker, Refused):
+        return worker
+    return Applied(rows=(replace(worker, deadline=change.deadline, heartbeat_at=change.at),))
+
+
+def end(change: EndWorker, rows: Rows) -> Answer:
+    """The worker's end."""
+    worker = _alive(change.worker_id, rows)
+    if isinstance(worker, Refused):
+        return worker
+    status = WORKER_LIFECYCLE.check(worker.status, change.status)
+    return Applied(rows=(replace(worker, status=status, ended_at=change.at),))
+
+
+def _alive(worker_id: WorkerId, rows: Rows) -> Worker | Refused:
+    worker = rows.get(Worker, worker_id)
+    if worker is None:
+        return Refused(why=Why.MISSING, message=f"there is no worker {worker_id}")
+    if worker.status is not WorkerStatus.ALIVE:
+        return Refused(why=Why.STATUS, message=f"worker {worker.id} is {worker.status}")
+    return worker

@@ -1,0 +1,1 @@
+"""Journal events: the line types, messages, and what a whole journal says."""

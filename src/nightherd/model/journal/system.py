@@ -1,0 +1,311 @@
+"""System subtypes: everything a journal says besides what was said and done, each with its schema."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import msgspec
+
+from nightherd.model.usage import Usage
+
+
+def known(*kinds: type[msgspec.Struct]) -> tuple[msgspec.json.Decoder[Any], ...]:
+    """A decoder for each: from now on these may be read in any thread."""
+    return tuple(msgspec.json.Decoder(kind) for kind in kinds)
+
+
+class SystemSubtype(StrEnum):
+    """What a system event is about."""
+
+    HEADER = "header"
+    EXECUTION_STARTED = "execution_started"
+    CONTEXT = "context"
+    TORN_TAIL = "torn_tail"
+    INIT = "init"
+    USER_INPUT = "user_input"
+    TOOL_PROGRESS = "tool_progress"
+    AUTH_STATUS = "auth_status"
+    COMPACT_BOUNDARY = "compact_boundary"
+    WARNING = "warning"
+    CHECKPOINT = "checkpoint"
+    SUSPENDED = "suspended"
+    RESUMED = "resumed"
+    RECOVERED = "recovered"
+    DENIED = "denied"
+    HOOK = "hook"
+    SUMMARY = "summary"
+    COMPLETE = "complete"
+    END = "end"
+    SESSION_END = "session_end"
+
+
+TERMINAL_SUBTYPES = frozenset(
+    {SystemSubtype.COMPLETE, SystemSubtype.END, SystemSubtype.SESSION_END}
+)
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a system event of one subtype carries in `extra`."""
+
+    subtype: ClassVar[SystemSubtype]
+
+
+class SessionHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a session is, told by each job in it: enough to go on in it when only journals are left."""
+
+    mode: str
+    created_at: datetime
+    runtime_type: str
+    working_directory: str
+    channel_id: str | None = None
+    schedule: str | None = None
+    docker_enabled: bool = False
+    operation: str | None = None
+    name: str | None = None
+    parent_session_id: str | None = None
+    base_job_id: str | None = None
+    base_seq: int | None = None
+    base_messages: int = 0
+    base_turns: int = 0
+    is_branch: bool = False
+    """Whether no job joins it unasked."""
+    max_age_s: float | None = None
+    max_idle_s: float | None = None
+    imported_from: str | None = None
+
+
+class Header(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole job, on a journal's first line, so that a journal alone explains itself."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.HEADER
+    id: str
+    agent: str
+    trigger_type: str
+    created_at: datetime
+    session_id: str | None = None
+    trigger_id: str | None = None
+    schedule: str | None = None
+    forked_from: str | None = None
+    resumed_from: str | None = None
+    parent_job_id: str | None = None
+    priority: int = 0
+    dedupe_key: str | None = None
+    inputs: dict[str, Any] | None = None
+    session: SessionHeader | None = None
+    nightherd_version: str | None = None
+
+
+class ExecutionStarted(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A new owner takes over; lines of lower epochs after this one do not count."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.EXECUTION_STARTED
+    worker: str
+    continues_after: int = 0
+
+
+class Context(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A constant of the conversation (instructions, tools, settings), written once and named by hash."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.CONTEXT
+    hash: str
+    kind: str
+    body: Any = None
+
+
+class TornTail(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """Bytes of an unfinished line that a killed writer left, cut off and kept here."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.TORN_TAIL
+    offset: int
+    fragment: bytes
+
+
+class Init(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime has started and says who it is."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.INIT
+    runtime: str
+    runtime_session_id: str | None = None
+    model: str | None = None
+    working_directory: str | None = None
+    tools: list[str] | None = None
+
+
+class UserInput(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """What the agent was asked; the text is the event's content."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.USER_INPUT
+    by: str | None = None
+    """`hand` when somebody asked it outside the fleet, in the runtime itself; the answers to it say so too."""
+
+
+class ToolProgress(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A long-running tool is still at it."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.TOOL_PROGRESS
+    tool_use_id: str | None = None
+    elapsed_ms: int | None = None
+    task_id: str | None = None
+    """The background task that the call has started, when it begins and when it ends."""
+    task: str | None = None
+    """What the background task does, when it begins."""
+
+
+class AuthStatus(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime's standing with its provider changed."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.AUTH_STATUS
+    is_authenticated: bool | None = None
+    """None while the login goes on: whether it succeeds is not known yet."""
+
+
+class CompactBoundary(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime compacted what it sends; the journal keeps everything."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.COMPACT_BOUNDARY
+    trigger: str | None = None
+    tokens_before: int | None = None
+    messages_preserved: int | None = None
+
+
+class Warned(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """Something was not as expected and the run went on; the content says what."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.WARNING
+    code: str
+    raw: Any = None
+
+
+class CheckpointSaved(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A checkpoint: where in the record, and what had been used by then. What it may use is in its row's header."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.CHECKPOINT
+    number: int
+    trigger: str
+    seq: int = 0
+    """The line it points at; 0 in a line of an older nightherd, which said the rest in a row."""
+    turn: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cost_microusd: int = 0
+    duration_ms: int = 0
+
+
+class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The job waits, and for what."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SUSPENDED
+    reason: str
+    code: str | None = None
+    current_value: float | None = None
+    current_max: float | None = None
+    until: datetime | None = None
+    is_named: bool = False
+    """Whether the provider named that time."""
+    limit: str | None = None
+    """The provider's name of the usage limit that was hit."""
+    login_limit: str | None = None
+    """The id of the login's limit: a rescuer records it when the worker died before it could."""
+    is_below: bool = False
+    """Whether a job below met the limit."""
+
+
+class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The job goes on after waiting or an interruption."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.RESUMED
+    reason: str
+    after_seq: int = 0
+
+
+class Recovered(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """An execution was lost and the job was taken over from its record."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.RECOVERED
+    lost_execution: str
+    reason: str
+
+
+class Denied(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool call was not allowed."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.DENIED
+    tool_name: str
+    reason: str
+    tool_use_id: str | None = None
+
+
+class HookRan(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A hook begins (`success` is not known yet), or has ended with what outcome."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.HOOK
+    name: str
+    event: str
+    success: bool | None = None
+    id: str = ""
+    """Its place in the agent's settings, as in `after_run[0]`."""
+    duration_ms: int | None = None
+    output: str | None = None
+    error: str | None = None
+    """Why it did not succeed."""
+    is_interrupted: bool = False
+    """Whether it was cut off with its worker: nobody knows how far it came."""
+    job_id: str | None = None
+    """The job it made, if it submits another agent."""
+
+
+class Summary(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The content stands for all messages up to `covers_message` when the next request is built."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SUMMARY
+    covers_message: int
+    """The number of the last message it stands for, in the whole conversation."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    """How large the conversation is estimated to be with the summary in place of them."""
+    written_by: str | None = None
+    """What wrote it: the model's name, or `digest` for one that no model was needed for."""
+
+
+class Complete(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime is done. `summary` only when it is not simply the last answer."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.COMPLETE
+    summary: str | None = None
+    usage: Usage | None = None
+    stop_reason: str | None = None
+    model_usage: dict[str, Usage] | None = None
+    """The same usage by model, where the runtime says so."""
+    api_duration_ms: int | None = None
+    """How long the provider took to answer, all requests together, where the runtime says so."""
+
+
+class End(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The job has ended: the last line of its last execution."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.END
+    status: str
+    exit_reason: str
+
+
+class SessionEnd(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """The runtime closed its session."""
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.SESSION_END
+
+
+PAYLOADS: dict[SystemSubtype, type[Payload]] = {
+    payload.subtype: payload
+    for payload in (
+        Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
+        CompactBoundary, Warned, CheckpointSaved, Suspended, Resumed, Recovered, Denied, HookRan,
+        Summary, Complete, End, SessionEnd,
+    )
+}  # fmt: skip
+"""The schema of each subtype."""
+
+KNOWN = known(Header, Complete)

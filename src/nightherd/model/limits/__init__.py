@@ -1,0 +1,1 @@
+"""Limits: values, spending, logins and decisions."""

@@ -1,0 +1,1 @@
+"""Permissions: what an agent may do, and what a changed configuration would add."""

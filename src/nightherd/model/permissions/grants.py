@@ -1,0 +1,240 @@
+"""Grants: what a configuration lets agents do, in a form that can be recorded and compared.
+
+A person accepts grants; a later configuration that grants more takes effect only after it was accepted too
+(model/permissions/widening.py). Prompts, scripts, models and times of schedules grant nothing. What may hold secrets is
+recorded as a fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from nightherd.model.agents.agent import Agent, Fleet, Plugin
+from nightherd.model.agents.mcp import McpServer
+from nightherd.model.hooks import Hook
+from nightherd.model.limits.limits import DayLimits, LimitName, Limits
+from nightherd.model.permissions.permission import PermissionMode
+from nightherd.model.permissions.tool_rule import BASH
+from nightherd.model.schedules.jobs import for_schedule
+from nightherd.model.units import ONE_MS
+
+PROJECT_SOURCES = frozenset({"project", "local"})
+"""Settings sources of Claude that lie in the working directory."""
+PER_DAY = "per_day."
+WITHOUT_SERVERS = "(without its MCP servers)"
+
+Maxima = Mapping[str, int]
+"""Limits by name; one that is not there is no limit."""
+
+
+class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent is given."""
+
+    runtime: str
+    permission_mode: str
+    directories: list[str]
+    """The working directory first; those below the fleet file's directory are relative to it."""
+    tools: list[str] | None = None
+    required_caps: list[str] | None = None
+    allowed_tools: list[str] = []
+    denied_tools: list[str] = []
+    setting_sources: list[str] = []
+    project_settings: dict[str, str] = {}
+    """Claude's settings files in the working directory, by name."""
+    plugins: list[str] = []
+    mcp_servers: dict[str, str] = {}
+    hooks: list[str] = []
+    sandbox: dict[str, Any] | None = None
+    blocked_by: list[str] = []
+    """Protections it asks for that cannot be given: it does not run."""
+    maxima: dict[str, int] = {}
+    schedules: dict[str, dict[str, int]] = {}
+    """Limits of the jobs of each schedule, and of all of them in a day."""
+
+
+class FleetGrants(msgspec.Struct, frozen=True, kw_only=True):
+    """What a whole fleet is given."""
+
+    agents: dict[str, AgentGrants]
+    environment: dict[str, str] = {}
+    """Variables of `.env`."""
+    maxima: dict[str, int] = {}
+    prices: dict[str, str] = {}
+    web: str | None = None
+    """Where the API is served on a port; None when it is not."""
+    webhooks: dict[str, str] = {}
+    reload: str = "ask"
+
+
+def grants_of(fleet: Fleet) -> FleetGrants:
+    """What the configuration of `fleet` gives its agents."""
+    home = posixpath.dirname(fleet.file)
+    webhooks = {name: fingerprint(one) for name, one in fleet.webhooks.endpoints.items()}
+    if fleet.webhooks.enabled:
+        webhooks[""] = fingerprint([fleet.webhooks.host, fleet.webhooks.port])
+    return FleetGrants(
+        agents={name: agent_grants(agent, home) for name, agent in fleet.agents.items()},
+        environment={name: fingerprint(value) for name, value in fleet.dotenv.items()},
+        maxima={
+            **_maxima(fleet.limits),
+            **_said(
+                max_concurrent=fleet.max_concurrent,
+                replay_window=_milliseconds(fleet.webhooks.replay_window),
+            ),
+        },
+        prices={name: fingerprint(one) for name, one in fleet.prices.items()},
+        web=fingerprint(fleet.web) if fleet.web.enabled else None,
+        webhooks=webhooks,
+        reload=fleet.reload,
+    )
+
+
+def agent_grants(agent: Agent, home: str) -> AgentGrants:
+    """What the agent, of a fleet file in the directory `home`, is given."""
+    return AgentGrants(
+        runtime=agent.runtime.value,
+        permission_mode=agent.permission_mode,
+        directories=[relative(one, home) for one in (agent.working_directory, *agent.add_dirs)],
+        tools=_listed(agent.tools),
+        required_caps=_listed(agent.required_caps),
+        allowed_tools=sorted(agent.allowed_tools),
+        denied_tools=sorted(agent.denied_tools),
+        setting_sources=sorted(agent.setting_sources),
+        project_settings=dict(agent.project_settings),
+        plugins=sorted(plugin_grant(one, home) for one in agent.plugins),
+        mcp_servers={one.name: server_fingerprint(one) for one in agent.mcp_servers},
+        hooks=sorted({hook_fingerprint(one) for one in _hooks(agent)}),
+        sandbox=None if agent.sandbox is None else dict(agent.sandbox),
+        blocked_by=sorted(
+            {one.path.removeprefix(f"agents.{agent.name}.") for one in agent.blocked_by}
+        ),
+        maxima=agent_maxima(agent),
+        schedules={name: schedule_maxima(agent, name) for name in agent.schedules},
+    )
+
+
+def agent_maxima(agent: Agent) -> dict[str, int]:
+    """The limits of each job of the agent."""
+    return {
+        **_maxima(agent.limits),
+        **_said(
+            max_turns=agent.max_turns,
+            max_budget_usd=agent.max_budget_microusd,
+            job_timeout=_milliseconds(agent.job_timeout),
+            max_concurrent=agent.max_concurrent,
+        ),
+    }
+
+
+def schedule_maxima(agent: Agent, name: str) -> dict[str, int]:
+    """The limits of each job of a schedule, and those of a day that the schedule has of its own."""
+    days = _maxima(Limits(per_day=agent.schedules[name].limits.per_day))
+    return {**of_each_job(agent_maxima(for_schedule(agent, name))), **days}
+
+
+def of_each_job(maxima: Maxima) -> dict[str, int]:
+    """The limits without those of a day, which all jobs of the agent share."""
+    return {name: one for name, one in maxima.items() if not name.startswith(PER_DAY)}
+
+
+def _hooks(agent: Agent) -> Iterable[Hook]:
+    yield from agent.hooks
+    for schedule in agent.schedules.values():
+        yield from schedule.hooks
+
+
+def hook_fingerprint(hook: Hook) -> str:
+    """What the hook does, wherever it stands."""
+    return fingerprint(hook.action)
+
+
+def plugin_grant(plugin: Plugin, home: str) -> str:
+    """Where the plugin is, and whether the servers it brings are left out."""
+    path = relative(plugin.path, home)
+    return path if plugin.has_mcp_servers else f"{path} {WITHOUT_SERVERS}"
+
+
+def server_fingerprint(server: McpServer) -> str:
+    """What the server is: a process with its environment, or an address."""
+    return fingerprint([server.command, server.args, server.env, server.url, server.headers])
+
+
+def may_run_commands(grants: AgentGrants) -> bool:
+    """Whether the agent has a shell, as far as its configuration tells."""
+    if grants.permission_mode == PermissionMode.PLAN:
+        return False
+    if grants.permission_mode in (PermissionMode.BYPASS, PermissionMode.AUTO):
+        return grants.tools is None or BASH in grants.tools
+    return any(rule == BASH or rule.startswith(f"{BASH}(") for rule in grants.allowed_tools)
+
+
+def may_write(grants: FleetGrants, home: str, file: str) -> bool:
+    """Whether an agent may be able to write `file`: it lies in its directories, or it has a shell."""
+    return any(
+        may_run_commands(agent)
+        or any(is_within(file, absolute(one, home)) for one in agent.directories)
+        for agent in grants.agents.values()
+    )
+
+
+def relative(path: str, home: str) -> str:
+    """A path below `home` as seen from there, so that a directory that was moved grants the same."""
+    return posixpath.relpath(path, home) if is_within(path, home) else posixpath.normpath(path)
+
+
+def absolute(path: str, home: str) -> str:
+    """What `relative` made the path of."""
+    return posixpath.normpath(posixpath.join(home, path))
+
+
+def is_within(path: str, directory: str) -> bool:
+    """Whether `path` is `directory` or lies in it."""
+    path, directory = posixpath.normpath(path), posixpath.normpath(directory)
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
+
+
+def fingerprint(value: Any) -> str:
+    """A text that is the same for the same value, and does not show it."""
+    plain = msgspec.json.encode(_plain(value), order="deterministic")
+    return hashlib.sha256(plain).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, _plain(asdict(value))]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, frozenset):
+        return sorted(_plain(one) for one in value)
+    return value
+
+
+def _maxima(limits: Limits) -> dict[str, int]:
+    own = {name.value: limits.maximum(name) for name in LimitName}
+    days = {f"{PER_DAY}{name}": limits.per_day.maximum(LimitName(name)) for name in _day_names()}
+    return _said(**own, **days)
+
+
+def _day_names() -> tuple[str, ...]:
+    return tuple(DayLimits.__dataclass_fields__)
+
+
+def _milliseconds(duration: timedelta | None) -> int | None:
+    return None if duration is None else duration // ONE_MS
+
+
+def _listed(values: tuple[str, ...] | None) -> list[str] | None:
+    return None if values is None else sorted(values)
+
+
+def _said(**values: int | None) -> dict[str, int]:
+    return {name: value for name, value in values.items() if value is not None}

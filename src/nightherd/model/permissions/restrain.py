@@ -1,0 +1,268 @@
+"""Restraining: a configuration cut back to what a person has accepted.
+
+What grants nothing (prompts, scripts, times of schedules) and what narrows is taken as it is. An agent that is
+new, runs on another runtime, or lacks a protection it had, cannot be cut back: it stays as it was, or away when that is not known.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from nightherd.model.agents.agent import Agent, Fleet, Plugin
+from nightherd.model.agents.mcp import McpServer
+from nightherd.model.hooks import Hook
+from nightherd.model.limits.limits import DayLimits, LimitName, Limits
+from nightherd.model.limits.spending import ModelPrice
+from nightherd.model.permissions.grants import (
+    PER_DAY,
+    PROJECT_SOURCES,
+    AgentGrants,
+    FleetGrants,
+    Maxima,
+    absolute,
+    agent_grants,
+    fingerprint,
+    hook_fingerprint,
+    of_each_job,
+    plugin_grant,
+    relative,
+    schedule_maxima,
+    server_fingerprint,
+)
+from nightherd.model.permissions.widening import (
+    AUTO,
+    is_accepted_directory,
+    is_accepted_plugin,
+    is_accepted_rule,
+    is_wider_mode,
+    is_wider_sandbox,
+)
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.sessions.session import SessionTerms
+from nightherd.model.units import ONE_MS, MicroUsd
+from nightherd.model.webhooks import Web, Webhooks
+
+
+def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None) -> Fleet:
+    """`fleet` without what it grants beyond `accepted`; what was there `before` stays in its place where it can."""
+    home = posixpath.dirname(fleet.file)
+    agents = {}
+    for name, agent in fleet.agents.items():
+        old = before.agents.get(name) if before is not None else None
+        known = accepted.agents.get(name)
+        if known is None:
+            continue
+        fitting = (one for one in (agent, old) if one is not None and _can_be_cut(one, known, home))
+        kept = next(fitting, None)
+        if kept is not None:
+            agents[name] = _agent(kept, known, old, home)
+    is_auto = fleet.reload == AUTO and accepted.reload == AUTO
+    return replace(
+        fleet,
+        agents=agents,
+        dotenv=_accepted_values(fleet.dotenv, accepted, before),
+        environment=_accepted_values(fleet.environment, accepted, before),
+        limits=clamped(fleet.limits, accepted.maxima),
+        max_concurrent=_lower(fleet.max_concurrent, accepted.maxima.get("max_concurrent")),
+        prices=_prices(fleet, accepted, before),
+        web=_web(fleet, accepted, before),
+        webhooks=_webhooks(fleet.webhooks, accepted),
+        reload=fleet.reload if is_auto or fleet.reload != AUTO else accepted.reload,
+    )
+
+
+def _can_be_cut(agent: Agent, known: AgentGrants, home: str) -> bool:
+    """Whether the agent can be cut back to what was accepted: the same runtime, with the protections it asked for."""
+    blocked_by = agent_grants(agent, home).blocked_by
+    return agent.runtime == known.runtime and set(known.blocked_by) <= set(blocked_by)
+
+
+def _accepted_values(
+    values: Mapping[str, str], accepted: FleetGrants, before: Fleet | None
+) -> dict[str, str]:
+    """The variables whose values were accepted; of the others, those of before that were."""
+    old = {} if before is None else before.environment
+    return {
+        name: one
+        for values_then in (old, values)
+        for name, one in values_then.items()
+        if name in values and accepted.environment.get(name) == fingerprint(one)
+    }
+
+
+def _prices(fleet: Fleet, accepted: FleetGrants, before: Fleet | None) -> dict[str, ModelPrice]:
+    """The accepted prices: with another one a limit of dollars would be another limit."""
+    return {
+        name: one
+        for prices in ({} if before is None else before.prices, fleet.prices)
+        for name, one in prices.items()
+        if name in fleet.prices and accepted.prices.get(name) == fingerprint(one)
+    }
+
+
+def _web(fleet: Fleet, accepted: FleetGrants, before: Fleet | None) -> Web:
+    offered = (fleet.web, *(() if before is None else (before.web,)))
+    if not fleet.web.enabled:
+        return fleet.web
+    fitting = (one for one in offered if one.enabled and fingerprint(one) == accepted.web)
+    return next(fitting, replace(fleet.web, enabled=False))
+
+
+def _webhooks(webhooks: Webhooks, accepted: FleetGrants) -> Webhooks:
+    known, most = accepted.webhooks, _time(accepted.maxima.get("replay_window"))
+    return replace(
+        webhooks,
+        endpoints={
+            name: one
+            for name, one in webhooks.endpoints.items()
+            if known.get(name) == fingerprint(one)
+        },
+        replay_window=webhooks.replay_window if most is None else min(webhooks.replay_window, most),
+        enabled=webhooks.enabled and known.get("") == fingerprint([webhooks.host, webhooks.port]),
+    )
+
+
+def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Agent:
+    mode, maxima = agent.permission_mode, known.maxima
+    settings = {
+        name: one
+        for name, one in agent.project_settings.items()
+        if known.project_settings.get(name) == one
+    }
+    is_changed = settings != dict(agent.project_settings)
+    cut = replace(
+        agent,
+        permission_mode=known.permission_mode
+        if is_wider_mode(mode, known.permission_mode)
+        else mode,
+        working_directory=agent.working_directory
+        if is_accepted_directory(relative(agent.working_directory, home), known, home)
+        else absolute(known.directories[0], home),
+        add_dirs=tuple(
+            one for one in agent.add_dirs if is_accepted_directory(relative(one, home), known, home)
+        ),
+        tools=_bound(agent.tools, known.tools),
+        required_caps=_bound(agent.required_caps, known.required_caps),
+        allowed_tools=tuple(one for one in agent.allowed_tools if is_accepted_rule(one, known)),
+        denied_tools=tuple(dict.fromkeys((*agent.denied_tools, *known.denied_tools))),
+        setting_sources=tuple(
+            one
+            for one in agent.setting_sources
+            if one in known.setting_sources and not (is_changed and one in PROJECT_SOURCES)
+        ),
+        project_settings={} if is_changed else settings,
+        plugins=tuple(_plugins(agent, known, home)),
+        mcp_servers=_servers(agent, known, old),
+        hooks=_accepted_hooks(agent.hooks, known.hooks),
+        sandbox=known.sandbox if is_wider_sandbox(agent.sandbox, known.sandbox) else agent.sandbox,
+        **_clamped_agent(agent, maxima),
+    )
+    return replace(cut, schedules=_schedules(cut, known, old))
+
+
+def _schedules(agent: Agent, known: AgentGrants, old: Agent | None) -> dict[str, Schedule]:
+    """The schedules within their limits; one that cannot be cut back stays as it was, or away."""
+    kept: dict[str, Schedule] = {}
+    for name, schedule in agent.schedules.items():
+        maxima = known.schedules.get(name, of_each_job(known.maxima))
+        before = old.schedules.get(name) if old is not None else None
+        for one in (schedule, before):
+            if one is None:
+                continue
+            cut = _schedule(one, maxima, known.hooks)
+            own = schedule_maxima(replace(agent, schedules={name: cut}), name)
+            if all(limit in own and own[limit] <= most for limit, most in maxima.items()):
+                kept[name] = cut
+                break
+    return kept
+
+
+def _plugins(agent: Agent, known: AgentGrants, home: str) -> Iterator[Plugin]:
+    """The accepted plugins; one that was accepted without its servers stays without them."""
+    for one in agent.plugins:
+        fitting = (one, replace(one, has_mcp_servers=False))
+        accepted = (less for less in fitting if is_accepted_plugin(plugin_grant(less, home), known))
+        kept = next(accepted, None)
+        if kept is not None:
+            yield kept
+
+
+def _servers(agent: Agent, known: AgentGrants, old: Agent | None) -> tuple[McpServer, ...]:
+    """The servers that were accepted; one that was changed stays as it was."""
+    named = {one.name for one in agent.mcp_servers}
+    candidates = (*(() if old is None else old.mcp_servers), *agent.mcp_servers)
+    kept = {
+        one.name: one
+        for one in candidates
+        if one.name in named and known.mcp_servers.get(one.name) == server_fingerprint(one)
+    }
+    return tuple(kept.values())
+
+
+def _accepted_hooks(hooks: Iterable[Hook], known: Collection[str]) -> tuple[Hook, ...]:
+    return tuple(one for one in hooks if hook_fingerprint(one) in known)
+
+
+def _schedule(schedule: Schedule, maxima: Maxima, hooks: Collection[str]) -> Schedule:
+    session = schedule.session
+    return replace(
+        schedule,
+        limits=clamped(schedule.limits, maxima),
+        job_timeout=_time(_lower(_milliseconds(schedule.job_timeout), maxima.get("job_timeout"))),
+        session=None if session is None else replace(session, max_turns=_turns(session, maxima)),
+        hooks=_accepted_hooks(schedule.hooks, hooks),
+    )
+
+
+def _turns(session: SessionTerms, maxima: Maxima) -> int | None:
+    """What a schedule says of the turns of its jobs, where it says something, and no more than is accepted."""
+    own = session.max_turns
+    return None if own is None else _lower(own, maxima.get("max_turns"))
+
+
+def _clamped_agent(agent: Agent, maxima: Maxima) -> dict[str, Any]:
+    budget = _lower(agent.max_budget_microusd, maxima.get("max_budget_usd"))
+    return {
+        "limits": clamped(agent.limits, maxima),
+        "max_turns": _lower(agent.max_turns, maxima.get("max_turns")),
+        "max_budget_microusd": None if budget is None else MicroUsd(budget),
+        "job_timeout": _time(_lower(_milliseconds(agent.job_timeout), maxima.get("job_timeout"))),
+        "max_concurrent": _lower(agent.max_concurrent, maxima.get("max_concurrent")),
+    }
+
+
+def clamped(limits: Limits, maxima: Maxima) -> Limits:
+    """`limits` where none is above its maximum."""
+    values = {name: _lower(limits.maximum(name), maxima.get(name.value)) for name in LimitName}
+    days: dict[str, Any] = {
+        name: _lower(limits.per_day.maximum(LimitName(name)), maxima.get(f"{PER_DAY}{name}"))
+        for name in DayLimits.__dataclass_fields__
+    }
+    changed: dict[str, Any] = {name.value: value for name, value in values.items()}
+    changed["duration"] = _time(values[LimitName.DURATION])
+    return replace(limits, **changed, per_day=replace(limits.per_day, **days))
+
+
+def _bound(wanted: tuple[str, ...] | None, known: list[str] | None) -> tuple[str, ...] | None:
+    """What both lists leave; None leaves everything."""
+    if wanted is None or known is None:
+        return tuple(known) if wanted is None and known is not None else wanted
+    return tuple(one for one in wanted if one in known)
+
+
+def _lower(own: int | None, maximum: int | None) -> int | None:
+    if own is None or maximum is None:
+        return maximum if own is None else own
+    return min(own, maximum)
+
+
+def _milliseconds(duration: timedelta | None) -> int | None:
+    return None if duration is None else duration // ONE_MS
+
+
+def _time(milliseconds: int | None) -> timedelta | None:
+    return None if milliseconds is None else milliseconds * ONE_MS

@@ -1,0 +1,1 @@
+"""Schedules: rules, due times, slots and decisions."""

@@ -1,0 +1,1 @@
+"""Sessions: values, changes, order and decisions."""

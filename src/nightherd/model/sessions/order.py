@@ -1,0 +1,57 @@
+"""Session order: the jobs of one session run in the order in which they were submitted.
+
+A job that has not ended holds its session, also while it is suspended. Later jobs wait for it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from nightherd.model.jobs.failure import GO_ON as RESUME
+from nightherd.model.jobs.failure import advice_on
+from nightherd.model.jobs.job import Job, JobStatus
+
+ANY_NUMBER = 2**62
+"""Above the number of every job."""
+
+
+def needs_person(job: Job) -> bool:
+    """Return whether the job is suspended and does not resume by itself."""
+    return job.status is JobStatus.SUSPENDED and job.not_before is None
+
+
+def what_to_do(job: Job) -> str:
+    """Return the command that lets a suspended job continue."""
+    return advice_on(job) or RESUME.format(job=job.id)
+
+
+def suspended_text(job: Job) -> str:
+    """Say why a suspended job waits, and until when or what to do about it."""
+    why = "" if job.suspend_reason is None else f" ({job.suspend_reason.value})"
+    if job.not_before is not None:
+        at = job.not_before.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"is suspended{why} and resumes by itself at {at}"
+    return f"is suspended{why}: {what_to_do(job)}"
+
+
+def ahead_text(ahead: Job) -> str:
+    """Say which job goes first, and what that one does."""
+    match ahead.status:
+        case JobStatus.RUNNING:
+            state = "is running"
+        case JobStatus.SUSPENDED:
+            state = suspended_text(ahead)
+        case _:
+            state = "waits for a worker"
+    return f"{ahead.id} goes first in session {ahead.session_id} and {state}"
+
+
+def held_text(holder: Job) -> str:
+    """Say which suspended job holds the session, without what to do about it."""
+    why = "" if holder.suspend_reason is None else f" ({holder.suspend_reason.value})"
+    return f"session {holder.session_id} is held by {holder.id}, which is suspended{why}"
+
+
+def held_choices(holder: Job) -> str:
+    """Say what a person can do who wants to run something in the session."""
+    return f"{what_to_do(holder)}; nightherd jobs cancel {holder.id}; or run it with --branch"

@@ -1,0 +1,1 @@
+"""SCRIPTED: agents that play a script, with real tools."""

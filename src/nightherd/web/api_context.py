@@ -1,0 +1,121 @@
+"""Site: what the API stands on, bound once by whoever serves it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from nightherd.engine.contexts import WorkerContext
+from nightherd.errors import RefusedError
+from nightherd.files.paths import directory_identity
+from nightherd.host.process import boot_id
+from nightherd.model.agents.agent import Agent, Fleet, get_agent
+from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
+from nightherd.web.tails import Counters, Tails
+from nightherd.wiring.running import rescuer
+from nightherd.wiring.stores import open_journals, open_reader, system_clock
+
+
+def _untold(trouble: str) -> None:
+    """Nobody listens."""
+
+
+def _nothing() -> None:
+    """Nobody works here."""
+
+
+def _nobody(now: datetime) -> None:
+    """No daemon serves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiContext:
+    """Everything the API needs from the world."""
+
+    fleet: Callable[[], Fleet]
+    """The fleet as it is configured now: a reload changes it."""
+    bench: Callable[[], WorkerContext]
+    """The context as that fleet has it."""
+    ask: ReadInThread
+    tails: Tails
+    environ: Mapping[str, str]
+    rescue: Callable[[], Awaitable[object]]
+    counters: Counters = field(default_factory=Counters)
+    tell: Callable[[str], None] = _untold
+    """Told what an operator should hear of."""
+    daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody
+    """The process that serves, as `status` shows it."""
+    directory: str = ""
+    """The identity of the state directory."""
+    wake: Callable[[], None] = _nothing
+    """Called when something was asked for that somebody here may do at once."""
+
+    @property
+    def context(self) -> WorkerContext:
+        """What a request that begins now works with."""
+        return self.bench()
+
+    def agent(self, name: str) -> Agent:
+        """The agent of that name."""
+        return get_agent(self.fleet().agents, name)
+
+    def secrets_of(self, variable: str | None) -> list[str]:
+        """The secrets in a variable: several stand apart by spaces, while one replaces another."""
+        if variable is None:
+            return []
+        return {**self.fleet().environment, **self.environ}.get(variable, "").split()
+
+
+@asynccontextmanager
+async def open_api_context(
+    state_dir: Path,
+    fleet: Callable[[], Fleet],
+    bench: Callable[[], WorkerContext],
+    environ: Mapping[str, str],
+    tell: Callable[[str], None] = _untold,
+    daemon: Callable[[datetime], Mapping[str, Any] | None] = _nobody,
+    wake: Callable[[], None] = _nothing,
+) -> AsyncIterator[ApiContext]:
+    """A site on `state_dir`; what it opened is closed when the context ends."""
+    ask = ReadInThread(partial(open_reader, state_dir))
+
+    async def rescue() -> object:
+        return await rescuer(bench(), fleet())()
+
+    async with Tails(open_journals(state_dir), ask, system_clock()) as tails:
+        try:
+            yield ApiContext(
+                fleet=fleet,
+                bench=bench,
+                ask=ask,
+                tails=tails,
+                environ=environ,
+                rescue=rescue,
+                tell=tell,
+                daemon=daemon,
+                directory=directory_identity(state_dir),
+                wake=wake,
+            )
+        finally:
+            ask.close()
+
+
+def context_of(request: Request) -> ApiContext:
+    """The site that the request came to. `RefusedError` for one that its sender has given up by now."""
+    site = request.app.state.site
+    assert isinstance(site, ApiContext)  # noqa: S101 (put there when the app was made)
+    until = request.headers.get(UNTIL)
+    if until is not None and is_past(until, boot_id(), site.context.clock.monotonic()):
+        raise RefusedError("it was asked too long ago; whoever asked has gone on without it")
+    return site
+
+
+OnSite = Annotated[ApiContext, Depends(context_of)]
+"""What an endpoint asks for."""

@@ -1,0 +1,189 @@
+"""The readable files, and the raw copies of transcripts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from nightherd.wiring.runtimes import price_estimate
+from nightherd.wiring.stores import (
+    load_persistence,
+    open_feed,
+    open_job_list,
+    open_journals,
+    open_reader,
+    open_threads,
+    system_clock,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from nightherd.mirror.memory import LostImage
+    from nightherd.model.agents.agent import Fleet
+    from nightherd.model.ids import JobId
+    from nightherd.model.journal.event import Event
+    from nightherd.model.units import MicroUsd
+    from nightherd.model.usage import Usage
+    from nightherd.ports import FinishedJournals, Mirror, Transcripts
+    from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+
+
+def kept_transcript(
+    state_dir: Path, uuid: str, directory: str, environment: Mapping[str, str]
+) -> KeptTranscript:
+    """The transcript that Claude has of the session `uuid` in `directory`, and our copy of it."""
+    from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+
+    return KeptTranscript(
+        state_dir / "transcripts",
+        uuid,
+        environment=environment,
+        directory=directory,
+    )
+
+
+def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcripts:
+    """What Claude keeps of its sessions, for agents with this environment, and our copies of it."""
+    from nightherd.imports.claude_transcripts import ClaudeTranscripts
+    from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
+
+    def find(uuid: str, directory: str) -> KeptTranscript:
+        return KeptTranscript(
+            state_dir / "transcripts", uuid, environment=environment, directory=directory
+        )
+
+    def price(model: str, usage: Usage) -> MicroUsd | None:
+        estimate = price_estimate()
+        return None if estimate is None else estimate(model, usage)
+
+    return ClaudeTranscripts(find, price)
+
+
+def finished_journals(state_dir: Path) -> FinishedJournals:
+    """Where records that are over, and came from elsewhere, are written."""
+    from nightherd.journal.finished import FinishedJournalFiles
+
+    made = FinishedJournalFiles
+    return made(state_dir / "jobs", state_dir / "blobs")
+
+
+def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:
+    """The readable files of `state_dir`; a fleet's agents are in them, and `at` when it was started."""
+    from nightherd.mirror.follower import MirrorFollower
+
+    return MirrorFollower(
+        state_dir,
+        open_feed(state_dir),
+        open_journals(state_dir),
+        clock=system_clock(),
+        agents=fleet.standing if fleet is not None else None,
+        conversation=partial(_conversation, state_dir),
+        find_lost=partial(_find_lost, state_dir),
+        started_at=at,
+    )
+
+
+def _find_lost(state_dir: Path, job_ids: Sequence[str]) -> Mapping[str, LostImage]:
+    """Those of the jobs that run by their rows and have no live worker."""
+    from nightherd.host.process import is_at_work
+    from nightherd.mirror.memory import LostImage
+    from nightherd.views.jobs import utc_text
+    from nightherd.views.observed import observe_jobs
+
+    reader = open_job_list(state_dir)
+    try:
+        known = [reader.find_job(cast("JobId", job_id)) for job_id in job_ids]
+        jobs = [job for job in known if job is not None]
+        seen = observe_jobs(reader, jobs, is_at_work, system_clock().now())
+    finally:
+        reader.close()
+    return {
+        job.id: LostImage(since=utc_text(job.lost.since), next=job.lost.next)
+        for job in seen
+        if job.lost is not None
+    }
+
+
+def _conversation(state_dir: Path, session_id: str) -> Sequence[Event]:
+    """Everything said in a session; nothing when there is none by that id."""
+    from nightherd.model.ids import SessionId
+    from nightherd.views import conversation
+
+    journals, reader = open_journals(state_dir), open_reader(state_dir)
+    try:
+        session = reader.find_session(SessionId(session_id))
+        if session is None:
+            return ()
+        parts = conversation.segments_of(reader, journals, session)
+        return list(conversation.events_of(journals, parts, load_blobs=False))
+    finally:
+        reader.close()
+
+
+def write_output_log(state_dir: Path, job_id: JobId) -> Path:
+    """Write the job's events as plain text to `jobs/<id>/output.log`; where that is."""
+    from nightherd.mirror.job_file import write_output_log as write_output_log_
+
+    write = write_output_log_
+    return write(state_dir, job_id, open_journals(state_dir))
+
+
+def refresh_state_files(state_dir: Path, job_ids: Sequence[JobId]) -> None:
+    """Bring the `state.json` of these jobs, which no worker runs, up to their journals; where files are kept.
+
+    What cannot be written is left to `doctor`: the command that reads works all the same.
+    """
+    from nightherd.errors import NightherdError
+    from nightherd.mirror.checkup import is_kept
+    from nightherd.views import checkpoints
+
+    if not is_kept(state_dir):
+        return
+    views, now = checkpoints, system_clock().now()
+    journals, reader = open_journals(state_dir), open_reader(state_dir)
+    try:
+        files = open_threads(state_dir, load_persistence(state_dir))
+        for job_id in job_ids:
+            journal = state_dir / "jobs" / f"{job_id}.jsonl"
+            written_at = files.written_at(job_id)
+            is_behind = written_at is None or written_at < journal.stat().st_mtime_ns
+            if is_behind and reader.list_checkpoints(job_id):
+                files.write(job_id, views.thread_state(reader, journals, job_id, now=now))
+    except (NightherdError, OSError):
+        return
+    finally:
+        reader.close()
+
+
+def refresh_mirror(state_dir: Path, *, is_new: bool) -> None:
+    """Bring the readable files up to what is so now, from the beginning if `is_new`; where they are kept."""
+    from nightherd.mirror.checkup import is_kept
+
+    if not is_kept(state_dir):
+        return
+    mirror = open_mirror(state_dir)
+    if is_new:
+        mirror.rebuild()
+    else:
+        mirror.catch_up()
+
+
+def is_mirror_behind(state_dir: Path) -> bool:
+    """Return whether files are kept that show less than the ledger has, and no live process is there to write them."""
+    from nightherd.mirror.behind import is_followed, mirrored_change
+    from nightherd.state.ledger_end import last_recorded
+
+    change = mirrored_change(state_dir)
+    if change is None or change >= last_recorded(state_dir / "ledger"):
+        return False
+    return not is_followed(state_dir)
+
+
+def refresh_stale_mirror(state_dir: Path) -> None:
+    """Bring the readable files up to date if they are behind: what every command does before it exits."""
+
+    if is_mirror_behind(state_dir):
+        refresh_mirror(state_dir, is_new=False)

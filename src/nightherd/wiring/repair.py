@@ -1,0 +1,185 @@
+"""What examines, mends, rebuilds and takes over records."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nightherd import __version__
+from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
+from nightherd.wiring.stores import (
+    known_secrets,
+    load_persistence,
+    open_feed,
+    open_journals,
+    open_reader,
+    open_repair,
+    open_store,
+    open_threads,
+    system_clock,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from nightherd.engine.doctor.doctor import Check, OnStep
+    from nightherd.engine.doctor.record import RepairContext
+    from nightherd.engine.imports.context import ImportContext, ImportWriters
+    from nightherd.engine.sessions.import_turns import TurnImport
+    from nightherd.mirror.threads import ThreadStateFiles
+    from nightherd.model.agents.agent import Agent, Fleet
+    from nightherd.state.repair import NotedDamage
+
+
+@asynccontextmanager
+async def open_import(
+    state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str], *, is_dry: bool
+) -> AsyncIterator[ImportContext]:
+    """Everything taking over foreign records needs, on `state_dir`. In a dry run nothing is made there."""
+    from anyio.to_thread import run_sync
+
+    from nightherd.engine.imports.context import ImportContext, ImportWriters
+    from nightherd.imports.shelf import TranscriptCopies
+    from nightherd.state.directory import init_state_directory
+
+    async with AsyncExitStack() as opened:
+        pens: ImportWriters | None = None
+        if not is_dry:
+            init_state_directory(state_dir)
+            state = open_store(state_dir, system_clock())
+            opened.push_async_callback(state.close)
+            pens = ImportWriters(state=state, journals=finished_journals(state_dir))
+            if fleet is None or fleet.mirror:
+                mirror = open_mirror(state_dir, fleet)
+                mirror.start()
+                opened.push_async_callback(run_sync, mirror.stop)
+        reader = open_reader(state_dir)
+        opened.callback(reader.close)
+        shelf = TranscriptCopies(state_dir / "transcripts", is_read_only=is_dry)
+        opened.callback(shelf.close)
+        yield ImportContext(
+            reader=reader,
+            journals=open_journals(state_dir),
+            shelf=shelf,
+            secrets=known_secrets(fleet, environ, state_dir),
+            version=__version__,
+            pens=pens,
+        )
+
+
+@asynccontextmanager
+async def open_turn_import(
+    state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str]
+) -> AsyncIterator[TurnImport]:
+    """Everything that recording what was said outside the fleet needs, on `state_dir`."""
+    from nightherd.engine.sessions.import_turns import TurnImport
+
+    environment = {**fleet.environment, **environ} if fleet is not None else environ
+    async with open_repair(state_dir) as record:
+        yield TurnImport(
+            state=record.state,
+            reader=record.reader,
+            journals=record.journals,
+            finished=finished_journals(state_dir),
+            transcripts=transcripts_of(state_dir, environment),
+            secrets=known_secrets(fleet, environ, state_dir),
+            version=__version__,
+        )
+
+
+def doctor_checks(state_dir: Path, record: RepairContext, on_step: OnStep) -> list[Check]:
+    """Everything a doctor looks at in `state_dir`, in the order in which mending makes sense."""
+    from nightherd.engine.doctor.doctor import record_checks
+    from nightherd.files.paths import directory_identity
+    from nightherd.journal.blob_check import BlobCheck
+    from nightherd.mirror.checkup import is_kept, mirror_checks
+    from nightherd.mirror.thread_checkup import thread_checks
+    from nightherd.runtimes.protection import kill_marked
+    from nightherd.state.ledger_end import last_recorded
+    from nightherd.state.repair import state_checks
+
+    clock, now = record.clock, record.clock.now()
+    quick, deep = state_checks(state_dir, clock, now, on_step)
+    kill_here = partial(kill_marked, directory=directory_identity(state_dir))
+    blobs = BlobCheck(state_dir / "blobs", record.journals)
+
+    def threads_of() -> ThreadStateFiles:
+        return open_threads(state_dir, load_persistence(state_dir))
+
+    agreeing, reading = record_checks(
+        record,
+        kill_here,
+        on_step,
+        noted_damage(state_dir).read,
+        blobs,
+        threads=lambda: threads_of() if is_kept(state_dir) else None,
+    )
+    recorded = last_recorded(state_dir / "ledger")
+    mirror, each_file = mirror_checks(
+        state_dir, now, open_mirror(state_dir), open_feed(state_dir), recorded
+    )
+    suspended, threads = thread_checks(
+        state_dir,
+        threads_of,
+        record.reader,
+        record.journals,
+        now,
+    )
+    return [*quick, *agreeing, mirror, suspended, *deep, *reading, each_file, threads]
+
+
+def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> list[Check]:
+    """Whether the fleet can be run unattended on this machine."""
+    from nightherd.engine.doctor.night_checks import Machine
+    from nightherd.engine.doctor.night_checks import night_checks as night_checks_
+    from nightherd.host.machine import git_version, is_clock_synchronised
+    from nightherd.runtimes.claude.installation import claude_facts
+    from nightherd.state.directory import last_written
+
+    environment = {**fleet.environment, **environ}
+
+    def why_no_model(agent: Agent) -> tuple[str, str | None] | None:
+        # Only a fleet that has such an agent needs what it is made of.
+        from nightherd.runtimes.native import provider as readiness
+
+        return readiness.why_no_model(agent, environment)
+
+    machine = Machine(
+        claude_facts=lambda runtime: claude_facts(runtime, environment),
+        why_no_model=why_no_model,
+        git_version=git_version,
+        is_clock_synchronised=is_clock_synchronised,
+        last_recorded=lambda: last_written(state_dir),
+    )
+    return night_checks_(fleet.agents.values(), machine, system_clock().now())
+
+
+def noted_damage(state_dir: Path) -> NotedDamage:
+    """What somebody has taken note of that nothing can mend."""
+    from nightherd.state.repair import NotedDamage
+
+    return NotedDamage(state_dir)
+
+
+def rebuild_database(
+    state_dir: Path,
+    on_change: Callable[[int], None],
+    on_lost: Callable[[str], None] | None = None,
+) -> Sequence[Path]:
+    """Make the database again from the ledger; where the old one was put. Refused while a worker works.
+
+    A damaged ledger is refused too, unless `on_lost` hears what had to be left out.
+    """
+    from nightherd.host.process import is_alive
+    from nightherd.ports import process_of
+    from nightherd.state.rebuild import rebuild_database as rebuild_database_
+
+    return rebuild_database_(
+        state_dir,
+        at=system_clock().now(),
+        is_there=lambda worker: is_alive(process_of(worker)),
+        on_change=on_change,
+        on_lost=on_lost,
+    )

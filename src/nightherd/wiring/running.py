@@ -1,0 +1,258 @@
+"""Everything running jobs needs, and those who run and rescue them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nightherd import __version__
+from nightherd.engine.contexts import Stores
+from nightherd.errors import RefusedError
+from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
+from nightherd.wiring.runtimes import Runtimes, can_run, has_price
+from nightherd.wiring.stores import (
+    known_secrets,
+    load_persistence,
+    open_journals,
+    open_log,
+    open_reader,
+    open_store,
+    open_threads,
+    random_text,
+    system_clock,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from nightherd.engine.contexts import AfterJob, SignOn, WorkerContext
+    from nightherd.engine.doctor.record import RepairContext
+    from nightherd.engine.workers.lease import Beats, Lease, LeaseTerms
+    from nightherd.engine.workers.rescue import RescueTerms
+    from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
+    from nightherd.model.agents.agent import Fleet
+    from nightherd.model.ids import WorkerId
+    from nightherd.model.permissions.protected import ProtectedPaths
+    from nightherd.ports import Clock, StateReader, StateWriter
+    from nightherd.runtimes.keeper.keepers import Keepers
+
+
+def lease_terms(fleet: Fleet) -> LeaseTerms:
+    """How the fleet's workers hold their leases."""
+    from nightherd.engine.workers.lease import LeaseTerms
+
+    return LeaseTerms(
+        length_s=fleet.lease.total_seconds(), heartbeat_s=fleet.heartbeat.total_seconds()
+    )
+
+
+@asynccontextmanager
+async def open_worker(
+    state_dir: Path, fleet: Fleet, environ: Mapping[str, str], started_at: datetime | None = None
+) -> AsyncIterator[WorkerContext]:
+    """Open everything that running jobs needs, on `state_dir`; close it when the context ends.
+
+    The worker is on record while the context lasts, and the mirror follows it.
+    """
+    from anyio.to_thread import run_sync
+
+    from nightherd.files.paths import directory_identity
+    from nightherd.journal.syncing import SyncThreads
+    from nightherd.state.directory import init_state_directory
+
+    if sys.platform == "win32":
+        raise RefusedError("Windows is not supported; run nightherd under WSL")
+    environment = {**fleet.environment, **environ}
+    init_state_directory(state_dir)
+    async with AsyncExitStack() as opened:
+        state = open_store(state_dir, system_clock(), fleet.durability)
+        opened.push_async_callback(state.close)
+        mirror = open_mirror(state_dir, fleet, started_at) if fleet.mirror else None
+        if mirror is not None:
+            mirror.start()
+            opened.push_async_callback(run_sync, mirror.stop)
+        keepers = _keepers(lease_terms(fleet), directory_identity(state_dir))
+        sign_on = _signing_on(opened, lease_terms(fleet), state, system_clock(), keepers)
+        worker, lease = await sign_on()
+        reader = opened.enter_context(closing(open_reader(state_dir)))
+        log = opened.enter_context(
+            closing(open_log(state_dir, known_secrets(fleet, environment, state_dir)))
+        )
+        syncs = opened.enter_context(closing(SyncThreads()))
+        context = _make_context(
+            state_dir, fleet, environment, keepers, state, reader, worker, lease
+        )
+        yield replace(
+            context,
+            log=log,
+            sync=syncs.sync,
+            sign_on=sign_on,
+            declare=mirror.declare if mirror is not None else context.declare,
+        )
+
+
+def _make_context(
+    state_dir: Path,
+    fleet: Fleet,
+    environment: Mapping[str, str],
+    keepers: Keepers,
+    state: StateWriter,
+    reader: StateReader,
+    worker: WorkerId,
+    lease: Lease,
+) -> WorkerContext:
+    """Make the context of a worker that is on record."""
+    from nightherd.engine.contexts import WorkerContext
+    from nightherd.engine.jobs.execution import execute
+
+    runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
+    protect = partial(_protected_paths, state_dir)
+    persistence = load_persistence(state_dir)
+    return WorkerContext(
+        state=state,
+        reader=reader,
+        journals=open_journals(state_dir, fleet.durability),
+        runtimes=runtimes,
+        is_loaded=runtimes.is_loaded,
+        can_run=can_run,
+        clock=system_clock(),
+        random_text=random_text(),
+        worker=worker,
+        directory=keepers.directory,
+        lease=lease,
+        environment=environment,
+        secrets=known_secrets(fleet, environment, state_dir),
+        find_secrets=partial(known_secrets, state_dir=state_dir),
+        version=__version__,
+        protect=protect,
+        protected=protect(fleet),
+        fleet_limit=fleet.max_concurrent,
+        budget=fleet.limits,
+        retry=fleet.retry,
+        prices=fleet.prices,
+        has_price=has_price,
+        agents=fleet.agents,
+        run_job=execute,
+        persistence=persistence,
+        threads=open_threads(state_dir, persistence) if fleet.mirror else None,
+        transcripts=transcripts_of(state_dir, environment),
+        finished=finished_journals(state_dir),
+        hooks=_hooks(fleet, keepers, system_clock()),
+    )
+
+
+def _keepers(terms: LeaseTerms, directory: str) -> Keepers:
+    """Return the worker's keepers. They act shortly before the lease ends: by then nothing of it may run."""
+    from nightherd.runtimes.keeper.keepers import Keepers
+
+    return Keepers(margin_s=min(1.0, terms.length_s / 10), directory=directory)
+
+
+def _signing_on(
+    opened: AsyncExitStack, terms: LeaseTerms, state: StateWriter, clock: Clock, keepers: Keepers
+) -> SignOn:
+    """How this process becomes a worker; each one is signed off when `opened` is closed."""
+    from nightherd.host.process import this_process
+
+    process = this_process()
+
+    async def sign_on() -> tuple[WorkerId, Lease]:
+        from nightherd.engine.workers.lease import leased
+        from nightherd.model.ids import generate_worker_id
+
+        worker = generate_worker_id(random_text())
+        held = leased(worker, process, terms, state, clock, on_extended=keepers.send_heartbeat)
+        return worker, await opened.enter_async_context(held)
+
+    return sign_on
+
+
+def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
+    from nightherd.engine.hooks import JobHooks
+    from nightherd.runtimes.hooks.carrier import LocalHookCarrier
+    from nightherd.views.jobs import job_row
+
+    return JobHooks(
+        agents=fleet.agents,
+        carrier=LocalHookCarrier(keepers=keepers, clock=clock),
+        describe_job=job_row,
+    )
+
+
+def _protected_paths(state_dir: Path, fleet: Fleet) -> ProtectedPaths:
+    """Return what the agents of `fleet` may not change with file tools."""
+    from nightherd.model.permissions.protected import protected_paths
+
+    return protected_paths(fleet, str(state_dir.absolute()))
+
+
+def rescuer(context: WorkerContext, fleet: Fleet) -> Callable[[], Awaitable[object]]:
+    """Rescues every job of the fleet that lost its worker, each time it is called."""
+    from nightherd.engine.workers.rescue import rescue
+
+    record, terms = (
+        _record_of(context),
+        rescue_terms(context.directory, fleet.max_restarts, fleet),
+    )
+    return lambda: rescue(record, terms, threads=context.threads)
+
+
+def rescue_terms(directory: str, max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:
+    """How jobs of the state directory with this identity are rescued on this machine.
+
+    The fleet's agents say whether their jobs are resumed automatically.
+    """
+    from nightherd.engine.workers.rescue import RescueTerms, resumes_of
+    from nightherd.host.process import boot_id
+    from nightherd.runtimes.protection import kill_all_marked
+
+    rules = resumes_of(fleet)
+    return RescueTerms(
+        boot_id=boot_id(),
+        max_restarts=max_restarts,
+        kill_all_marked=partial(kill_all_marked, directory=directory),
+        resumes=rules,
+    )
+
+
+def _record_of(context: Stores) -> RepairContext:
+    from nightherd.engine.doctor.record import RepairContext
+    from nightherd.host.process import is_alive
+
+    return RepairContext(
+        state=context.state,
+        reader=context.reader,
+        journals=context.journals,
+        clock=context.clock,
+        is_alive=is_alive,
+        transcripts=context.transcripts,
+        secrets=context.secrets,
+    )
+
+
+def make_worker_loop(
+    fleet: Fleet,
+    context: WorkerContext,
+    reports: WorkerReports,
+    *,
+    leaves_when_idle: bool,
+    beats: Beats | None = None,
+) -> WorkerLoop:
+    """A worker for `fleet`, ready to work; it looks for lost jobs three times in a lease."""
+    from nightherd.engine.workers.worker import WorkerLoop
+
+    return WorkerLoop(
+        fleet,
+        context,
+        _record_of(context),
+        rescue_terms(context.directory, fleet.max_restarts, fleet),
+        reports,
+        rescue_every_s=fleet.lease.total_seconds() / 3,
+        leaves_when_idle=leaves_when_idle,
+        beats=beats,
+    )

@@ -1,0 +1,191 @@
+"""State, journals, logs and the record of both, opened."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from nightherd.engine.checkpoints.retention import RetentionContext
+    from nightherd.engine.doctor.record import RepairContext
+    from nightherd.logs.files import LogFiles
+    from nightherd.mirror.threads import ThreadStateFiles
+    from nightherd.model.agents.agent import Fleet
+    from nightherd.model.checkpoints.persistence import Persistence
+    from nightherd.model.ids import RandomText
+    from nightherd.model.secrets import Secrets
+    from nightherd.ports import ChangeFeed, Clock, JobList, Journals, StateReader, StateWriter
+
+
+def system_clock() -> Clock:
+    """The machine's clock."""
+    from nightherd.host.system import SystemClock
+
+    return SystemClock()
+
+
+def random_text() -> RandomText:
+    """Where the letters of new ids come from."""
+    from nightherd.host.system import random_text as random_text_
+
+    return random_text_
+
+
+def open_reader(state_dir: Path, *, is_examining: bool = False) -> StateReader:
+    """Questions about the state in `state_dir`; a directory that is not there yet reads as empty.
+
+    What a killed writer, a power cut or a lost WAL left undone is finished before the first answer, unless
+    `is_examining`: then the rows are shown as they are.
+    """
+    from nightherd.state.reader import SqliteReader
+
+    catch_up = None if is_examining else partial(_catch_up, state_dir)
+    return SqliteReader(state_dir, catch_up=catch_up)
+
+
+def open_job_list(state_dir: Path) -> JobList:
+    """The same for what lists of jobs need, and cheaper to load."""
+    from nightherd.state.job_reader import SqliteJobReader
+
+    return SqliteJobReader(state_dir, catch_up=partial(_catch_up, state_dir))
+
+
+def _catch_up(state_dir: Path, waits: bool) -> None:
+    """Bring database and ledger to agree; the operator log says what was put back."""
+    from nightherd.model.log import LogLevel, LogLine
+    from nightherd.state.catch_up import catch_up
+
+    clock = system_clock()
+    notices = catch_up(state_dir, clock, waits=waits)
+    if not notices:
+        return
+    log = open_log(state_dir, known_secrets(None, {}, state_dir))
+    for notice in notices:
+        log.write(LogLine(at=clock.now(), level=LogLevel.WARNING, event="trouble", message=notice))
+    log.close()
+
+
+def open_store(state_dir: Path, clock: Clock, durability: str = "checkpoint") -> StateWriter:
+    """The state in `state_dir`, to be changed. Makes nothing before the first change."""
+    from nightherd.model.agents.agent import Durability
+    from nightherd.ports import no_probe
+    from nightherd.state.store import SqliteStore
+
+    return SqliteStore(
+        state_dir,
+        clock=clock,
+        probe=no_probe,
+        durability=Durability(durability),
+    )
+
+
+def open_journals(state_dir: Path, durability: str = "checkpoint") -> Journals:
+    """The journals in `state_dir`."""
+    from nightherd.journal.files import JournalFiles
+    from nightherd.model.agents.agent import Durability
+    from nightherd.ports import no_probe
+
+    return JournalFiles(
+        state_dir / "jobs",
+        state_dir / "blobs",
+        clock=system_clock(),
+        durability=Durability(durability),
+        probe=no_probe,
+    )
+
+
+def open_feed(state_dir: Path) -> ChangeFeed:
+    """Every committed change of the state in `state_dir`, for those who follow it."""
+    from nightherd.state.outbox import LedgerFeed
+
+    return LedgerFeed(state_dir / "ledger")
+
+
+def load_persistence(state_dir: Path) -> Persistence:
+    """When checkpoints are made and how state is written, as the project says."""
+    from nightherd.config.persistence import load_persistence as load_persistence_
+
+    return load_persistence_(state_dir)
+
+
+def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
+    """The files that have a job as one document each."""
+    from time import sleep
+
+    from nightherd.mirror.threads import ThreadStateFiles
+
+    files = ThreadStateFiles
+    return files(state_dir, persistence, pause=sleep)
+
+
+@asynccontextmanager
+async def open_retention(state_dir: Path) -> AsyncIterator[RetentionContext]:
+    """Everything retention needs, on `state_dir`."""
+    from nightherd.engine.checkpoints.retention import RetentionContext
+    from nightherd.mirror.threads import ThreadArchive
+
+    persistence = load_persistence(state_dir)
+    async with open_repair(state_dir) as record:
+        files = open_threads(state_dir, persistence)
+        yield RetentionContext(
+            state=record.state,
+            reader=record.reader,
+            journals=record.journals,
+            clock=record.clock,
+            persistence=persistence,
+            archive=ThreadArchive(state_dir, files),
+        )
+
+
+def known_secrets(
+    fleet: Fleet | None, environment: Mapping[str, str], state_dir: Path | None
+) -> Secrets:
+    """Everything that must not be written, the API's token in `state_dir` included; paths that exist stay readable."""
+    from os.path import exists
+
+    from nightherd.model.secrets import knowing, secrets_of
+    from nightherd.state.web_token import read_web_token
+
+    secrets = secrets_of(fleet, environment, exists=exists)
+    token = read_web_token(state_dir) if state_dir is not None else None
+    if token is None:
+        return secrets
+    return secrets.joined(knowing({token: "web-token"}))
+
+
+def open_log(state_dir: Path, secrets: Secrets) -> LogFiles:
+    """The log files of `state_dir`, for operators."""
+    from nightherd.logs.files import LogFiles
+
+    return LogFiles(state_dir / "logs", secrets)
+
+
+@asynccontextmanager
+async def open_repair(
+    state_dir: Path, *, is_examining: bool = False
+) -> AsyncIterator[RepairContext]:
+    """Both memories of `state_dir`, for bringing them to agree. Makes nothing before the first change.
+
+    Who is examining reads the rows as they are (`open_reader`).
+    """
+    from nightherd.engine.doctor.record import RepairContext
+    from nightherd.host.process import is_alive
+
+    clock = system_clock()
+    state = open_store(state_dir, clock)
+    reader = open_reader(state_dir, is_examining=is_examining)
+    try:
+        yield RepairContext(
+            state=state,
+            reader=reader,
+            journals=open_journals(state_dir),
+            clock=clock,
+            is_alive=is_alive,
+        )
+    finally:
+        reader.close()
+        await state.close()
