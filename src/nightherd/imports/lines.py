@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nightherd.files.reading import FLAGS
-from nightherd.files.regular import check_regular
+from nightherd.files.regular import FLAGS, check_regular
 
 BLOCK = 512 * 1024
 LINE_LIMIT = 64 * 1024 * 1024
