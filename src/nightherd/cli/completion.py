@@ -18,7 +18,7 @@ SHELLS = ("bash", "zsh", "fish")
 @json_option
 @click.pass_obj
 def completion(invocation: Invocation, shell: str) -> None:
-    """Print the completion script of SHELL; load it in the shell's start-up file."""
+    """Print a shell's completion script. Load it in the shell's start-up file."""
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101 (click has all three)
     screen = invocation.screen

@@ -40,17 +40,24 @@ COUNTING = frozenset(("ledger", "agreement", "orphans"))
 
 
 @click.command("doctor", epilog="Example: nightherd doctor --fix")
-@click.option("--fix", is_flag=True, help="Mend what can be mended.")
-@click.option("--verify", is_flag=True, help="Read everything there is: slow, and sure.")
-@click.option("--rebuild", is_flag=True, help="Make the database again from ledger and journals.")
-@click.option("--salvage", is_flag=True, help="Rebuild without what a damaged ledger lost.")
-@click.option("--acknowledge", is_flag=True, help="Verify, and note what nothing can mend.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired.")
+@click.option("--verify", is_flag=True, help="Check every journal and ledger line (slow).")
+@click.option("--rebuild", is_flag=True, help="Rebuild the database from ledger and journals.")
+@click.option(
+    "--salvage", is_flag=True, help="Rebuild from a damaged ledger, without what it lost."
+)
+@click.option(
+    "--acknowledge", is_flag=True, help="Verify, and note problems that cannot be repaired."
+)
 @json_option
 @click.pass_context
 def doctor(
     ctx: click.Context, fix: bool, verify: bool, rebuild: bool, salvage: bool, acknowledge: bool
 ) -> None:
-    """Examine the state directory, and whether this machine can run the fleet. Exit code 1 when a problem is left."""
+    """Check and repair the state directory. Also checks whether this machine can run the fleet.
+
+    Ends with exit code 1 when a problem is left.
+    """
     invocation = invocation_of(ctx)
     screen, state = invocation.screen, invocation.new_state_directory()
     if not _is_begun(state):

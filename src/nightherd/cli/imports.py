@@ -27,7 +27,7 @@ from nightherd.wiring.repair import open_import
 from nightherd.wiring.stores import system_clock
 
 dry_run_option = click.option(
-    "--dry-run", "is_dry", is_flag=True, help="Only say what would be imported; write nothing."
+    "--dry-run", "is_dry", is_flag=True, help="Show what would be imported and change nothing."
 )
 
 Adopt = Callable[[ImportContext, Report, OnProgress], Awaitable[None]]
@@ -39,17 +39,17 @@ Adopt = Callable[[ImportContext, Report, OnProgress], Awaitable[None]]
     entries={
         "herdctl": Entry(
             "nightherd.cli.imports:import_herdctl",
-            "The jobs, sessions and schedules of herdctl.",
+            "Import jobs, sessions and schedules of herdctl.",
         ),
         "claude": Entry(
-            "nightherd.cli.imports:import_claude", "Claude Code's own sessions, as they are."
+            "nightherd.cli.imports:import_claude", "Import Claude Code's own sessions."
         ),
     },
     no_args_is_help=True,
     epilog="Example: nightherd import claude --dry-run",
 )
 def import_group() -> None:
-    """Take over what other tools recorded. Their files are only read; a second import adds only what is new."""
+    """Import jobs and sessions of other tools. Their files are only read; a second import adds only what is new."""
 
 
 @click.command("herdctl", epilog="Example: nightherd import herdctl ../old-fleet")
@@ -58,7 +58,7 @@ def import_group() -> None:
 @json_option
 @click.pass_context
 def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
-    """The jobs, sessions and schedules in DIR: a .herdctl directory, or the directory it is in."""
+    """Import jobs, sessions and schedules of herdctl. DIR is a .herdctl directory or its parent."""
     invocation = invocation_of(ctx)
     report = Report()
     found = read_fleet(invocation.cwd / directory, report)
@@ -75,7 +75,7 @@ def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
 @json_option
 @click.pass_context
 def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> None:
-    """The sessions of Claude Code in DIR, else in CLAUDE_CONFIG_DIR, else in ~/.claude."""
+    """Import Claude Code's own sessions. Reads DIR, else CLAUDE_CONFIG_DIR, else ~/.claude."""
     invocation = invocation_of(ctx)
     report = Report()
     chosen = directory if directory is not None else default_directory(invocation.environ)

@@ -22,15 +22,15 @@ class Entry(NamedTuple):
 
 
 def load(path: str) -> Any:
-    """The object at `module:name`."""
+    """Import and return the object at `module:name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
 
 SHOWING = ("show", "why")
-"""The command of a group that shows the one thing that is named."""
+"""Commands that show a single thing; the first one that a group has is suggested for an id."""
 IDS = ("job-", "sess-", "@")
-"""How the names of jobs and sessions begin."""
+"""Prefixes of job and session ids."""
 
 
 class LazyGroup(click.Group):
@@ -45,26 +45,29 @@ class LazyGroup(click.Group):
         *,
         entries: Mapping[str, Entry],
         default: str | None = None,
+        aliases: Mapping[str, str] | None = None,
         elsewhere: Mapping[str, str] | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(name, **attributes)
         self.entries = entries
         self.default = default
+        self.aliases = aliases or {}
+        """Other names that are accepted and not listed, with the listed name of each."""
         self.elsewhere = elsewhere or {}
-        """What other tools call it, and what it is called here."""
+        """Names that other tools use, with the command to suggest for each."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands' names, in the table's order."""
+        """Return the commands' names, in the table's order."""
         return list(self.entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None when there is none by that name."""
-        entry = self.entries.get(cmd_name)
+        """Import and return the command of this name or alias; None if there is none."""
+        entry = self.entries.get(self.aliases.get(cmd_name, cmd_name))
         return cast("click.Command", load(entry.path)) if entry is not None else None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts the default command's name where a person left it out."""
+        """Insert the default command's name where it was left out."""
         bare = not args and not ctx.resilient_parsing
         options_only = bool(args) and args[0].startswith("-") and args[0] not in ("--help", "-h")
         if self.default is not None and (bare or options_only):
@@ -74,16 +77,18 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, but a name that is not there is answered with the nearest that is."""
+        """Resolve aliases; for an unknown name, suggest the nearest command."""
+        if args:
+            args = [self.aliases.get(args[0], args[0]), *args[1:]]
         if args and args[0] not in self.entries and not ctx.resilient_parsing:
-            name, verb = args[0], next((one for one in SHOWING if one in self.entries), None)
+            name, verb = args[0], next((verb for verb in SHOWING if verb in self.entries), None)
             if verb is not None and (name.startswith(IDS) or "/" in name):
                 raise UsageError(self._unknown(name), hint=f"{ctx.command_path} {verb} {name}")
             ctx.fail(self._unknown(name))
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does it; a command that was used wrongly, and knows no better, sends to its help."""
+        """Run the command; a usage error without a hint gets the command's help as its hint."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -103,26 +108,31 @@ class LazyGroup(click.Group):
 
         near = get_close_matches(name, self.entries, n=3)
         near = [self.elsewhere[name]] if name in self.elsewhere else near
-        means = f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
+        means = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         return f"there is no command {name!r}{means}"
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table itself, so that help imports nothing."""
+        """Write the table; no command is imported. The default command is marked."""
+        rows = [
+            (name, f"{entry.help} (default)" if name == self.default else entry.help)
+            for name, entry in self.entries.items()
+        ]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+            formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names from the table; options of the group, and of the default command where it has one."""
+        """Complete names from the table, options of the group, and options of its default command."""
         from click.shell_completion import CompletionItem
 
-        found = [
+        items = [
             CompletionItem(name, help=entry.help)
             for name, entry in self.entries.items()
             if name.startswith(incomplete)
         ]
-        found += click.Command.shell_complete(self, ctx, incomplete)
+        items += click.Command.shell_complete(self, ctx, incomplete)
         default = self.get_command(ctx, self.default) if self.default is not None else None
         if default is not None and incomplete.startswith("-"):
             within = click.Context(default, parent=ctx, info_name=self.default)
-            found += [one for one in default.shell_complete(within, incomplete) if one not in found]
-        return found
+            options = default.shell_complete(within, incomplete)
+            items += [item for item in options if item not in items]
+        return items

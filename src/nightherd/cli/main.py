@@ -1,4 +1,4 @@
-"""The command `nightherd`: its global options, its table of commands, and how it begins and ends."""
+"""The command `nightherd`: its global options, its table of commands, and its entry point."""
 
 from __future__ import annotations
 
@@ -21,55 +21,64 @@ from nightherd.errors import NightherdError, RefusedError
 NAME = "nightherd"
 HELP_WIDTH = 96
 COMPLETION = "_NIGHTHERD_COMPLETE"
-"""Set by the shell's completion script; says which shell asks, and for what."""
+"""Set by the shell's completion script: which shell asks, and for what."""
 
 COMMANDS = {
-    "demo": Entry(
-        "nightherd.cli.demo.demo:demo", "Watch scripted agents do real work. No key needed."
+    "demo": Entry("nightherd.cli.demo.demo:demo", "Watch scripted agents fix a real bug."),
+    "init": Entry("nightherd.cli.fleet.init:init", "Create a fleet file."),
+    "run": Entry("nightherd.cli.jobs.run:run", "Run an agent and show its progress."),
+    "start": Entry("nightherd.cli.daemon.start:start", "Start the daemon."),
+    "stop": Entry(
+        "nightherd.cli.daemon.stop:stop", "Stop the daemon after its jobs have finished."
     ),
-    "init": Entry("nightherd.cli.fleet.init:init", "Write a first fleet file."),
-    "run": Entry("nightherd.cli.jobs.run:run", "Give an agent a piece of work and watch it."),
-    "start": Entry("nightherd.cli.daemon.start:start", "Run the fleet: schedules, jobs, the API."),
-    "stop": Entry("nightherd.cli.daemon.stop:stop", "Let the running fleet finish, and end it."),
-    "restart": Entry(
-        "nightherd.cli.daemon.stop:restart", "Stop the running fleet and start it again."
-    ),
-    "reload": Entry(
-        "nightherd.cli.daemon.stop:reload", "Let the running fleet read its files anew."
-    ),
-    "status": Entry("nightherd.cli.daemon.status:status", "What the fleet is doing."),
-    "agent": Entry("nightherd.cli.fleet.agent:agent", "The agents and where they stand."),
-    "schedule": Entry(
-        "nightherd.cli.schedules.list:schedule", "Rules in time, and what came of them."
-    ),
-    "api": Entry("nightherd.cli.gateway.api:api", "Ask the running fleet's API."),
-    "worker": Entry("nightherd.cli.daemon.worker:worker", "Run waiting jobs; take over lost ones."),
-    "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show and follow jobs."),
-    "logs": Entry("nightherd.cli.daemon.logs:logs", "What happened to whom, for operators."),
+    "restart": Entry("nightherd.cli.daemon.stop:restart", "Restart the daemon in the background."),
+    "reload": Entry("nightherd.cli.daemon.stop:reload", "Reload the fleet's files."),
+    "status": Entry("nightherd.cli.daemon.status:status", "Show what the fleet is doing."),
+    "agent": Entry("nightherd.cli.fleet.agent:agent", "List, show, reset and resume agents."),
+    "schedule": Entry("nightherd.cli.schedules.list:schedule", "List, show and change schedules."),
+    "api": Entry("nightherd.cli.gateway.api:api", "Send a request to the daemon's API."),
+    "worker": Entry("nightherd.cli.daemon.worker:worker", "Run queued jobs without a daemon."),
+    "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
+    "logs": Entry("nightherd.cli.daemon.logs:logs", "Show the operator log."),
     "session": Entry(
-        "nightherd.cli.sessions.list:session", "The conversations that jobs go on in."
+        "nightherd.cli.sessions.list:session", "List, show, fork and manage sessions."
     ),
     "checkpoint": Entry(
         "nightherd.cli.checkpoints.checkpoint:checkpoint",
-        "A job's bookmarks, and its state at one.",
+        "List and show checkpoints of jobs.",
     ),
-    "limits": Entry("nightherd.cli.limits.limits:limits", "What may be used, and what is left."),
+    "limits": Entry(
+        "nightherd.cli.limits.limits:limits", "Show limits, what is used and what is left."
+    ),
     "retention": Entry(
-        "nightherd.cli.checkpoints.retention:retention", "Which checkpoints are kept."
+        "nightherd.cli.checkpoints.retention:retention",
+        "Plan and apply the deletion of old checkpoints.",
     ),
-    "doctor": Entry("nightherd.cli.doctor:doctor", "Examine the state directory and mend it."),
-    "import": Entry("nightherd.cli.imports:import_group", "Take over what other tools recorded."),
-    "config": Entry("nightherd.cli.fleet.config:config", "Check and explain the fleet file."),
-    "service": Entry(
-        "nightherd.cli.daemon.systemd:service", "Keep the fleet running with systemd."
+    "doctor": Entry("nightherd.cli.doctor:doctor", "Check and repair the state directory."),
+    "import": Entry(
+        "nightherd.cli.imports:import_group", "Import jobs and sessions of other tools."
     ),
+    "config": Entry("nightherd.cli.fleet.config:config", "Check and show the fleet file."),
+    "service": Entry("nightherd.cli.daemon.systemd:service", "Run the fleet under systemd."),
     "completion": Entry(
         "nightherd.cli.completion:completion", "Print a shell's completion script."
     ),
+    "help": Entry("nightherd.cli.help:show_help", "Show help for a command."),
 }
 
-LEAVES_FILES = frozenset(("demo", "init", "doctor", "config", "service", "completion", "api"))
-"""Commands that have nothing to do with the state directory, or only examine it."""
+ALIASES = {
+    "agents": "agent",
+    "checkpoints": "checkpoint",
+    "job": "jobs",
+    "schedules": "schedule",
+    "sessions": "session",
+}
+"""Accepted like the group they name, and not listed."""
+
+LEAVES_FILES = frozenset(
+    ("demo", "init", "doctor", "config", "service", "completion", "api", "help")
+)
+"""Commands that do not write to the state directory, or only check it."""
 
 ELSEWHERE = {
     "trigger": "run",
@@ -92,33 +101,34 @@ ELSEWHERE = {
     NAME,
     cls=LazyGroup,
     entries=COMMANDS,
+    aliases=ALIASES,
     elsewhere=ELSEWHERE,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Try: nightherd demo",
+    epilog="Example: nightherd demo",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
     envvar="NIGHTHERD_CONFIG",
-    help="Fleet file; else nightherd.yaml here or above.",
+    help="Fleet file; by default nightherd.yaml here or in a parent directory.",
 )
 @click.option(
     "--state-dir",
     type=click.Path(path_type=Path),
     envvar="NIGHTHERD_STATE_DIR",
-    help="State directory; else .nightherd beside the fleet file.",
+    help="State directory; by default .nightherd beside the fleet file.",
 )
 @click.option(
     "--color",
     type=click.Choice([choice.value for choice in ColorChoice]),
     default=ColorChoice.AUTO.value,
-    help="When to colour (auto).",
+    help="When to use colours (default: auto).",
 )
 @click.version_option(__version__, prog_name=NAME, message="%(prog)s %(version)s")
 @click.pass_context
 def nightherd(ctx: click.Context, config: Path | None, state_dir: Path | None, color: str) -> None:
-    """Runs fleets of AI agents unattended and never loses their work."""
+    """Run fleets of AI agents unattended, and never lose their work."""
     screen: Screen = ctx.obj
     screen.choose_color(ColorChoice(color))
     ctx.obj = Invocation(
@@ -127,13 +137,13 @@ def nightherd(ctx: click.Context, config: Path | None, state_dir: Path | None, c
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; its exit code. Errors are told, never raised."""
+    """Run one command line and return its exit code. Errors are printed, never raised."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     open_closed_streams()
     if COMPLETION in os.environ:
         return _complete(os.environ[COMPLETION])
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal cannot show is spelled out; it must not stop a job that is running.
+        # A character that the terminal cannot show is escaped; it must not stop a running job.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     screen = Screen(sys.stdout, sys.stderr, os.environ)
@@ -141,8 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def command() -> None:
         if sys.platform == "win32":
             raise RefusedError(
-                "Windows cannot keep nightherd's promises about files and processes",
-                hint="run it under WSL",
+                "nightherd does not support Windows: its files and processes work differently there",
+                hint="run nightherd under WSL",
             )
         width = min(screen.width or HELP_WIDTH, HELP_WIDTH)
         with nightherd.make_context(NAME, given, obj=screen, terminal_width=width) as ctx:
@@ -155,19 +165,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refresh_files(ctx: click.Context) -> None:
-    """Bring the readable files up to date, also those that an earlier, killed command left behind."""
+    """Bring the mirror files up to date, also after an earlier command that was killed."""
     from nightherd.wiring.files import refresh_stale_mirror
 
     invocation = ctx.find_object(Invocation)
     if invocation is None or ctx.invoked_subcommand in LEAVES_FILES:
         return
-    # What a command has done is done: files that cannot be written are the doctor's matter.
+    # The command itself has succeeded: the doctor reports mirror files that cannot be written.
     with suppress(NightherdError, OSError):
         refresh_stale_mirror(invocation.new_state_directory())
 
 
 def _complete(instruction: str) -> int:
-    """Answer the shell; click knows its protocols."""
+    """Answer the shell's completion request; click implements the protocols."""
     from click.shell_completion import shell_complete
 
     code: int = shell_complete(nightherd, {}, NAME, COMPLETION, instruction)

@@ -107,7 +107,7 @@ def json_option(command: Command) -> Command:
         expose_value=False,
         is_eager=True,
         callback=_choose_json,
-        help="One JSON document on standard output.",
+        help="Print one JSON document on standard output.",
     )(command)
 
 

@@ -42,20 +42,19 @@ HEADING = ("NUMBER", "TRIGGER", "EVENT", "TURN", "COST", "MADE", "STATUS")
     entries={
         "list": Entry(
             "nightherd.cli.checkpoints.checkpoint:list_checkpoints",
-            "A job's checkpoints; also just `checkpoint`.",
+            "List a job's checkpoints.",
         ),
-        "show": Entry(
-            "nightherd.cli.checkpoints.checkpoint:show", "One of them; --state for the document."
-        ),
+        "show": Entry("nightherd.cli.checkpoints.checkpoint:show", "Show a checkpoint."),
         "fields": Entry(
-            "nightherd.cli.checkpoints.checkpoint:fields", "What a state.json says, and when."
+            "nightherd.cli.checkpoints.checkpoint:fields",
+            "Show when checkpoints are saved and what state.json holds.",
         ),
     },
     default="list",
     epilog="Example: nightherd checkpoint list @last",
 )
 def checkpoint() -> None:
-    """Bookmarks in a job's record: places to go on from, or to branch at."""
+    """List and show checkpoints of jobs. You can resume or fork a job at each of them."""
 
 
 @click.command("list", epilog="Example: nightherd checkpoint list @last")
@@ -63,7 +62,7 @@ def checkpoint() -> None:
 @json_option
 @click.pass_obj
 def list_checkpoints(invocation: Invocation, job: str) -> None:
-    """A job's checkpoints, first to last; without a job, those of the last one."""
+    """List a job's checkpoints. Without JOB, lists those of the newest job."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     with closing(open_reader(state)) as reader:
@@ -108,11 +107,13 @@ def _tell_none(screen: Screen, gone: TakenAway, now: datetime) -> None:
 @click.command("show", epilog="Example: nightherd checkpoint show @last --state")
 @job_argument
 @click.argument("number", metavar="[NUMBER]", required=False, type=click.IntRange(1))
-@click.option("--state", "is_state", is_flag=True, help="The whole job as state.json has it.")
+@click.option(
+    "--state", "is_state", is_flag=True, help="Show the whole job as a state.json document."
+)
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, job: str, number: int | None, is_state: bool) -> None:
-    """One checkpoint of a job, else its last. With --state and no number, the job as it stands now."""
+    """Show a checkpoint. Without NUMBER, shows the last one, or with --state the job as it is now."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     persistence = load_persistence(state)
@@ -146,7 +147,7 @@ def show_state(
 @json_option
 @click.pass_obj
 def fields(invocation: Invocation) -> None:
-    """When checkpoints are made here, and what every field of a state.json says."""
+    """Show when checkpoints are saved and what state.json holds."""
     screen, now = invocation.screen, system_clock().now()
     persistence = load_persistence(invocation.state_directory())
     triggers = [

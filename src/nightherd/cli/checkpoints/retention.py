@@ -33,23 +33,26 @@ HEADING = ("JOB", "GOING", "WHY", "NEEDED", "THEN")
     cls=LazyGroup,
     entries={
         "plan": Entry(
-            "nightherd.cli.checkpoints.retention:show_plan", "What would go; also just `retention`."
+            "nightherd.cli.checkpoints.retention:show_plan",
+            "List the checkpoints that would be deleted.",
         ),
-        "apply": Entry("nightherd.cli.checkpoints.retention:apply", "Let it go."),
+        "apply": Entry(
+            "nightherd.cli.checkpoints.retention:apply", "Delete the planned checkpoints."
+        ),
     },
     default="plan",
     epilog="Example: nightherd retention plan",
 )
 def retention() -> None:
-    """Which checkpoints are kept, as `retention` of state_persistence.yaml says. Jobs and journals stay."""
+    """Plan and apply the deletion of old checkpoints. `retention` in state_persistence.yaml decides; jobs and journals stay."""
 
 
 @click.command("plan", epilog="Example: nightherd retention plan --json")
-@click.option("--job", metavar="JOB", help="Only this job's.")
+@click.option("--job", metavar="JOB", help="Show only this job.")
 @json_option
 @click.pass_obj
 def show_plan(invocation: Invocation, job: str | None) -> None:
-    """What would go now. Nothing is done."""
+    """List the checkpoints that would be deleted. Changes nothing."""
     screen, now = invocation.screen, system_clock().now()
     found = _planned(invocation, job)
     if screen.is_json:
@@ -66,12 +69,12 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
 
 
 @click.command("apply", epilog="Example: nightherd retention apply")
-@click.option("--job", metavar="JOB", help="Only this job's.")
-@click.option("--dry-run", is_flag=True, help="Only show it, as `retention plan` does.")
+@click.option("--job", metavar="JOB", help="Show only this job.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted and change nothing.")
 @json_option
 @click.pass_context
 def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
-    """Archive and take away what the plan says."""
+    """Delete the planned checkpoints. Archives them first if the configuration says so."""
     invocation = invocation_of(ctx)
     if dry_run:
         ctx.invoke(show_plan, job=job)

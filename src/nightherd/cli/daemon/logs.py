@@ -30,20 +30,22 @@ LOOK_S = 0.25
 
 @click.command("logs", epilog="Example: nightherd logs hello --since 1h -f")
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_agents)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new lines.")
 @click.option(
     "-n", "count", type=click.IntRange(1), metavar="N",
-    help=f"Only the last N lines ({DEFAULT_COUNT}; with --since all).",
+    help=f"Number of lines to show (default: {DEFAULT_COUNT}; with --since: all).",
 )  # fmt: skip
-@click.option("--since", metavar="WHEN", help="From then on: an age such as 2h, or an instant.")
+@click.option(
+    "--since", metavar="WHEN", help="Time to start at: an age such as 2h, or a date and time."
+)
 @json_option
 @click.pass_obj
 def logs(
     invocation: Invocation, agent: str | None, follow: bool, count: int | None, since: str | None
 ) -> None:
-    """What was logged about AGENT's jobs, or about everything: who began, who ended how, what went wrong.
+    """Show the operator log. It has a line for each start, end and failure; AGENT shows only that agent's jobs.
 
-    With --json one document per line.
+    --json prints one document per line.
     """
     screen = invocation.screen
     begin = None if since is None else _instant(since)

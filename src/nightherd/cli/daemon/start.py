@@ -44,22 +44,22 @@ ENDS = (RefusedError, ConfigError, StateError)
 
 
 @click.command("start", epilog="Example: nightherd start --detach")
-@click.option("-d", "--detach", is_flag=True, help="Leave it running by itself, and return.")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background.")
 @click.option(
     "--agent",
     "agents",
     multiple=True,
     metavar="AGENT",
     shell_complete=complete_agents,
-    help="Only this agent; may be given several times.",
+    help="Run only this agent; repeat for several.",
 )
 @json_option
 @click.pass_obj
 def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None:
-    """Run the fleet: fire its schedules, run its jobs, rescue lost ones, serve the API.
+    """Start the daemon. It fires schedules, runs jobs, resumes jobs of dead workers and serves the API.
 
-    SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. SIGHUP, and every change of the
-    fleet's files, reloads the configuration. With --json one document per happening.
+    SIGTERM or Ctrl-C stops it after its jobs have finished; a second one cancels the jobs. SIGHUP, or a change
+    to the fleet's files, reloads the configuration. --json prints one document per event.
     """
     fleet = load_fleet_to_start(invocation, agents)
     if detach:

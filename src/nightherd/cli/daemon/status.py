@@ -43,9 +43,9 @@ MOST_HELD, NAMED = 5, 3
 @json_option
 @click.pass_obj
 def status(invocation: Invocation) -> None:
-    """What the fleet is doing: the process that runs it, agents, workers, what waits and what is next.
+    """Show what the fleet is doing. Lists the daemon, agents, workers, waiting jobs and what is due next.
 
-    Works without that process too, and with a fleet file that has mistakes.
+    Works without a daemon too, and with a fleet file that has errors.
     """
     screen, now = invocation.screen, system_clock().now()
     state_dir = invocation.state_directory()

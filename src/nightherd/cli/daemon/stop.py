@@ -32,9 +32,14 @@ from nightherd.wiring.stores import system_clock
 RELOAD_S = 60.0
 QUIET_S = 1.0
 
-now_option = click.option("--now", is_flag=True, help="Cancel what runs instead of finishing it.")
+now_option = click.option(
+    "--now", is_flag=True, help="Cancel running jobs instead of finishing them."
+)
 timeout_option = click.option(
-    "--timeout", type=DURATION, metavar="TIME", help="How long to wait for its end; else for ever."
+    "--timeout",
+    type=DURATION,
+    metavar="TIME",
+    help="Longest time to wait for the end; by default no limit.",
 )
 
 
@@ -44,7 +49,7 @@ timeout_option = click.option(
 @json_option
 @click.pass_obj
 def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
-    """Let the running fleet finish what it runs, and end it."""
+    """Stop the daemon after its jobs have finished."""
     state_dir = invocation.new_state_directory()
     record = get_daemon(state_dir)
     _end(invocation.screen, state_dir, record, is_now=now, timeout=timeout)
@@ -61,7 +66,7 @@ def stop(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
 @json_option
 @click.pass_obj
 def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> None:
-    """Stop the running fleet and start it again, detached. Nothing is stopped for a file with mistakes."""
+    """Restart the daemon in the background. It keeps running if the fleet file has errors."""
     fleet = load_fleet_to_start(invocation)
     state_dir = invocation.new_state_directory()
     record = find_daemon(state_dir)
@@ -74,14 +79,14 @@ def restart(invocation: Invocation, now: bool, timeout: timedelta | None) -> Non
 
 
 @click.command("reload", epilog="Example: nightherd reload --accept")
-@click.option("--accept", is_flag=True, help="Accept all that the files give agents.")
+@click.option("--accept", is_flag=True, help="Accept all permissions that the files give agents.")
 @json_option
 @click.pass_obj
 def reload(invocation: Invocation, accept: bool) -> None:
-    """Let the running fleet read its files again; with errors in them it keeps its configuration.
+    """Reload the fleet's files. If they have errors, the daemon keeps its configuration.
 
-    A change that gives agents more takes effect only once it is accepted. --accept works without a running fleet
-    too, and not for agents.
+    A change that gives agents more permissions takes effect only after you accept it. --accept also works
+    without a daemon; agents cannot use it.
     """
     state_dir = invocation.new_state_directory()
     if accept:

@@ -27,23 +27,25 @@ SYSTEM_UNITS = Path("/etc/systemd/system")
     "service",
     cls=LazyGroup,
     entries={
-        "install": Entry("nightherd.cli.daemon.systemd:install", "Write the unit of this fleet."),
+        "install": Entry(
+            "nightherd.cli.daemon.systemd:install", "Install a systemd unit for this fleet."
+        ),
     },
     epilog="Example: nightherd service install --user",
 )
 def service() -> None:
-    """Keep the fleet running with systemd."""
+    """Run the fleet under systemd."""
 
 
 @click.command("install", epilog="Example: nightherd service install --user --dry-run")
-@click.option("--user", is_flag=True, help="For your own systemd, not the machine's.")
-@click.option("--dry-run", is_flag=True, help="Print the unit and write nothing.")
+@click.option("--user", is_flag=True, help="Install for your user instead of the whole system.")
+@click.option("--dry-run", is_flag=True, help="Print the unit and change nothing.")
 @json_option
 @click.pass_obj
 def install(invocation: Invocation, user: bool, dry_run: bool) -> None:
-    """Write a unit that starts this fleet, restarts it when it fails, and never when its file has mistakes.
+    """Install a systemd unit for this fleet. systemd restarts the daemon when it fails, except for configuration errors.
 
-    The unit is checked with systemd-analyze where that is to be had.
+    The unit is checked with systemd-analyze if that is installed.
     """
     load_fleet_with_notices(invocation)
     screen, now = invocation.screen, system_clock().now()

@@ -31,14 +31,14 @@ from nightherd.wiring.stores import system_clock
 
 
 @click.command("worker", epilog="Example: nightherd worker --until-idle")
-@click.option("--until-idle", is_flag=True, help="Leave when nothing waits and nothing runs.")
+@click.option("--until-idle", is_flag=True, help="Exit when no job is queued or running.")
 @json_option
 @click.pass_obj
 def worker(invocation: Invocation, until_idle: bool) -> None:
-    """Run waiting jobs, and take over those whose worker is gone.
+    """Run queued jobs without a daemon. Also resumes jobs of dead workers.
 
-    SIGTERM or Ctrl-C lets it finish what it runs; a second one cancels that. Every change of the fleet's
-    files reloads the configuration. With --json one document per job that started, ended or was rescued.
+    SIGTERM or Ctrl-C stops it after its jobs have finished; a second one cancels the jobs. A change to the
+    fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
     """
     tell_missing(invocation, load_fleet_to_start(invocation))
     place = Place(

@@ -71,14 +71,18 @@ JOURNAL_WIDTH = 260
 
 
 @click.command("demo", epilog="Example: nightherd demo --keep")
-@click.option("--keep", is_flag=True, help="Leave the directory for you to look at.")
+@click.option("--keep", is_flag=True, help="Keep the directory.")
 @click.option(
-    "--dir", "directory", type=click.Path(path_type=Path), metavar="DIR", help="Use DIR; keep it."
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Directory to use; it is kept.",
 )
 @json_option
 @click.pass_context
 def demo(ctx: click.Context, keep: bool, directory: Path | None) -> None:
-    """Watch scripted agents find and mend a real fault. No key, no network, a few seconds."""
+    """Watch scripted agents fix a real bug. Takes a few seconds; needs no API key and no network."""
     invocation = invocation_of(ctx)
     place = _make_place(invocation.cwd / directory if directory is not None else None)
     is_kept = keep or directory is not None

@@ -26,25 +26,25 @@ from nightherd.wiring.stores import open_reader, system_clock
     "agent",
     cls=LazyGroup,
     entries={
-        "list": Entry("nightherd.cli.fleet.agent:list_agents", "Every agent; also just `agent`."),
-        "show": Entry("nightherd.cli.fleet.agent:show", "One agent: state, schedules, settings."),
-        "reset": Entry("nightherd.cli.fleet.agent:reset", "Forget the error of an agent."),
+        "list": Entry("nightherd.cli.fleet.agent:list_agents", "List agents and their status."),
+        "show": Entry("nightherd.cli.fleet.agent:show", "Show an agent."),
+        "reset": Entry("nightherd.cli.fleet.agent:reset", "Clear an agent's error."),
         "resume": Entry(
-            "nightherd.cli.sessions.fork:agent_resume", "Go on in the session it used last."
+            "nightherd.cli.sessions.fork:agent_resume", "Resume an agent's latest session."
         ),
     },
     default="list",
     epilog="Example: nightherd agent show hello",
 )
 def agent() -> None:
-    """The agents of the fleet and where they stand."""
+    """List, show, reset and resume agents."""
 
 
 @click.command("list", epilog="Example: nightherd agent list --json")
 @json_option
 @click.pass_obj
 def list_agents(invocation: Invocation) -> None:
-    """Every agent that is declared or ever worked."""
+    """List agents and their status. Includes agents that left the fleet file but have jobs."""
     screen, now = invocation.screen, system_clock().now()
     fleet = load_fleet_with_notices(invocation)
     view = look(invocation.state_directory(), fleet.agents)
@@ -62,7 +62,7 @@ def list_agents(invocation: Invocation) -> None:
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, agent: str) -> None:
-    """One agent: where it stands and its schedules."""
+    """Show an agent. Prints its status and its schedules."""
     screen, now = invocation.screen, system_clock().now()
     view, schedules = _view(invocation, agent)
     refresh_lost(invocation, view.lost_jobs)
@@ -97,7 +97,7 @@ def show(invocation: Invocation, agent: str) -> None:
 @json_option
 @click.pass_obj
 def reset(invocation: Invocation, agent: str) -> None:
-    """Forget the error of an agent, so that it shows as idle again."""
+    """Clear an agent's error. Its status is idle again."""
     from nightherd.cli.gateway.gateway import open_gateway
 
     fleet = load_fleet_with_notices(invocation)

@@ -27,18 +27,18 @@ from nightherd.wiring.stores import system_clock
     "config",
     cls=LazyGroup,
     entries={
-        "check": Entry("nightherd.cli.fleet.config:check", "Every mistake, located."),
-        "show": Entry(
-            "nightherd.cli.fleet.config:show", "What the file comes to; also just `config`."
+        "check": Entry("nightherd.cli.fleet.config:check", "Report every error in the fleet file."),
+        "show": Entry("nightherd.cli.fleet.config:show", "Show the resolved configuration."),
+        "schema": Entry(
+            "nightherd.cli.fleet.config:schema", "Print the JSON Schema of the fleet file."
         ),
-        "schema": Entry("nightherd.cli.fleet.config:schema", "The JSON Schema, for editors."),
     },
     default="show",
     elsewhere={"validate": "check"},
     epilog="Example: nightherd config check",
 )
 def config() -> None:
-    """Check and explain the fleet file."""
+    """Check and show the fleet file."""
 
 
 @click.command("check", epilog="Example: nightherd config check --format github")
@@ -48,12 +48,12 @@ def config() -> None:
     "form",
     type=click.Choice(["text", "json", "github"]),
     default="text",
-    help="How to tell problems (text).",
+    help="Output format (default: text).",
 )
 @json_option
 @click.pass_context
 def check(ctx: click.Context, path: Path | None, form: str) -> None:
-    """Every mistake in the fleet file and the files it names. Ends with 78 when there is one."""
+    """Report every error in the fleet file. Also checks the files it names; ends with exit code 78 if there is an error."""
     invocation = invocation_of(ctx)
     screen, cwd = invocation.screen, invocation.cwd
     screen.is_json = screen.is_json or form == "json"
@@ -108,12 +108,14 @@ def _tell(checked: CheckedFleet, invocation: Invocation) -> None:
 
 @click.command("show", epilog="Example: nightherd config show hello --resolved --origin")
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_agents)
-@click.option("--resolved", is_flag=True, help="Also what is as it is by default.")
-@click.option("--origin", is_flag=True, help="Where each value is from: file:line, or default.")
+@click.option("--resolved", is_flag=True, help="Also show default values.")
+@click.option(
+    "--origin", is_flag=True, help="Show where each value comes from: file:line, or default."
+)
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, agent: str | None, resolved: bool, origin: bool) -> None:
-    """What the fleet, or one AGENT, comes to: files merged, variables filled in."""
+    """Show the resolved configuration. Files are merged and variables filled in; AGENT shows one agent."""
     screen, cwd = invocation.screen, invocation.cwd
     loaded = load_fleet(
         invocation.fleet_file(),
@@ -159,7 +161,7 @@ def is_default(shown: Any) -> bool:
 @json_option
 @click.pass_obj
 def schema(invocation: Invocation, kind: FileKind) -> None:
-    """The JSON Schema of a fleet file or an agent file."""
+    """Print the JSON Schema of the fleet file. KIND `agent` prints that of an agent file."""
     screen, found = invocation.screen, json_schema(kind)
     if screen.is_json:
         screen.document("schema", {"kind": kind, "json_schema": found}, system_clock().now())

@@ -53,11 +53,11 @@ agents:
 
 @click.command("init", epilog="Example: nightherd init my-fleet")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Replace a fleet file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing fleet file.")
 @json_option
 @click.pass_obj
 def init(invocation: Invocation, directory: Path | None, force: bool) -> None:
-    """Write a first fleet file into DIR (here), with one agent that works at once."""
+    """Create a fleet file. It goes into DIR (the current directory by default) and has one agent that runs at once."""
     screen = invocation.screen
     target = invocation.cwd / directory if directory is not None else invocation.cwd
     present = fleet_file_in(target)

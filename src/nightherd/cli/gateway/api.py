@@ -24,16 +24,25 @@ ERROR = 400
 @click.command("api", epilog="Example: nightherd api GET /v1/jobs?limit=5")
 @click.argument("method", type=click.Choice(["GET", "POST"], case_sensitive=False))
 @click.argument("path")
-@click.option("-d", "--data", metavar="JSON", help="The body; @FILE reads it, @- from stdin.")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header.")
+@click.option(
+    "-d", "--data", metavar="JSON", help="Request body; @FILE reads a file, @- standard input."
+)
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="Request header; repeat for several.",
+)
 @json_option
 @click.pass_context
 def api(
     ctx: click.Context, method: str, path: str, data: str | None, headers: tuple[str, ...]
 ) -> None:
-    """Ask the running fleet's API and print what it answers; a stream as it comes.
+    """Send a request to the daemon's API. Prints the response; a stream is printed as it arrives.
 
-    When the answer is a problem, it ends as a command with that error would; with 69 when nobody serves.
+    An error response ends with the exit code of that error, and 69 means that no daemon runs.
     """
     invocation = invocation_of(ctx)
     screen = invocation.screen

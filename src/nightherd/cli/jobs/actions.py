@@ -36,7 +36,7 @@ from nightherd.wiring.stores import open_reader, system_clock
 @json_option
 @click.pass_obj
 def cancel(invocation: Invocation, job: str) -> None:
-    """End a job. One that waits ends at once; one that runs is stopped by its worker."""
+    """Cancel a job. A queued job ends at once; a running job is stopped by its worker."""
     state = invocation.state_directory()
     cancelled = open_gateway(invocation).cancel(_find(state, job))
     screen, now = invocation.screen, system_clock().now()
@@ -56,7 +56,7 @@ def cancel(invocation: Invocation, job: str) -> None:
 @json_option
 @click.pass_obj
 def retry(invocation: Invocation, job: str) -> None:
-    """Ask for the same work once more, as a new job that waits for a worker."""
+    """Submit a job's work again. The new job waits for a worker."""
     state = invocation.state_directory()
     job_id = _find(state, job)
     fleet = load_fleet_with_notices(invocation)
@@ -70,9 +70,11 @@ def _find(state: Path, reference: str) -> JobId:
 
 @click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
 @job_argument
-@limit_option("--raise", "raised", "What it may use from now on, as in spend=2.")
+@limit_option("--raise", "raised", "New maximum of a limit, such as spend=2.")
 @click.option(
-    "--at-checkpoint", type=click.IntRange(1), help="Go on from there, in a branch if it was left."
+    "--at-checkpoint",
+    type=click.IntRange(1),
+    help="Checkpoint to resume from; later messages are left out.",
 )
 @working_options
 @click.pass_context
@@ -83,9 +85,9 @@ def resume(
     at_checkpoint: int | None,
     asked: Asked,
 ) -> None:
-    """Go on with JOB: the same job when it was suspended or interrupted, a new one in its session when it had ended.
+    """Resume a job. If it was suspended or interrupted, it continues; if it has ended, a new job starts in its session.
 
-    One that runs, or waits for a worker, can only be given more, with --raise.
+    For a job that runs or is queued, --raise raises a limit; other options are refused.
     """
     invocation, found, text = _found(ctx, job, asked)
     if raised:
@@ -121,14 +123,14 @@ def resume(
 
 
 @click.command(
-    "fork", epilog="Example: nightherd jobs fork @last --at-message 4 -p 'Try it otherwise'"
+    "fork", epilog="Example: nightherd jobs fork @last --at-message 4 -p 'Try another way'"
 )
 @job_argument
-@click.option("--at-message", type=click.IntRange(0), help="Keep messages 1 to N of its session.")
+@click.option("--at-message", type=click.IntRange(0), help="Keep messages 1 to N of the session.")
+@click.option("--at-seq", type=click.IntRange(0), help="Keep messages up to this event of the job.")
 @click.option(
-    "--at-seq", type=click.IntRange(0), help="Keep what had been said by this event of it."
+    "--at-checkpoint", type=click.IntRange(1), help="Keep messages up to this checkpoint."
 )
-@click.option("--at-checkpoint", type=click.IntRange(1), help="Keep what had been said by then.")
 @working_options
 @click.pass_context
 def fork(
@@ -139,7 +141,7 @@ def fork(
     at_checkpoint: int | None,
     asked: Asked,
 ) -> None:
-    """Do it otherwise: a new job in a branch of JOB's session, at its end or at an earlier place."""
+    """Fork a job at an earlier message. The new job runs in a fork of JOB's session, by default at its end."""
     invocation, found, text = _found(ctx, job, asked)
     at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
     if found.session_id is None:

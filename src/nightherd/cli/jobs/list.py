@@ -1,9 +1,10 @@
-"""Lost jobs: how commands find them, and bring the readable files up to date when no process keeps them."""
+"""`nightherd jobs` and `jobs list`: the list of jobs, once or refreshed, and what other commands share with it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen, status_cell, table
 from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_line
+from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.sessions.order import ahead_text
@@ -46,68 +48,120 @@ def refresh_lost(invocation: Invocation, jobs: Sequence[ObservedJob]) -> None:
 
 
 MOST = 1_000
+REFRESH_S = 2.0
+"""Between two refreshes of `--watch`."""
 
 
 @click.group(
     "jobs",
     cls=LazyGroup,
     entries={
-        "list": Entry("nightherd.cli.jobs.list:list_jobs", "The newest jobs; also just `jobs`."),
-        "show": Entry("nightherd.cli.jobs.show:show", "One job: prompt, result, cost, executions."),
-        "cancel": Entry("nightherd.cli.jobs.actions:cancel", "End a job, wherever it runs."),
-        "resume": Entry("nightherd.cli.jobs.actions:resume", "Go on where a job left off."),
-        "fork": Entry("nightherd.cli.jobs.actions:fork", "Do it otherwise, from an earlier place."),
-        "retry": Entry(
-            "nightherd.cli.jobs.actions:retry", "The same work once more, as a new job."
-        ),
-        "tail": Entry("nightherd.cli.jobs.tail:tail", "A job's events; -f follows to its end."),
+        "list": Entry("nightherd.cli.jobs.list:list_jobs", "List jobs."),
+        "show": Entry("nightherd.cli.jobs.show:show", "Show a job."),
+        "cancel": Entry("nightherd.cli.jobs.actions:cancel", "Cancel a job."),
+        "resume": Entry("nightherd.cli.jobs.actions:resume", "Resume a job."),
+        "fork": Entry("nightherd.cli.jobs.actions:fork", "Fork a job at an earlier message."),
+        "retry": Entry("nightherd.cli.jobs.actions:retry", "Submit a job's work again."),
+        "tail": Entry("nightherd.cli.jobs.tail:tail", "Show a job's events."),
     },
     default="list",
-    epilog="Example: nightherd jobs --status failed",
+    epilog="Example: nightherd jobs --watch",
 )
 def jobs() -> None:
-    """List, show and follow jobs. A JOB is an id, a unique prefix or end of one, @last or @last-failed."""
+    """List, show, follow and control jobs. JOB is an id, a unique prefix or end of one, @last or @last-failed."""
 
 
 @click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
-@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option(
+    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
+)
 @click.option(
     "--status",
     type=click.Choice([status.value for status in JobStatus]),
-    help="Only jobs that stand so.",
+    help="Show only jobs with this status.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), default=PAGE, help="At most so many (20).")
-@click.option("--before", type=click.IntRange(1), metavar="CURSOR", help="The page after this one.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=PAGE,
+    help="Largest number to show (default: 20).",
+)
+@click.option(
+    "--before",
+    type=click.IntRange(1),
+    metavar="CURSOR",
+    help="Cursor of the next page, as the list prints it.",
+)
+@click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
 @json_option
 @click.pass_obj
 def list_jobs(
-    invocation: Invocation, agent: str | None, status: str | None, limit: int, before: int | None
+    invocation: Invocation,
+    agent: str | None,
+    status: str | None,
+    limit: int,
+    before: int | None,
+    watch: bool,
 ) -> None:
-    """The newest jobs, newest first."""
-    screen, now = invocation.screen, system_clock().now()
+    """List jobs. The newest come first."""
+    screen = invocation.screen
     query = JobQuery(
         agent=agent, status=JobStatus(status) if status else None, before=before, limit=limit
     )
-    with closing(open_job_list(invocation.state_directory())) as reader:
-        page = list_page(reader, query)
-        found = observe_jobs(reader, page.jobs, is_at_work, now)
-    refresh_lost(invocation, found)
-    if screen.is_json:
-        rows = [job_row(job) for job in found]
-        screen.document("jobs", rows, now, next_before=page.next_before)
+    if watch:
+        _watch(invocation, query)
         return
-    if not page.jobs:
+    now = system_clock().now()
+    jobs, next_before = _read(invocation, query, now)
+    if screen.is_json:
+        screen.document("jobs", [job_row(job) for job in jobs], now, next_before=next_before)
+        return
+    if not jobs:
         is_filtered = agent is not None or status is not None or before is not None
         screen.say("no such jobs" if is_filtered else "no jobs yet")
         screen.say("  try: " + ("nightherd jobs" if is_filtered else "nightherd run AGENT -p TEXT"))
         return
-    screen.show(job_table(found, screen, now))
-    if page.next_before is not None:
+    screen.show(job_table(jobs, screen, now))
+    if next_before is not None:
         screen.flush()
-        command = next_page(
-            "nightherd jobs list", page.next_before, limit, agent=agent, status=status
-        )
+        command = next_page("nightherd jobs list", next_before, limit, agent=agent, status=status)
         screen.say(f"more: {neutralise(command)}")
+
+
+def _read(
+    invocation: Invocation, query: JobQuery, now: datetime
+) -> tuple[Sequence[ObservedJob], int | None]:
+    """Return a page of jobs, and the cursor of the next page if there is one."""
+    with closing(open_job_list(invocation.state_directory())) as reader:
+        page = list_page(reader, query)
+        jobs = observe_jobs(reader, page.jobs, is_at_work, now)
+    refresh_lost(invocation, jobs)
+    return jobs, page.next_before
+
+
+def _watch(invocation: Invocation, query: JobQuery) -> None:
+    """Redraw the list every two seconds until Ctrl-C, which ends the command without an error."""
+    screen = invocation.screen
+    if screen.is_json:
+        raise UsageError(
+            "--watch cannot be used with --json",
+            hint="nightherd jobs --json for one list; nightherd jobs tail JOB -f --json to follow a job",
+        )
+    if not screen.can_redraw:
+        raise UsageError(
+            "--watch needs a terminal, and standard output is none", hint="nightherd jobs"
+        )
+    drawn = 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            now = system_clock().now()
+            jobs, _ = _read(invocation, query, now)
+            text = job_table(jobs, screen, now) if jobs else "no such jobs"
+            lines = text.split("\n")[: screen.height - 1]
+            screen.redraw(lines, drawn)
+            drawn = len(lines)
+            time.sleep(REFRESH_S)
+    screen.show()
 
 
 HEADING = ("ID", "AGENT", "STATUS", "CREATED", "TOOK", "TURNS", "COST", "SUMMARY")

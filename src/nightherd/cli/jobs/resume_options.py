@@ -74,10 +74,14 @@ def working_options(command: Command) -> Command:
     found = cast("Command", bundled)
     for option in (
         json_option,
-        click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there."),
-        click.option("-d", "--detach", is_flag=True, help="Only record it; a worker runs it."),
-        click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is stdin."),
-        click.option("-p", "--prompt", metavar="TEXT", help="What it is told besides."),
+        click.option("-q", "--quiet", is_flag=True, help="Print only the final answer."),
+        click.option(
+            "-d", "--detach", is_flag=True, help="Submit the job and return; a worker runs it."
+        ),
+        click.option(
+            "-f", "--file", metavar="FILE", help="File with the prompt; - is standard input."
+        ),
+        click.option("-p", "--prompt", metavar="TEXT", help="Prompt text."),
     ):
         found = option(found)
     return found

@@ -75,48 +75,54 @@ class Where:
 @click.command("run", epilog="Example: nightherd run hello -p 'Greet the night shift'")
 @click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
 @click.argument("source", metavar="[-]", required=False)
-@click.option("-p", "--prompt", metavar="TEXT", help="The prompt itself.")
-@click.option("-f", "--file", metavar="FILE", help="A file with the prompt; - is standard input.")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="For ${inputs.NAME}.")
+@click.option("-p", "--prompt", metavar="TEXT", help="Prompt text.")
+@click.option("-f", "--file", metavar="FILE", help="File with the prompt; - is standard input.")
 @click.option(
-    "--follow", is_flag=True, help="Show what happens until it ends; what `run` does anyway."
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value for ${inputs.NAME} in the prompt.",
 )
-@click.option("--wait", is_flag=True, help="Wait for the end and show only that.")
-@click.option("-d", "--detach", is_flag=True, help="Only record it; a worker runs it.")
+@click.option("--follow", is_flag=True, help="Show progress until the job ends (the default).")
+@click.option("--wait", is_flag=True, help="Show only the result.")
+@click.option("-d", "--detach", is_flag=True, help="Submit the job and return; a worker runs it.")
 @click.option(
-    "--wait-timeout", type=DURATION, help="Leave it to a worker after this long (code 8)."
+    "--wait-timeout",
+    type=DURATION,
+    help="Time to wait before leaving the job to a worker (exit code 8).",
 )
-@click.option("--job-timeout", type=DURATION, help="How long the job may run (code 124).")
-@click.option("--model", metavar="MODEL", help="Another model than the agent's.")
-@click.option("--max-turns", type=click.IntRange(1), help="Turns it may take.")
-@limit_option("--limit", "limits", "What it may use, as in spend=0.50 or turns=20.")
-@click.option("--priority", type=int, default=0, help="Higher goes first (0).")
+@click.option("--job-timeout", type=DURATION, help="Longest time the job may run (exit code 124).")
+@click.option("--model", metavar="MODEL", help="Model to use instead of the agent's.")
+@click.option("--max-turns", type=click.IntRange(1), help="Maximum number of turns.")
+@limit_option("--limit", "limits", "Limit of the job, such as spend=0.50 or turns=20.")
+@click.option("--priority", type=int, default=0, help="Priority; higher runs first (default: 0).")
 @click.option(
     "--resume",
     metavar="SESSION",
     shell_complete=complete_sessions,
-    help="Go on in this session; @last is the newest.",
+    help="Session to continue; @last is the newest.",
 )
 @click.option(
     "--fork",
     metavar="SESSION",
     shell_complete=complete_sessions,
-    help="Begin with all that was said in this session.",
+    help="Session to fork: the job starts with its messages.",
 )
 @click.option(
     "--session",
     "mode",
     type=click.Choice([mode.value for mode in SessionMode]),
-    help="How it shares its session, instead of how the agent says.",
+    help="Session mode to use instead of the agent's.",
 )
 @click.option(
     "--branch",
     is_flag=True,
-    help="Run it in a branch of its session, at the last complete turn.",
+    help="Fork the session at its last complete turn and run there.",
 )
-@click.option("--channel", metavar="ID", help="The channel it belongs to (per_channel).")
-@click.option("--output-log", is_flag=True, help="Also write jobs/<id>/output.log, as plain text.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the answer, once it is there.")
+@click.option("--channel", metavar="ID", help="Channel of the job, for session mode per_channel.")
+@click.option("--output-log", is_flag=True, help="Also write plain text to jobs/<id>/output.log.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the final answer.")
 @json_option
 @click.pass_context
 def run(  # noqa: PLR0913 (an option each)
@@ -143,7 +149,7 @@ def run(  # noqa: PLR0913 (an option each)
     output_log: bool,
     quiet: bool,
 ) -> None:
-    """Give AGENT a piece of work and watch it; without a prompt, the agent's own default."""
+    """Run an agent and show its progress. Without a prompt, AGENT gets its own default prompt."""
     invocation = invocation_of(ctx)
     _check_ways(follow=follow, wait=wait, detach=detach, has_timeout=wait_timeout is not None)
     where = Where(resume, fork, mode, channel, branch).checked()

@@ -41,7 +41,7 @@ from nightherd.wiring.stores import open_journals, open_reader, system_clock
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, job: str) -> None:
-    """One job: prompt, result, cost, executions."""
+    """Show a job. Prints its prompt, result, cost, limits and executions."""
     from nightherd.cli.limits.limits import declared_limits
 
     screen, now = invocation.screen, system_clock().now()

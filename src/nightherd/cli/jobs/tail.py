@@ -85,18 +85,18 @@ class Count(click.ParamType[str]):
 
 @click.command("tail", epilog="Example: nightherd jobs tail @last -f")
 @job_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the job ends.")
 @click.option(
     "-n", "count", type=Count(), default=DEFAULT_COUNT, metavar="N|all",
-    help=f"Begin with the last N events ({DEFAULT_COUNT}).",
+    help=f"Number of past events to show (default: {DEFAULT_COUNT}).",
 )  # fmt: skip
-@click.option("--full", is_flag=True, help="Show all that tools printed.")
+@click.option("--full", is_flag=True, help="Show the whole output of tools.")
 @json_option
 @click.pass_obj
 def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool) -> None:
-    """A job's events. With --json one document per event, as the journal has it.
+    """Show a job's events. --json prints one document per event, as in the journal.
 
-    With -f, a terminal shows the text of an answer while it comes, and --json gives it as text_delta documents.
+    With -f, a terminal shows answers while they arrive, and --json prints them as text_delta documents.
     """
     screen, state = invocation.screen, invocation.state_directory()
     journals = open_journals(state)

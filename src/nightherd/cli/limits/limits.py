@@ -28,13 +28,15 @@ HEADING = ("WHOSE", "LIMIT", "MAXIMUM", "USED", "LEFT", "AT THE LIMIT", "WHAT IT
     "limits",
     cls=LazyGroup,
     entries={
-        "show": Entry("nightherd.cli.limits.limits:show", "Every limit; also just `limits`."),
+        "show": Entry(
+            "nightherd.cli.limits.limits:show", "Show limits, what is used and what is left."
+        ),
     },
     default="show",
     epilog="Example: nightherd limits show hello",
 )
 def limits() -> None:
-    """What jobs, agents, schedules and the whole fleet may use."""
+    """Show limits, what is used and what is left."""
 
 
 @click.command("show", epilog="Example: nightherd limits show --json")
@@ -42,7 +44,7 @@ def limits() -> None:
 @json_option
 @click.pass_obj
 def show(invocation: Invocation, agent: str | None) -> None:
-    """Every limit of AGENT, else of the fleet and all its agents, with what today has used."""
+    """Show limits, what is used and what is left. Without AGENT, shows the fleet and all its agents."""
     screen, now = invocation.screen, system_clock().now()
     fleet = load_fleet_with_notices(invocation, agent=agent)
     chosen = list(fleet.agents.values()) if agent is None else [find_agent(fleet, agent)]

@@ -24,7 +24,7 @@ from nightherd.wiring.runtimes import check_runtime
 @json_option
 @click.pass_obj
 def run(invocation: Invocation, schedule: str) -> None:
-    """A job of the schedule, now. It waits for a worker; no slot of the schedule is used up."""
+    """Submit a schedule's job now. A worker runs it; the schedule's own due times are not affected."""
     fleet = load_fleet_with_notices(invocation)
     agent, chosen = find_schedule(fleet.agents, schedule)
     check_runtime(agent.runtime)
@@ -36,7 +36,7 @@ def run(invocation: Invocation, schedule: str) -> None:
 @json_option
 @click.pass_obj
 def enable(invocation: Invocation, schedule: str) -> None:
-    """Let a schedule fire, whatever the fleet file says; one that paused itself begins anew."""
+    """Enable a schedule. Overrides the fleet file, and restarts a schedule that paused itself."""
     _override(invocation, schedule, enabled=True)
 
 
@@ -45,7 +45,7 @@ def enable(invocation: Invocation, schedule: str) -> None:
 @json_option
 @click.pass_obj
 def disable(invocation: Invocation, schedule: str) -> None:
-    """Let a schedule rest, whatever the fleet file says. A job of it that runs goes on."""
+    """Disable a schedule. Overrides the fleet file; a running job of the schedule continues."""
     _override(invocation, schedule, enabled=False)
 
 
@@ -55,7 +55,7 @@ def disable(invocation: Invocation, schedule: str) -> None:
 @json_option
 @click.pass_obj
 def set_rule(invocation: Invocation, schedule: str, rule: str) -> None:
-    """Give a schedule another rule: an interval such as 30m, or a cron expression."""
+    """Change a schedule's rule. EXPR is an interval such as 30m, or a cron expression."""
     _override(invocation, schedule, rule=rule)
 
 
@@ -64,7 +64,7 @@ def set_rule(invocation: Invocation, schedule: str, rule: str) -> None:
 @json_option
 @click.pass_obj
 def reset(invocation: Invocation, schedule: str) -> None:
-    """Take away what was set: the schedule is as the fleet file says again."""
+    """Undo changes to a schedule. Removes what enable, disable and set did; the fleet file decides again."""
     _override(invocation, schedule, reset=True)
 
 

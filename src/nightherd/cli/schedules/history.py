@@ -24,11 +24,16 @@ MOST = 1_000
 
 @click.command("history", epilog="Example: nightherd schedule history hello/nightly")
 @schedule_argument
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=20,
+    help="Largest number to show (default: 20).",
+)
 @json_option
 @click.pass_obj
 def history(invocation: Invocation, schedule: str, limit: int) -> None:
-    """The latest slots of a schedule and the one outcome of each."""
+    """List a schedule's latest due times and outcomes."""
     fleet = load_fleet_with_notices(invocation)
     find_schedule(fleet.agents, schedule)
     slots = _slots(invocation, schedule, limit)
@@ -55,7 +60,7 @@ def history(invocation: Invocation, schedule: str, limit: int) -> None:
 @json_option
 @click.pass_obj
 def why(invocation: Invocation, schedule: str) -> None:
-    """What decided the last firing of a schedule, and what decides the next."""
+    """Explain when a schedule fires. Says what decided its last due time and what decides the next."""
     fleet = load_fleet_with_notices(invocation)
     agent, chosen = find_schedule(fleet.agents, schedule)
     view = load_view(invocation, agent, chosen)

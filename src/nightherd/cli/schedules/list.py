@@ -35,30 +35,35 @@ MOST = 1_000
     cls=LazyGroup,
     entries={
         "list": Entry(
-            "nightherd.cli.schedules.list:list_schedules", "Every schedule; also just that."
+            "nightherd.cli.schedules.list:list_schedules", "List schedules and their status."
         ),
-        "next": Entry("nightherd.cli.schedules.list:next_slots", "What is due, and when."),
-        "run": Entry("nightherd.cli.schedules.actions:run", "A job of a schedule, now."),
-        "enable": Entry("nightherd.cli.schedules.actions:enable", "Let a schedule fire."),
-        "disable": Entry("nightherd.cli.schedules.actions:disable", "Let a schedule rest."),
-        "set": Entry("nightherd.cli.schedules.actions:set_rule", "Give a schedule another rule."),
-        "reset": Entry("nightherd.cli.schedules.actions:reset", "As the fleet file says, again."),
-        "history": Entry("nightherd.cli.schedules.history:history", "What became of its slots."),
-        "why": Entry("nightherd.cli.schedules.history:why", "What decides when it fires."),
+        "next": Entry("nightherd.cli.schedules.list:next_slots", "List what is due next."),
+        "run": Entry("nightherd.cli.schedules.actions:run", "Submit a schedule's job now."),
+        "enable": Entry("nightherd.cli.schedules.actions:enable", "Enable a schedule."),
+        "disable": Entry("nightherd.cli.schedules.actions:disable", "Disable a schedule."),
+        "set": Entry("nightherd.cli.schedules.actions:set_rule", "Change a schedule's rule."),
+        "reset": Entry("nightherd.cli.schedules.actions:reset", "Undo changes to a schedule."),
+        "history": Entry(
+            "nightherd.cli.schedules.history:history",
+            "List a schedule's latest due times and outcomes.",
+        ),
+        "why": Entry("nightherd.cli.schedules.history:why", "Explain when a schedule fires."),
     },
     default="list",
     epilog="Example: nightherd schedule next --for 14d",
 )
 def schedule() -> None:
-    """Rules in time. A schedule is named AGENT/NAME."""
+    """List, show and change schedules. A schedule is named AGENT/NAME."""
 
 
 @click.command("list", epilog="Example: nightherd schedule list")
-@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option(
+    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
+)
 @json_option
 @click.pass_obj
 def list_schedules(invocation: Invocation, agent: str | None) -> None:
-    """Every declared schedule and where it stands."""
+    """List schedules and their status."""
     screen, now = invocation.screen, system_clock().now()
     views = [one for one in _views(invocation, now) if agent in (None, one.agent.name)]
     if screen.is_json:
@@ -74,13 +79,27 @@ def list_schedules(invocation: Invocation, agent: str | None) -> None:
 
 
 @click.command("next", epilog="Example: nightherd schedule next --for 14d")
-@click.option("--for", "span", type=DURATION, default="1d", metavar="TIME", help="How far (1d).")
-@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
-@click.option("--limit", type=click.IntRange(1, MOST), default=100, help="At most so many (100).")
+@click.option(
+    "--for",
+    "span",
+    type=DURATION,
+    default="1d",
+    metavar="TIME",
+    help="How far to look ahead (default: 1d).",
+)
+@click.option(
+    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=100,
+    help="Largest number to show (default: 100).",
+)
 @json_option
 @click.pass_obj
 def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit: int) -> None:
-    """What is due in the time to come, first to last."""
+    """List what is due next."""
     screen, now = invocation.screen, system_clock().now()
     views = [one for one in _views(invocation, now) if agent in (None, one.agent.name)]
     found = _merged(views, now, now + span, limit)

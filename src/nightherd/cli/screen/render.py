@@ -31,6 +31,8 @@ GLYPHS = {
 """A sign and an ANSI colour for each status; the word always stands beside them."""
 
 GAP = "  "
+DEFAULT_HEIGHT = 24
+"""Lines of a terminal that does not say."""
 READABLE = 16
 """Characters of a cut text that still say something."""
 
@@ -126,6 +128,27 @@ class Screen:
             return os.get_terminal_size(self._out.fileno()).columns or None
         except (OSError, ValueError):
             return None
+
+    @property
+    def can_redraw(self) -> bool:
+        """Whether standard output is a terminal that can redraw lines."""
+        return self.is_terminal and self._environ.get("TERM") != "dumb"
+
+    @property
+    def height(self) -> int:
+        """Lines of the terminal."""
+        lines = self._environ.get("LINES", "")
+        if lines.isdecimal() and int(lines) > 1:
+            return int(lines)
+        try:
+            return max(os.get_terminal_size(self._out.fileno()).lines, 2)
+        except (OSError, ValueError):
+            return DEFAULT_HEIGHT
+
+    def redraw(self, lines: Sequence[str], drawn: int) -> None:
+        """Replace the `drawn` lines above the cursor with `lines`."""
+        up = f"\x1b[{drawn}A" if drawn else ""
+        self.write(f"{up}\r\x1b[J" + "".join(f"{line}\n" for line in lines))
 
     @property
     def talk(self) -> TextIO:

@@ -32,7 +32,7 @@ NAME_LIMIT = 100
 @json_option
 @click.pass_obj
 def use(invocation: Invocation, session: str) -> None:
-    """Let the next job of the agent (and channel) go on in this session: back to it, or forward."""
+    """Make a session the agent's current one. The next job of the agent (and channel) continues there."""
     found = named_session(invocation, session)
     used = _change(invocation, UseSession(session_id=found.id), found.id)
     _tell(invocation, used, f"the next job of {used.agent} goes on in {used.id}")
@@ -44,7 +44,7 @@ def use(invocation: Invocation, session: str) -> None:
 @json_option
 @click.pass_obj
 def rename(invocation: Invocation, session: str, name: str | None) -> None:
-    """Give a session a name; without one, take it away."""
+    """Rename a session. Without NAME, its name is removed."""
     found = named_session(invocation, session)
     words = " ".join((name or "").split())
     called = str(_secrets(invocation).mask(words))[:NAME_LIMIT] or None
@@ -91,13 +91,15 @@ def _tell(invocation: Invocation, session: Session, said: str) -> None:
 @click.option(
     "--older-than",
     metavar="DURATION",
-    help="Every session that is over and was not used for so long, completed ones included.",
+    help="Clean up every ended session that was not used for this long, also completed ones.",
 )
-@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be cleaned up.")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Show what would be cleaned up and change nothing."
+)
 @json_option
 @click.pass_obj
 def cleanup(invocation: Invocation, older_than: str | None, is_dry: bool) -> None:
-    """Clear away sessions that have expired. Their record stays; one that can go on is never touched."""
+    """Clean up expired sessions. Their records stay; sessions that can be resumed are never touched."""
     age = parse_duration(older_than) if older_than is not None else None
     state = invocation.state_directory()
     done = anyio.run(_clean_up, state, age, is_dry)

@@ -24,7 +24,7 @@ from nightherd.wiring.stores import open_journals, system_clock
 @json_option
 @click.pass_obj
 def tree(invocation: Invocation, session: str) -> None:
-    """The whole family of a session: what was forked from what, and where."""
+    """Show a session's forks as a tree. Starts at the session that all were forked from."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     named = imported_session(invocation, session)
@@ -43,7 +43,7 @@ def tree(invocation: Invocation, session: str) -> None:
 @json_option
 @click.pass_obj
 def compare(invocation: Invocation, one: str, other: str) -> None:
-    """Where two sessions part, and what became of each since: messages, cost, outcome."""
+    """Compare two sessions. Shows where they diverge, and the messages, cost and outcome of each since then."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     first, second = (imported_session(invocation, named) for named in (one, other))

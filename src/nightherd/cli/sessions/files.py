@@ -41,15 +41,18 @@ FORMATS: dict[ExportFormat, Export] = {
     "kind",
     type=click.Choice([kind.value for kind in ExportFormat]),
     default=ExportFormat.JSON.value,
-    help="json is everything on record (the default); claude is for `claude --resume`.",
+    help="Output format; json (the default) is the full record, claude is for `claude --resume`.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="A file; else standard output."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Output file; by default standard output.",
 )
 @json_option
 @click.pass_obj
 def export(invocation: Invocation, session: str, kind: str, output: Path | None) -> None:
-    """A session as a file: everything on record, a transcript for `claude`, or a page to read."""
+    """Export a session to a file. The formats are the full record, a transcript for `claude`, or a page to read."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     chosen = ExportFormat(kind)
@@ -104,11 +107,13 @@ def lines_of(pieces: Iterable[str]) -> Iterator[str]:
 
 @click.command("import", epilog="Example: nightherd session import session.json")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be imported.")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Show what would be imported and change nothing."
+)
 @json_option
 @click.pass_obj
 def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
-    """A session from a file that `session export` wrote, with every job in it. Done again, it changes nothing."""
+    """Import a session from a file. Takes what `session export` wrote; importing it again changes nothing."""
     found = read_session_file(invocation.cwd / file)
     adopted = anyio.run(_adopt, invocation, found, is_dry)
     screen, now = invocation.screen, system_clock().now()

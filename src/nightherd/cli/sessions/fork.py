@@ -42,11 +42,16 @@ from nightherd.wiring.stores import open_repair, random_text, system_clock
 @click.command("fork", epilog="Example: nightherd session fork @last --at-message 5")
 @session_argument
 @click.option("--at-message", type=int, metavar="N", help="Keep messages 1 to N; 0 keeps none.")
-@click.option("--at-seq", type=int, metavar="N", help="Keep what its last job had said by event N.")
 @click.option(
-    "--at-checkpoint", type=int, metavar="N", help="Keep what its last job had said by then."
+    "--at-seq", type=int, metavar="N", help="Keep messages up to event N of its last job."
 )
-@click.option("--run", "is_run", is_flag=True, help="Also give the fork a job, and watch it.")
+@click.option(
+    "--at-checkpoint",
+    type=int,
+    metavar="N",
+    help="Keep messages up to checkpoint N of its last job.",
+)
+@click.option("--run", "is_run", is_flag=True, help="Also run a job in the fork.")
 @agent_option
 @working_options
 @click.pass_context
@@ -60,7 +65,7 @@ def fork(
     agent: str | None,
     asked: Asked,
 ) -> None:
-    """A new session that begins with what SESSION had said, at its end or at an earlier place. SESSION is not touched."""
+    """Fork a session. The new session starts with SESSION's messages, up to its end or an earlier point."""
     invocation = invocation_of(ctx)
     at = place_given(at_message, at_seq, at_checkpoint)
     if not is_run and asked.is_anything:
@@ -132,9 +137,9 @@ def resume(
     agent: str | None,
     asked: Asked,
 ) -> None:
-    """Resume the job that was suspended or interrupted in SESSION, else start a new one in it.
+    """Resume a session. Continues the job that was suspended or interrupted in it, else starts a new job.
 
-    After a completed job that needs -p. A session that is over is continued in a fork.
+    After a completed job, -p is required. A session that has ended is continued in a fork.
     """
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
@@ -151,7 +156,7 @@ def agent_resume(
     agent: str,
     asked: Asked,
 ) -> None:
-    """Resume the session that AGENT used last, as `session resume` does."""
+    """Resume an agent's latest session. Works like `session resume`."""
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
     find_agent(load_fleet_with_notices(invocation, agent=agent, is_quiet=True), agent)

@@ -24,42 +24,58 @@ MOST = 1_000
     "session",
     cls=LazyGroup,
     entries={
-        "list": Entry(
-            "nightherd.cli.sessions.list:list_sessions", "The newest; also just `session`."
+        "list": Entry("nightherd.cli.sessions.list:list_sessions", "List sessions."),
+        "show": Entry("nightherd.cli.sessions.show:show", "Show a session."),
+        "resume": Entry("nightherd.cli.sessions.fork:resume", "Resume a session."),
+        "fork": Entry("nightherd.cli.sessions.fork:fork", "Fork a session."),
+        "use": Entry(
+            "nightherd.cli.sessions.actions:use", "Make a session the agent's current one."
         ),
-        "show": Entry("nightherd.cli.sessions.show:show", "One session, and what was said in it."),
-        "resume": Entry("nightherd.cli.sessions.fork:resume", "Go on in a session."),
-        "fork": Entry("nightherd.cli.sessions.fork:fork", "A new session from a place of another."),
-        "use": Entry("nightherd.cli.sessions.actions:use", "Let the next job go on in this one."),
-        "tree": Entry("nightherd.cli.sessions.family:tree", "What was forked from what."),
-        "compare": Entry("nightherd.cli.sessions.family:compare", "Where two sessions part."),
-        "rename": Entry("nightherd.cli.sessions.actions:rename", "Give a session a name."),
-        "cleanup": Entry("nightherd.cli.sessions.actions:cleanup", "Clear away what has expired."),
-        "export": Entry("nightherd.cli.sessions.files:export", "A session as a file."),
-        "import": Entry("nightherd.cli.sessions.files:import_session", "A session from a file."),
-        "takeover": Entry("nightherd.cli.sessions.takeover:takeover", "Go on by hand in `claude`."),
+        "tree": Entry("nightherd.cli.sessions.family:tree", "Show a session's forks as a tree."),
+        "compare": Entry("nightherd.cli.sessions.family:compare", "Compare two sessions."),
+        "rename": Entry("nightherd.cli.sessions.actions:rename", "Rename a session."),
+        "cleanup": Entry("nightherd.cli.sessions.actions:cleanup", "Clean up expired sessions."),
+        "export": Entry("nightherd.cli.sessions.files:export", "Export a session to a file."),
+        "import": Entry(
+            "nightherd.cli.sessions.files:import_session", "Import a session from a file."
+        ),
+        "takeover": Entry(
+            "nightherd.cli.sessions.takeover:takeover", "Continue a session in `claude`."
+        ),
     },
     default="list",
     epilog="Example: nightherd session fork @last --at-message 5",
 )
 def session() -> None:
-    """The conversations that jobs go on in. A SESSION is an id (ours or the runtime's), a unique prefix, or @last."""
+    """List, show, fork and manage sessions. SESSION is an id (nightherd's or the runtime's), a unique prefix, or @last."""
 
 
 @click.command("list", epilog="Example: nightherd session list --agent coder --status paused")
-@click.option("--agent", metavar="AGENT", shell_complete=complete_agents, help="Only this agent's.")
+@click.option(
+    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
+)
 @click.option(
     "--status",
     type=click.Choice([status.value for status in SessionStatus]),
-    help="Only sessions that stand so.",
+    help="Show only sessions with this status.",
 )
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in SessionMode]),
-    help="Only sessions of this mode.",
+    help="Show only sessions of this mode.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), default=PAGE, help="At most so many (20).")
-@click.option("--before", type=click.IntRange(1), metavar="CURSOR", help="The page after this one.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=PAGE,
+    help="Largest number to show (default: 20).",
+)
+@click.option(
+    "--before",
+    type=click.IntRange(1),
+    metavar="CURSOR",
+    help="Cursor of the next page, as the list prints it.",
+)
 @json_option
 @click.pass_obj
 def list_sessions(
@@ -70,7 +86,7 @@ def list_sessions(
     limit: int,
     before: int | None,
 ) -> None:
-    """The newest sessions, newest first. Those that were cleaned up are left out."""
+    """List sessions. The newest come first; cleaned-up sessions are left out."""
     screen, now = invocation.screen, system_clock().now()
     query = SessionQuery(
         agent=agent,

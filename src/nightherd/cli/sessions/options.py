@@ -36,7 +36,7 @@ def agent_option(command: Command) -> Command:
         "--agent",
         metavar="AGENT",
         shell_complete=complete_agents,
-        help="Who goes on in it, if it came from elsewhere.",
+        help="Agent to continue an imported session.",
     )(command)
 
 

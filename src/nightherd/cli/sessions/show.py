@@ -45,15 +45,22 @@ MOST_PLACES = 5
 
 @click.command("show", epilog="Example: nightherd session show @last --history --limit 5")
 @session_argument
-@click.option("--history", is_flag=True, help="Also what was said: its last messages.")
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, help="At most so many (20).")
-@click.option("--before", type=click.IntRange(1), metavar="N", help="Messages before number N.")
+@click.option("--history", is_flag=True, help="Also show the last messages.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=20,
+    help="Largest number to show (default: 20).",
+)
+@click.option(
+    "--before", type=click.IntRange(1), metavar="N", help="Show messages before number N."
+)
 @json_option
 @click.pass_obj
 def show(
     invocation: Invocation, session: str, history: bool, limit: int, before: int | None
 ) -> None:
-    """One session: where it stands, its jobs and forks, and with --history its messages, numbered from 1."""
+    """Show a session. Prints its status, jobs and forks; --history adds its messages, numbered from 1."""
     screen, now = invocation.screen, system_clock().now()
     journals = open_journals(invocation.state_directory())
     named = imported_session(invocation, session) if history else named_session(invocation, session)

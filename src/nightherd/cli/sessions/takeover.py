@@ -37,11 +37,11 @@ MOST_LOOKED_AT = 100
 
 @click.command("takeover", epilog="Example: nightherd session takeover @last --exec")
 @session_argument
-@click.option("--exec", "is_exec", is_flag=True, help="Start it here and now.")
+@click.option("--exec", "is_exec", is_flag=True, help="Run `claude` here.")
 @json_option
 @click.pass_obj
 def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
-    """Say how to go on with a Claude session by hand; --exec does it. What is said there becomes a job here."""
+    """Continue a session in `claude`. Prints the command; --exec runs it. The new turns become a job here."""
     screen, now = invocation.screen, system_clock().now()
     state = invocation.state_directory()
     imported_session(invocation, session)
