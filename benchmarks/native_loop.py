@@ -23,8 +23,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.recorder import Recorder
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
@@ -123,7 +123,7 @@ async def whole(context: WorkerContext, place: Path) -> None:
     """A whole job, with everything that keeps it."""
     agent = agent_at(place)
     submitted = await submit(SubmitRequest(agent=agent, prompt="go"), context)
-    done = await execute(submitted.job.id, agent, context, on_event=lambda event: None)
+    done = await run_job(submitted.job.id, agent, context, on_event=lambda event: None)
     if done.turns != TURNS:
         raise SystemExit(f"the job took {done.turns} turns: {done.error}")
 

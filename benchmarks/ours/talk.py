@@ -29,7 +29,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.agents.agent import Agent, Durability, Fleet, RuntimeName
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
@@ -156,7 +156,7 @@ def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
         async with workshops.open_worker(root / ".nightherd", fleet, dict(os.environ)) as context:
             told = replace(context, runtimes=lambda name: talk)
             job = (await submit(SubmitRequest(agent=agent, prompt="go"), told)).job.id
-            done = await execute(job, agent, told, on_event=lambda event: None)
+            done = await run_job(job, agent, told, on_event=lambda event: None)
             if done.status is not JobStatus.COMPLETED:
                 raise SystemExit(f"the job is {done.status}: {done.error}")
             return job

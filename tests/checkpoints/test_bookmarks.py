@@ -15,9 +15,9 @@ from engine.yard import Yard, until
 from limits.resuming import resume
 from limits.turns import CENT, END, FOUR_TURNS, turn, used
 from nightherd.engine.contexts import NoLog
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.recorder import OnEvent
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import FencedError
 from nightherd.model.agents.agent import Agent, RuntimeName
@@ -354,7 +354,7 @@ def test_the_last_checkpoint_is_written_when_the_throttle_ends_though_the_model_
 
 
 async def _run_to_the_end(bench: Bench, job_id: JobId, stopper: Stopper) -> None:
-    await execute(job_id, bench.agent, bench.context, on_event=no_one, stopper=stopper)
+    await run_job(job_id, bench.agent, bench.context, on_event=no_one, stopper=stopper)
 
 
 def test_a_file_that_cannot_be_written_is_in_the_operator_log_once(tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_rescue_brings_the_file_up_to_what_is_on_record() -> None:
 
 async def _abandoned(bench: Bench, job_id: JobId, stopper: Stopper) -> None:
     with pytest.raises(FencedError):
-        await execute(job_id, bench.agent, bench.context, on_event=no_one, stopper=stopper)
+        await run_job(job_id, bench.agent, bench.context, on_event=no_one, stopper=stopper)
 
 
 def test_the_file_of_a_job_that_was_suspended_says_when_it_has_completed(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from engine.bench import AGENT, Bench, no_one
 from engine.yard import Yard, until
 from limits.turns import CENT, FOUR_TURNS, turn
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.rescue import rescue
 from nightherd.engine.workers.stuck import end_stuck_jobs, stuck_jobs
 from nightherd.errors import FencedError
@@ -56,7 +56,7 @@ def abandoned_after_three_turns(limits: Limits = ROOMY) -> tuple[Yard, Job]:
 
     async def work(stopper: Stopper) -> None:
         with pytest.raises(FencedError):
-            await execute(job_id, agent, bench.context, on_event=no_one, stopper=stopper)
+            await run_job(job_id, agent, bench.context, on_event=no_one, stopper=stopper)
 
     async def go() -> None:
         stopper = Stopper()

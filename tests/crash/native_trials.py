@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from crash import whole_trials
 from nightherd.cli.daemon import worker
 from nightherd.cli.jobs import actions as job_actions
-from nightherd.engine.jobs import running, watch
+from nightherd.engine.jobs import watch
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.retry import RetryPolicy, TryAgain, next_step
 from nightherd.model.jobs.suspension import Suspension
@@ -66,7 +66,7 @@ def set_provider(order: dict[str, Any]) -> None:
 
     # This process ends soon: what scripts wait with is another function in it, and retries come at once.
     setattr(script_model, "anyio", SimpleNamespace(sleep=pause))  # noqa: B010 - not a module to mypy
-    setattr(running, "next_step", _at_once)  # noqa: B010 - as above
+    setattr(run_loop, "next_step", _at_once)  # noqa: B010 - as above
 
 
 def _taken(failing: Path) -> str:

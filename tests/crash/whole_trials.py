@@ -19,7 +19,7 @@ from nightherd.cli.jobs import run
 from nightherd.cli.main import main
 from nightherd.config.load import load_fleet
 from nightherd.engine.doctor.record import apply_changes, list_jobs, recollected
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.stuck import ending
 from nightherd.journal import files
 from nightherd.mirror import checkup, follower
@@ -79,7 +79,7 @@ async def _go_on(folder: Path, is_together: bool) -> None:
         waiting = list(list_jobs(context.reader, JobStatus.PENDING))
         async with anyio.create_task_group() as tasks:
             for job in waiting:
-                run = partial(execute, job.id, fleet.agents[job.agent], context, on_event=_no_one)
+                run = partial(run_job, job.id, fleet.agents[job.agent], context, on_event=_no_one)
                 if is_together:
                     tasks.start_soon(run)
                 else:

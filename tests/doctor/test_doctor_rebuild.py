@@ -11,7 +11,7 @@ import pytest
 
 from doctor.ward import Ward, killed, lines, running
 from nightherd.config.load import load_fleet
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
 from nightherd.mirror.position import MirrorLock
 from nightherd.model.change import (
@@ -56,7 +56,7 @@ def deliver(ward: Ward, key: str) -> Submitted:
             agent = fleet.agents["hello"]
             done = await submit(SubmitRequest(agent=agent, dedupe_key=key), context)
             if done.is_new:
-                await execute(done.job.id, agent, context, on_event=lambda event: None)
+                await run_job(done.job.id, agent, context, on_event=lambda event: None)
             return done
 
     return anyio.run(work)

@@ -52,7 +52,7 @@ from dataclasses import replace
 from pathlib import Path
 import anyio
 from nightherd.config.load import load_fleet
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.change import SettleExecution
 from nightherd.wiring import open_workshop
@@ -72,7 +72,7 @@ async def main():
         workshop = replace(workshop, state=Killed(workshop.state))
         agent = fleet.agents["AGENT"]
         job = (await submit(SubmitRequest(agent=agent), workshop)).job
-        await execute(job.id, agent, workshop, on_event=lambda event: None)
+        await run_job(job.id, agent, workshop, on_event=lambda event: None)
 
 anyio.run(main)
 """

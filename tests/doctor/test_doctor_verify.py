@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 import anyio
 from nightherd.config.load import load_fleet
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.wiring import open_workshop
 
@@ -28,7 +28,7 @@ async def main():
             for _ in range(5):
                 request = SubmitRequest(agent=agent, prompt="on and on")
                 job = (await submit(request, workshop)).job
-                await execute(job.id, agent, workshop, on_event=lambda event: None)
+                await run_job(job.id, agent, workshop, on_event=lambda event: None)
                 count += 1
         Path("done").write_text(str(count))
 

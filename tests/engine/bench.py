@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.jobs.recorder import OnEvent
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
 from nightherd.engine.workers.lease import Lease
 from nightherd.model.agents.agent import Agent, RuntimeName
@@ -95,7 +95,7 @@ class Bench:
                     stopper.stop(ExitReason.CANCELLED)
 
             tell(None)
-            return await execute(job_id, self.agent, self.context, on_event=tell, stopper=stopper)
+            return await run_job(job_id, self.agent, self.context, on_event=tell, stopper=stopper)
 
         return anyio.run(run)
 

@@ -10,8 +10,8 @@ import anyio.lowlevel
 
 from engine.bench import Bench, no_one, persistent
 from engine.yard import until
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.engine.workers.lease import Lease
 from nightherd.errors import JournalError
@@ -144,7 +144,7 @@ def test_job_that_another_worker_took_is_followed_to_its_end() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
-                partial(execute, job.id, bench.agent, other, on_event=no_one, stopper=Stopper())
+                partial(run_job, job.id, bench.agent, other, on_event=no_one, stopper=Stopper())
             )
             while bench.job(job.id).status is not JobStatus.RUNNING:
                 await anyio.lowlevel.checkpoint()
@@ -246,7 +246,7 @@ def test_job_that_was_taken_over_is_followed_and_not_run_again() -> None:
                 worker=WorkerId("worker-otheraaa"),
                 lease=Lease(deadline=1e9),
             )
-            await execute(job.id, bench.agent, other, on_event=no_one)
+            await run_job(job.id, bench.agent, other, on_event=no_one)
         return ended[0]
 
     ended = anyio.run(run)

@@ -12,7 +12,7 @@ import pytest
 from engine.bench import AGENT, Bench
 from engine.test_retries import RunsInTurn
 from engine.yard import Yard, until
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.resume import ResumeOptions, resume_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.engine.workers.clock_watch import wake_jobs
@@ -104,7 +104,7 @@ def test_job_in_the_foreground_waits_and_says_until_when() -> None:
     job_id = submit_for(yard, SECOND)
 
     with pytest.raises(NotYetError, match=r"rate limited until .*Z \(five_hour\)"):
-        anyio.run(lambda: execute(job_id, SECOND, yard.bench.context, on_event=lambda event: None))
+        anyio.run(lambda: run_job(job_id, SECOND, yard.bench.context, on_event=lambda event: None))
 
 
 def test_resume_by_a_person_tries_now() -> None:

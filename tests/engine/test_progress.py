@@ -11,9 +11,9 @@ import anyio
 
 from engine.bench import AGENT, Bench
 from limits.turns import turn
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.jobs.recorder import LONGEST_S, save_progress
+from nightherd.engine.jobs.runner import run_job
 from nightherd.errors import StateError
 from nightherd.model.change import Answer, Change
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus
@@ -70,7 +70,7 @@ def at_work(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(save, stopper, is_asked)
-            await execute(job_id, bench.agent, bench.context, on_event=heard, stopper=stopper)
+            await run_job(job_id, bench.agent, bench.context, on_event=heard, stopper=stopper)
 
     anyio.run(work)
     return rows

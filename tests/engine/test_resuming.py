@@ -13,8 +13,8 @@ import pytest
 
 from engine.bench import AGENT, Bench, no_one, persistent
 from engine.yard import Yard
-from nightherd.engine.jobs.execution import carry_on
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.jobs.runner import run_taken_job
 from nightherd.engine.operations.fork import AtMessage
 from nightherd.engine.operations.resume import (
     ResumeOptions,
@@ -414,7 +414,7 @@ def test_job_taken_over_after_a_suspension_is_not_called_lost() -> None:
     assert answer.job is not None
 
     async def go(taken: Job) -> Job:
-        return await carry_on(taken, bench.agent, bench.context, on_event=no_one)
+        return await run_taken_job(taken, bench.agent, bench.context, on_event=no_one)
 
     anyio.run(go, answer.job)
 

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from engine.bench import Bench, no_one
 from limits.turns import END
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.jobs.job import JobStatus
 from nightherd.ports import Runtime
@@ -38,7 +38,7 @@ def test_while_a_runtime_is_imported_the_worker_goes_on() -> None:
     async def work() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(beat)
-            await execute(job_id, bench.agent, bench.context, on_event=no_one)
+            await run_job(job_id, bench.agent, bench.context, on_event=no_one)
 
     anyio.run(work)
 

@@ -19,7 +19,7 @@ from hooks.played_hooks import (
     submit_to,
     with_hooks,
 )
-from nightherd.engine.jobs.execution import carry_on
+from nightherd.engine.jobs.runner import run_taken_job
 from nightherd.errors import FencedError
 from nightherd.model.change import Applied
 from nightherd.model.hooks import (
@@ -82,7 +82,9 @@ def take_over(bench: Bench, job_id: JobId) -> Job:
         _, answer = await bench.context.state.apply([lost, start])
         assert isinstance(answer, Applied)
         assert answer.job is not None
-        return await carry_on(answer.job, bench.agent, bench.context, on_event=lambda event: None)
+        return await run_taken_job(
+            answer.job, bench.agent, bench.context, on_event=lambda event: None
+        )
 
     return anyio.run(go_on)
 

@@ -12,7 +12,7 @@ import pytest
 from engine.bench import Bench
 from limits.test_spawning import agent_of, ask, children
 from limits.turns import CENT, used
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.clock_watch import wake_jobs
 from nightherd.model.agents.script import Say, Spend, Step
 from nightherd.model.change import Applied, Change, Refused
@@ -46,7 +46,7 @@ def family(
     boss = replace(boss, schedules={"nightly": replace(NIGHTLY, limits=nightly)})
     bench = Bench(ScriptedRuntime(), agent=boss)  # type: ignore[arg-type]  # any runtime does
     agents = {"boss": boss, "helper": agent_of(tmp_path, "helper", LONG, NO_LIMITS)}
-    bench.context = replace(bench.context, agents=agents, run_job=execute)
+    bench.context = replace(bench.context, agents=agents, run_job=run_job)
     return bench
 
 

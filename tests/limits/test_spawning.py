@@ -15,8 +15,8 @@ from engine.bench import AGENT, Bench
 from limits.resuming import resume
 from limits.turns import CENT, used
 from nightherd.engine.children import cancel_below
-from nightherd.engine.jobs.execution import carry_on, execute
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.jobs.runner import run_job, run_taken_job
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Fail, Say, Sleep, Spend, Step, UseTool, compile_script
 from nightherd.model.children import narrowed, spawn_key
@@ -52,7 +52,7 @@ def bench_of(
     helper = agent_of(tmp_path, "helper", child, Limits())
     bench = Bench(ScriptedRuntime(), agent=boss)  # type: ignore[arg-type]  # any runtime does
     agents = {"boss": boss, "helper": helper}
-    bench.context = replace(bench.context, agents=agents, run_job=execute, fleet_limit=1)
+    bench.context = replace(bench.context, agents=agents, run_job=run_job, fleet_limit=1)
     return bench
 
 
@@ -330,7 +330,7 @@ def test_cancelling_reaches_a_child_that_runs(tmp_path: Path) -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stop_once_the_child_runs)
-            await execute(
+            await run_job(
                 job.id, bench.agent, bench.context, on_event=lambda event: None, stopper=stopper
             )
 
@@ -352,13 +352,13 @@ def test_a_child_that_another_worker_has_is_waited_for(tmp_path: Path) -> None:
     async def run() -> None:
         async def the_other_worker() -> None:
             taken = bench.job(child.id)
-            await carry_on(
+            await run_taken_job(
                 taken, bench.context.agents["helper"], bench.context, on_event=lambda event: None
             )
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(the_other_worker)
-            await execute(job.id, bench.agent, bench.context, on_event=lambda event: None)
+            await run_job(job.id, bench.agent, bench.context, on_event=lambda event: None)
 
     anyio.run(run)
 

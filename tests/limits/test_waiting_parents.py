@@ -12,7 +12,7 @@ from engine.bench import Bench, no_one
 from limits.resuming import resume
 from limits.test_spawning import ask, bench_of, children
 from limits.turns import used
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.model.agents.script import Say, Spend, Step
 from nightherd.model.change import Applied
 from nightherd.model.jobs.changes import CancelJob, ResumeJob, StartExecution, SuspendExecution
@@ -45,7 +45,7 @@ def resume_helper(bench: Bench, child: Job) -> Job:
         more = ResumeJob(job_id=child.id, at=bench.clock.now(), overrides={"limits": {"turns": 9}})
         await bench.store.apply([more])
         agent = bench.context.agents["helper"]
-        return await execute(child.id, agent, bench.context, on_event=no_one)
+        return await run_job(child.id, agent, bench.context, on_event=no_one)
 
     return anyio.run(work)
 

@@ -16,7 +16,7 @@ import pytest
 
 from nightherd.cli.main import main
 from nightherd.config.load import load_fleet
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.ids import JobId
 from nightherd.wiring.running import open_worker
@@ -235,6 +235,6 @@ def execute_pending(directory: Path, job_id: JobId, agent: str = "hello") -> Non
         loaded = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory)
         async with open_worker(directory / ".nightherd", loaded.fleet, os.environ) as context:
             declared = loaded.fleet.agents[agent]
-            await execute(job_id, declared, context, on_event=lambda _: None)
+            await run_job(job_id, declared, context, on_event=lambda _: None)
 
     anyio.run(work)

@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
-from nightherd.engine.jobs.execution import execute
+from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
@@ -171,7 +171,7 @@ class World:
 
     async def execute(self, job_id: JobId, agent: str = "hello") -> None:
         """Run a job that waits."""
-        await execute(
+        await run_job(
             job_id, self.site.agent(agent), self.site.context, on_event=lambda event: None
         )
 

@@ -171,7 +171,7 @@ class WorkerContext(FleetContext):
     declare: Callable[[Mapping[str, str | None]], None] = declare_to_nobody
     """Tells those who show the fleet which agents it has; may take a moment."""
     run_job: Callable[..., Awaitable[Job]] | None = None
-    """Takes a job that waits, runs it and settles it, as `engine.execution.execute` does."""
+    """Takes a job that waits, runs it and settles it, as `engine.jobs.runner.run_job` does."""
     is_loaded: Callable[[RuntimeName], bool] = lambda name: True
     """Whether `runtimes` gives that runtime at once; else what it is made of may take seconds to import."""
     sync: Callable[[Journal], Awaitable[None]] = sync_in_thread

@@ -108,7 +108,7 @@ def _make_context(
 ) -> WorkerContext:
     """Make the context of a worker that is on record."""
     from nightherd.engine.contexts import WorkerContext
-    from nightherd.engine.jobs.execution import execute
+    from nightherd.engine.jobs.runner import run_job
 
     runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
@@ -137,7 +137,7 @@ def _make_context(
         prices=fleet.prices,
         has_price=has_price,
         agents=fleet.agents,
-        run_job=execute,
+        run_job=run_job,
         persistence=persistence,
         threads=open_threads(state_dir, persistence) if fleet.mirror else None,
         transcripts=transcripts_of(state_dir, environment),

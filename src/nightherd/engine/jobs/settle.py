@@ -1,15 +1,18 @@
-"""Settling: the last line of an execution, and the change that writes the same into the job's rows."""
+"""Settling a job: its hooks, the last line of an execution, and the change that writes the same into the job's rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from nightherd.engine.contexts import Stores
+from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.recorder import Recorder
-from nightherd.engine.jobs.running import Stop
+from nightherd.engine.limits.guard import Stop
+from nightherd.errors import FencedError, JobNotFoundError, NotYetError, RefusedError
+from nightherd.model.agents.agent import Agent
+from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import generate_execution_id
-from nightherd.model.jobs.changes import SettleExecution, SuspendExecution
+from nightherd.model.jobs.changes import LoseExecution, SettleExecution, SuspendExecution
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.outcome import CANCELLED, Tally
 from nightherd.model.jobs.suspension import Suspension
@@ -17,6 +20,7 @@ from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.recollection import Recollection
 from nightherd.model.journal.system import End, Suspended
 from nightherd.model.limits.login import limit_of
+from nightherd.model.replace import replace
 
 
 def last_line(stop: Stop) -> SystemEvent:
@@ -66,6 +70,52 @@ def settling_change(
     return SettleExecution(**reached, outcome=stop, last_checkpoint=last)
 
 
+async def run_hooks(
+    job: Job, agent: Agent, stop: Stop, recorder: Recorder, context: FleetContext
+) -> Stop:
+    """Run the hooks of a job that has ended or waits; return how it stands then: a hook can fail it."""
+    tally = recorder.tally
+    standing = replace(
+        job,
+        status=JobStatus.SUSPENDED if isinstance(stop, Suspension) else stop.status,
+        exit_reason=None if isinstance(stop, Suspension) else stop.exit_reason,
+        suspend_reason=stop.reason if isinstance(stop, Suspension) else None,
+        error=stop.message if isinstance(stop, Suspension) else stop.error,
+        error_code=stop.code if isinstance(stop, Suspension) else stop.error_code,
+        finished_at=context.clock.now(),
+        turns=tally.turns,
+        messages=tally.messages,
+        input_tokens=tally.usage.input_tokens,
+        output_tokens=tally.usage.output_tokens,
+        cache_creation_input_tokens=tally.usage.cache_creation_input_tokens,
+        cache_read_input_tokens=tally.usage.cache_read_input_tokens,
+        cost_microusd=tally.usage.cost_microusd,
+        runtime_session_id=tally.runtime_session_id or job.runtime_session_id,
+    )
+    changed = await context.hooks.after(
+        standing, agent, context, record=recorder.record, answer=tally.answer
+    )
+    return changed if changed is not None else stop
+
+
+def hand_over_change(
+    job: Job, before: Tally, recorder: Recorder, context: Stores, reason: str
+) -> LoseExecution:
+    """Return the change by which a worker gives a job back."""
+    tally = recorder.tally
+    return LoseExecution(
+        job_id=job.id,
+        epoch=job.epoch,
+        at=context.clock.now(),
+        reason=reason,
+        max_restarts=0,
+        last_seq=recorder.last_seq,
+        total=tally.totals,
+        own=tally.totals - before.totals,
+        is_planned=True,
+    )
+
+
 def record_cancel(job: Job, known: Recollection, record: RepairContext) -> Recollection:
     """Record the cancel of a lost job whose journal has another end already; what the journal says then.
 
@@ -84,3 +134,20 @@ def record_cancel(job: Job, known: Recollection, record: RepairContext) -> Recol
     finally:
         journal.close()
     return known.add(written)
+
+
+def job_of(answer: Answer) -> Job:
+    """Return the job an answer is about; raise what a refusal means."""
+    match answer:
+        case Applied(job=Job() as job):
+            return job
+        case Applied():
+            raise JobNotFoundError("the change was not about a job")
+        case Refused(why=Why.MISSING, message=message):
+            raise JobNotFoundError(message)
+        case Refused(why=Why.FENCED, message=message):
+            raise FencedError(message)
+        case Refused(why=Why.SESSION_BUSY | Why.FULL | Why.RATE_LIMITED, message=message):
+            raise NotYetError(message)
+        case Refused(message=message):
+            raise RefusedError(message)

@@ -12,7 +12,7 @@ from nightherd.engine.contexts import FleetContext, Stores, ThreadFiles
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.answer_stream import write_leftover
 from nightherd.engine.jobs.begin import header_of
-from nightherd.engine.jobs.execution import job_of
+from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.errors import FencedError, JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.jobs.execution import job_of
+from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.limits.logins import stopped_by
 from nightherd.engine.operations.fork import (
     AtCheckpoint,

@@ -10,9 +10,9 @@ from itertools import count
 import anyio
 
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.jobs.execution import execute
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.recorder import OnEvent
+from nightherd.engine.jobs.runner import run_job
 from nightherd.errors import (
     FencedError,
     NightherdError,
@@ -187,7 +187,7 @@ async def _execute(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(oversee, {job_id: stopper}, context)
         try:
-            job = await execute(
+            job = await run_job(
                 job_id, agent, context, on_event=on_event, stopper=stopper, injected=injected
             )
         except NightherdError as error:

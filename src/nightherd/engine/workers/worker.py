@@ -15,9 +15,9 @@ from anyio.abc import TaskGroup
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.abandoned import AbandonedJobs
-from nightherd.engine.jobs.execution import carry_on
 from nightherd.engine.jobs.operator_log import log_rescue, log_trouble
 from nightherd.engine.jobs.oversight import Stopper, oversee
+from nightherd.engine.jobs.runner import run_taken_job
 from nightherd.engine.limits.answers import Answers
 from nightherd.engine.limits.logins import free_agents, stopped_by
 from nightherd.engine.sessions.cleanup import expire_sessions
@@ -259,7 +259,7 @@ class WorkerLoop:
         self._reports.on_start(job)
         agent = for_schedule(self._agents[job.agent], job.schedule)
         try:
-            ended = await carry_on(
+            ended = await run_taken_job(
                 job,
                 agent,
                 self._context,

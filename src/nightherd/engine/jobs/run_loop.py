@@ -1,6 +1,6 @@
-"""Running: the runtime runs to its end, its time limit, or until somebody or something stops it.
+"""The loop over a runtime's events: run until the job is done, out of time, stopped, or has to wait.
 
-A run that fails in a way that may pass is followed by another in the same session: what is done stays
+A run that fails in a way that can pass is followed by another in the same session: what is done stays
 done, and a call that was cut off is answered, never repeated.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,10 +20,12 @@ from nightherd.engine.jobs.answer_stream import AnswerStream
 from nightherd.engine.jobs.begin import close_open_calls
 from nightherd.engine.jobs.oversight import Stopper, is_cancel_requested
 from nightherd.engine.jobs.recorder import Recorder
+from nightherd.engine.jobs.settle import job_of
 from nightherd.engine.jobs.watch import Watch
-from nightherd.engine.limits.guard import earlier_ms
+from nightherd.engine.limits.guard import Stop, earlier_ms
 from nightherd.engine.sessions.context_limit import keep_within_context
 from nightherd.errors import FencedError, StateError
+from nightherd.model.jobs.changes import RecordRuntimeSession
 from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome
 from nightherd.model.jobs.repeat import interrupted_call
@@ -43,14 +45,12 @@ from nightherd.model.sessions.session import TIMEOUT_KEY
 from nightherd.model.units import format_duration, rough_duration
 from nightherd.ports import RuntimeRequest
 
-Stop = Suspension | Outcome
 MakeRequest = Callable[[], RuntimeRequest]
-NoteSession = Callable[[str, str | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """One execution at work."""
+class RunLoop:
+    """The runtime's events, from the first run to the last: recorded, limited in time, retried."""
 
     job: Job
     recorder: Recorder
@@ -59,13 +59,11 @@ class Running:
     watch: Watch
     make_request: MakeRequest
     """What to do, as the record stands when it is asked for."""
-    note_session: NoteSession
-    """Told of the runtime's own session as soon as it is known; awaited."""
     stream: AnswerStream
     """Takes the text of answers while they come in."""
 
-    async def to_the_end(self) -> Stop:
-        """How it ended, or why it waits."""
+    async def run(self) -> Stop:
+        """Run until the job is done, fails or waits; return how it ended or why it waits."""
         request, asked_at = self.make_request(), self.recorder.last_seq
         limit = request.agent.job_timeout
         scope, stopper = self.stopper.scope, self.stopper
@@ -78,7 +76,7 @@ class Running:
             if refused is not None:
                 stop = self._told(refused)
             else:
-                stop = await self._try_until_over(request, asked_at)
+                stop = await self._attempts(request, asked_at)
         if stopper.is_abandoned or (stopper.is_handed_over and scope.cancelled_caught):
             return SILENT_END  # nothing more is said about a job that is not ours
         if scope.cancelled_caught and stopper.reason is not None:
@@ -96,7 +94,7 @@ class Running:
         earlier = timedelta(milliseconds=earlier_ms(self.job, self.context))
         return max(limit - earlier, timedelta()).total_seconds()
 
-    async def _try_until_over(self, request: RuntimeRequest, asked_at: int) -> Stop:
+    async def _attempts(self, request: RuntimeRequest, asked_at: int) -> Stop:
         """Run, and run again as long as failures may pass; `request` is good until the record goes on."""
         wary = replace(request, may_spend=self.watch.may_spend, late=self._take_late)
         await keep_within_context(wary, self.job, self.recorder, self.context)
@@ -109,7 +107,7 @@ class Running:
                 request = self.make_request()
             if is_again:
                 request = replace(request, is_continued=True)
-            stop = await self._run(request)
+            stop = await self._attempt(request)
             if stop is not None:
                 return self._told(stop)
             outcome = self.recorder.tally.outcome or SILENT_END
@@ -153,7 +151,7 @@ class Running:
         self.recorder.record(describe(resumed))
         close_open_calls(self.recorder, interrupted_call("the run failed"))
 
-    async def _run(self, request: RuntimeRequest) -> Stop | None:
+    async def _attempt(self, request: RuntimeRequest) -> Stop | None:
         """One run; why it was stopped from outside, or None when it came to its own end."""
         request = replace(
             request,
@@ -210,13 +208,25 @@ class Running:
         self.stream.recorded(written)
         found = recorder.tally.runtime_session_id
         if found is not None and found != known:
-            await self.note_session(found, recorder.tally.session_note)
+            await self._note_runtime_session(found)
         stop = await self.watch.after(written, recorder.tally)
         # Looking now and then is too late for this: a quick tool is over before the next look.
         is_at_call = isinstance(event, ToolUseEvent | ToolResultEvent)
         if is_at_call and is_cancel_requested(self.job, self.context):
             return CANCELLED
         return stop
+
+    async def _note_runtime_session(self, runtime_session_id: str) -> None:
+        """Record the runtime's own session as soon as it is known."""
+        note = RecordRuntimeSession(
+            job_id=self.job.id,
+            epoch=self.job.epoch,
+            runtime_session_id=runtime_session_id,
+            at=self.context.clock.now(),
+            session_note=self.recorder.tally.session_note,
+        )
+        (answer,) = await self.context.state.apply([note])
+        job_of(answer)
 
     def _take_late(self, event: Event) -> None:
         """Record what a run that was stopped says at its end."""
