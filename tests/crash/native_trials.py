@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from crash import whole_trials
 from nightherd.cli.daemon import worker
 from nightherd.cli.jobs import actions as job_actions
-from nightherd.engine.jobs import watch
+from nightherd.engine.jobs import run_loop, watch
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.retry import RetryPolicy, TryAgain, next_step
 from nightherd.model.jobs.suspension import Suspension
