@@ -10,14 +10,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nightherd.config.compose import compose
 from nightherd.config.documents import decode
 from nightherd.config.json_schema import DIALECT, json_schema
 from nightherd.config.load import LoadedFleet, load_fleet
 from nightherd.config.merge import plain_value
-from nightherd.config.node import MappingNode, Node, ScalarNode
 from nightherd.config.reference import keys_of
 from nightherd.config.schema.agent import Agent as AgentSchema
+from nightherd.files.yaml_load import compose
+from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode
 from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.problem import Problem
 from nightherd.model.sessions.session import SessionMode

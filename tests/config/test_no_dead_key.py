@@ -17,11 +17,11 @@ from config.folder import Folder
 from nightherd.config import resolve
 from nightherd.config.json_schema import schema_of
 from nightherd.config.load import LoadedFleet, load_fleet
-from nightherd.config.node import MappingNode
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting
 from nightherd.config.reference import keys_of
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetSettings
+from nightherd.files.yaml_nodes import MappingNode
 
 EVERY_KEY = Path(__file__).parent / "examples" / "every-key"
 OLDER_NAMES = ("workspace", "docker.base_image", "schedules.*.expression")

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from config.folder import Folder
-from nightherd.config.compose import compose
 from nightherd.config.documents import LARGEST_FILE_BYTES, decode
 from nightherd.config.merge import to_plain
-from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode
-from nightherd.config.scalar import resolve_plain
+from nightherd.files.yaml_load import compose
+from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, resolve_plain
 from nightherd.model.problem import Problem
 
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nightherd.files.yaml_dump import BlockText, dump_field, dump_yaml
-from nightherd.files.yaml_load import load_yaml
+from nightherd.files.yaml_load import MOST_VALUES, load_yaml
 
 TEXT = st.text(
     st.one_of(
@@ -27,7 +27,13 @@ SCALARS = st.one_of(
 DATA = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(TEXT | st.integers(), inner, max_size=4)
+        st.lists(inner, max_size=4),
+        # A key is known by its spelling: 1 and "1" are the same key twice, as in a fleet file.
+        st.lists(
+            st.tuples(TEXT | st.integers(), inner),
+            max_size=4,
+            unique_by=lambda entry: str(entry[0]),
+        ).map(dict),
     ),
     max_leaves=12,
 )
@@ -120,7 +126,9 @@ def test_parts_of_a_document_join_to_the_document() -> None:
         ("2024-01-19", "2024-01-19"),
         ("10:30", "10:30"),
         ("on", "on"),
-        ("010", 10),
+        ("010", "010"),
+        ("007.5", "007.5"),
+        ("9" * 5000, "9" * 5000),
         ("0o17", 15),
         ("0x1F", 31),
         ("1e3", 1000.0),
@@ -130,7 +138,7 @@ def test_parts_of_a_document_join_to_the_document() -> None:
         ("# only a comment", None),
     ],
 )
-def test_plain_words_mean_what_yaml_1_2_says(text: str, value: Any) -> None:
+def test_plain_words_mean_what_they_mean_in_a_fleet_file(text: str, value: Any) -> None:
     assert load_yaml(text) == value
 
 
@@ -145,10 +153,36 @@ def test_plain_words_mean_what_yaml_1_2_says(text: str, value: Any) -> None:
         "--- a\n--- b",
         "a: *nothing",
         "\x00",
-        f"a: {'9' * 5000}",
+        "? [a]\n: b",
+        "1: a\n'1': b",
     ],
-    ids=["duplicate", "abyss", "deep", "object", "open", "two", "alias", "nul", "huge"],
+    ids=["duplicate", "abyss", "deep", "object", "open", "two", "alias", "nul", "list", "spelling"],
 )
 def test_what_cannot_be_trusted_is_an_error(text: str) -> None:
     with pytest.raises(yaml.YAMLError):
         load_yaml(text)
+
+
+def test_an_error_names_its_line_and_column() -> None:
+    with pytest.raises(yaml.YAMLError, match="line 2, column 1: the key 'a' is here twice"):
+        load_yaml("a: 1\na: 2\n")
+
+
+def test_a_state_file_may_have_more_values_than_a_fleet_file() -> None:
+    many = list(range(MOST_VALUES + 1))
+
+    assert load_yaml(dump_yaml(many)) == many
+
+
+def test_an_alias_bomb_is_stopped_in_a_state_file_too() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+
+    with pytest.raises(yaml.YAMLError, match="more than 100,000 values"):
+        load_yaml("\n".join(lines))
+
+
+def test_merge_keys_and_aliases_are_read_as_in_a_fleet_file() -> None:
+    text = "base: &b {x: 1}\nsub: {<<: *b, y: 007}\nlist: [*b]\n"
+
+    assert load_yaml(text) == {"base": {"x": 1}, "sub": {"y": "007", "x": 1}, "list": [{"x": 1}]}

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 import nightherd
-from nightherd.config import node
+from nightherd.files import yaml_nodes as node
 from nightherd.journal.bodies import Sealed
 from nightherd.model.usage import Totals
 

@@ -12,7 +12,14 @@ from nightherd.config.documents import Budget, Documents
 from nightherd.config.interpolate import Interpolation, read_dotenv
 from nightherd.config.layers import Draft, Setting, canonical_agent, refuse_fleet_keys, without
 from nightherd.config.merge import merge, plain_value
-from nightherd.config.node import (
+from nightherd.config.paths import absolute_path, real_path
+from nightherd.config.report import Findings
+from nightherd.config.schema.agent import AgentSettings
+from nightherd.config.schema.fleet import AgentReference, FleetReference
+from nightherd.config.validate import check
+from nightherd.config.wording import described
+from nightherd.errors import InvalidValueError
+from nightherd.files.yaml_nodes import (
     MappingNode,
     Node,
     ScalarNode,
@@ -21,14 +28,8 @@ from nightherd.config.node import (
     text_of,
     with_entry,
 )
-from nightherd.config.paths import absolute_path, real_path
-from nightherd.config.report import Findings
-from nightherd.config.schema.agent import AgentSettings
-from nightherd.config.schema.fleet import AgentReference, FleetReference
-from nightherd.config.validate import check
-from nightherd.config.wording import described, quote
-from nightherd.errors import InvalidValueError
 from nightherd.model.ids import check_name
+from nightherd.model.text import quote
 
 STRUCTURE = ("defaults", "agents", "fleets")
 MOST_FLEETS = 1_000

@@ -11,14 +11,15 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from nightherd.config.layers import Draft
-from nightherd.config.node import MappingNode, Node, SequenceNode, problem_at, text_of
 from nightherd.config.not_active import entries_at
 from nightherd.config.report import Findings
 from nightherd.config.resolve_fleet import resolve_web
 from nightherd.config.schema.fleet import FleetSettings
-from nightherd.config.wording import did_you_mean, quote
+from nightherd.config.wording import did_you_mean
+from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode, problem_at, text_of
 from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.permissions.tool_rule import MCP, TOOL
+from nightherd.model.text import quote
 
 CLAUDE = frozenset({RuntimeName.SDK, RuntimeName.CLI})
 

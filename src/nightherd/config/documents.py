@@ -6,15 +6,15 @@ import os
 import re
 import stat
 
-from nightherd.config.compose import compose
-from nightherd.config.node import MappingNode, Node, ScalarNode, Source, Spot, problem_at
 from nightherd.config.paths import real_path
 from nightherd.config.report import Findings
-from nightherd.config.wording import SHOWN_PATH_LIMIT, quote
+from nightherd.config.wording import SHOWN_PATH_LIMIT
+from nightherd.files.yaml_load import compose
+from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, Source, Spot, problem_at
 from nightherd.model.problem import Problem
+from nightherd.model.text import quote
 
 LARGEST_FILE_BYTES = 10_000_000
-LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 FORBIDDEN = re.compile(
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -68,12 +68,12 @@ def decode(path: str, content: bytes) -> tuple[Source, str] | Problem:
         return problem_at(
             spot, f"the character U+{ord(forbidden[0]):04X} may not stand in a text file"
         )
-    return Source(path, tuple(LINE_BREAK.split(text))), text
+    return Source.of_text(path, text), text
 
 
 def end_of(path: str, text: str) -> Spot:
     """The spot right behind `text`, in a source that quotes no lines: what follows may be anything."""
-    lines = LINE_BREAK.split(text)
+    lines = Source.of_text(path, text).lines
     return Spot(Source(path, ()), len(lines), len(lines[-1]) + 1)
 
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 
 from nightherd.config.documents import UnreadableError, decode, read_bytes
-from nightherd.config.node import (
+from nightherd.config.report import Findings
+from nightherd.files.yaml_nodes import (
     Entry,
     MappingNode,
     Node,
@@ -22,7 +23,6 @@ from nightherd.config.node import (
     problem_at,
     text_of,
 )
-from nightherd.config.report import Findings
 from nightherd.model.problem import Problem
 from nightherd.model.text import RUN_TIME_NAMES
 

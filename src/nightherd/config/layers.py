@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents
 from nightherd.config.interpolate import Interpolation
 from nightherd.config.merge import merge
-from nightherd.config.node import (
+from nightherd.config.paths import absolute_path, with_absolute_paths
+from nightherd.config.report import Findings
+from nightherd.config.schema.isolation import FLEET_ONLY
+from nightherd.config.wording import SHOWN_PATH_LIMIT
+from nightherd.files.yaml_nodes import (
     Entry,
     MappingNode,
     Node,
@@ -20,10 +24,7 @@ from nightherd.config.node import (
     text_of,
     with_entry,
 )
-from nightherd.config.paths import absolute_path, with_absolute_paths
-from nightherd.config.report import Findings
-from nightherd.config.schema.isolation import FLEET_ONLY
-from nightherd.config.wording import SHOWN_PATH_LIMIT, quote
+from nightherd.model.text import quote
 
 ALIASES = (
     ((), "workspace", "working_directory"),

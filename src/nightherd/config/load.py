@@ -22,7 +22,6 @@ from nightherd.config.checks import (
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
 from nightherd.config.layers import Draft
-from nightherd.config.node import MappingNode, Node, place_of, problem_at
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
@@ -35,13 +34,14 @@ from nightherd.config.resolve import (
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
 from nightherd.config.validate import check
-from nightherd.config.wording import did_you_mean, quote
+from nightherd.config.wording import did_you_mean
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
+from nightherd.files.yaml_nodes import MappingNode, Node, place_of, problem_at
 from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
 from nightherd.model.problem import Place, Problem, Severity
 from nightherd.model.schedules.jobs import prompt_text
 from nightherd.model.schedules.rule import Schedule
-from nightherd.model.text import PLACE, input_values
+from nightherd.model.text import PLACE, input_values, quote
 from nightherd.model.webhooks import PAYLOAD
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightherd.config.node import Entry, MappingNode, Node, ScalarNode
-from nightherd.config.scalar import Plain, resolve_plain
 from nightherd.config.schema.types import Filled
+from nightherd.files.yaml_nodes import Entry, MappingNode, Node, Plain, ScalarNode, resolve_plain
 
 
 def plain_value(node: ScalarNode) -> Plain:

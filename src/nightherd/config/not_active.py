@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nightherd.config.merge import plain_value
-from nightherd.config.node import (
+from nightherd.files.yaml_nodes import (
     Entry,
     MappingNode,
     Node,
@@ -21,8 +21,8 @@ from nightherd.config.node import (
     problem_at,
     text_of,
 )
-from nightherd.config.wording import quote
 from nightherd.model.problem import Problem, Severity
+from nightherd.model.text import quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from nightherd.config.node import Entry, MappingNode, Node, ScalarNode, SequenceNode
-from nightherd.config.scalar import resolve_plain
+from nightherd.files.yaml_nodes import (
+    Entry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    resolve_plain,
+)
 
 PATH_KEYS = frozenset({"working_directory", "add_dirs", "plugins"})
 """Keys of an agent that hold directories: one, several, or mappings with a `root` or `path`."""

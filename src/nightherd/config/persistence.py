@@ -8,13 +8,13 @@ from pathlib import Path
 
 from nightherd.config.documents import Documents
 from nightherd.config.merge import plain_value
-from nightherd.config.node import Entry, MappingNode, Node, ScalarNode, problem_at
 from nightherd.config.paths import real_path
 from nightherd.config.report import Findings
 from nightherd.config.schema.persistence import FieldSchema, PersistenceFile, Triggers
 from nightherd.config.validate import beginning, check
 from nightherd.config.wording import described, listed
 from nightherd.errors import ConfigInvalidError
+from nightherd.files.yaml_nodes import Entry, MappingNode, Node, ScalarNode, problem_at
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.checkpoints.persistence import (
     Backoff,

@@ -8,10 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from nightherd.model.problem import Place, Problem, Severity
-
-MOST_PROBLEMS = 1_000
-"""A file with more mistakes than this is not a configuration; the rest is not collected."""
+from nightherd.model.problem import MOST_PROBLEMS, Place, Problem, Severity
 
 
 class Findings:

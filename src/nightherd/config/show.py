@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from nightherd.config.load import LoadedFleet, Section
 from nightherd.config.merge import plain_value
-from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode, Spot
 from nightherd.config.report import printable, shown_file
 from nightherd.config.schema.types import typed
 from nightherd.config.wording import did_you_mean
 from nightherd.errors import AgentNotFoundError
+from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, Spot
 from nightherd.model.units import format_duration
 
 DEFAULT = "default"

@@ -9,9 +9,11 @@ from pydantic_core import ErrorDetails
 
 from nightherd.config.json_schema import keys_at, schema_of
 from nightherd.config.merge import to_plain
-from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode, Spot, problem_at
-from nightherd.config.report import MOST_PROBLEMS, Findings
-from nightherd.config.wording import complaint, did_you_mean, nearest, quote
+from nightherd.config.report import Findings
+from nightherd.config.wording import complaint, did_you_mean, nearest
+from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, Spot, problem_at
+from nightherd.model.problem import MOST_PROBLEMS
+from nightherd.model.text import quote
 
 Checked = TypeVar("Checked", bound=BaseModel)
 Location = tuple[str | int, ...]

@@ -8,21 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nightherd.config.merge import plain_value
-from nightherd.config.node import MappingNode, Node, ScalarNode, SequenceNode
-from nightherd.model.text import shorten
+from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode
+from nightherd.model.text import quote
 
-SHOWN_TEXT_LIMIT = 60
 SHOWN_PATH_LIMIT = 400
 LONGEST_GUESS = 60
-
-
-def quote(text: str, *, limit: int = SHOWN_TEXT_LIMIT) -> str:
-    """`text` in quotes, on one line, cut when long, nothing in it that could move a terminal's cursor."""
-    safe = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in shorten(text, limit)
-    )
-    return f"'{safe}'"
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:

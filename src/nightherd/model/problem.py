@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+MOST_PROBLEMS = 1_000
+"""A file with more mistakes than this is not a configuration; the rest is not collected."""
+
 
 class Severity(StrEnum):
     """Whether a problem stops the work or only has to be said."""

@@ -10,11 +10,21 @@ from typing import Any
 from nightherd.errors import InvalidValueError
 
 HALF = "\N{REPLACEMENT CHARACTER}"
+SHOWN_TEXT_LIMIT = 60
 
 
 def shorten(text: str, limit: int) -> str:
     """`text` if it fits in `limit` characters, else its beginning and an ellipsis, exactly `limit` long."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def quote(text: str, *, limit: int = SHOWN_TEXT_LIMIT) -> str:
+    """`text` in quotes, on one line, cut when long, nothing in it that could move a terminal's cursor."""
+    safe = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in shorten(text, limit)
+    )
+    return f"'{safe}'"
 
 
 def counted(number: int, word: str) -> str:

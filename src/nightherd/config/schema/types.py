@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from nightherd.config.scalar import resolve_plain
 from nightherd.errors import InvalidValueError
+from nightherd.files.yaml_nodes import resolve_plain
 from nightherd.model.agents.mcp import check_server_name
 from nightherd.model.ids import check_name
 from nightherd.model.permissions.tool_rule import check_tool_name, parse_rule

@@ -1,11 +1,15 @@
-"""Nodes: what a YAML file says, each value with the place it was written at.
+"""YAML nodes: what a file says, each value with the place it was written at, and what a plain text means.
 
 Nodes are immutable and shared freely: an alias, a merged default and a diamond's sub-fleet point at the
 same node, so every value keeps its own origin however it came to be where it is.
+
+The meaning of unquoted text is narrower than YAML 1.1 on purpose: `yes`, `no`, `on` and `off` are words,
+`12:30` and dates are texts, and a number with a leading zero stays as it was written.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -15,12 +19,31 @@ from nightherd.model.problem import Place, Problem, Severity
 SHOWN_LINE_LIMIT = 400
 """Source lines longer than this are not quoted in problems."""
 
+LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,99})")
+BASED = re.compile(r"0x[0-9a-fA-F]{1,64}|0o[0-7]{1,64}")
+FRACTION = re.compile(
+    r"[-+]?(?:\.[0-9]{1,100}|[0-9]{1,100}(?:\.[0-9]{0,100})?)(?:[eE][-+]?[0-9]{1,9})?"
+)
+BEYOND = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+NUMERIC_START = frozenset("+-.0123456789")
+
+Plain = str | int | float | bool | None
+
 
 class Source(msgspec.Struct, frozen=True, eq=False):
     """A file that was read: its absolute path, and its lines as the YAML parser counts them."""
 
     path: str
     lines: tuple[str, ...]
+
+    @classmethod
+    def of_text(cls, path: str, text: str) -> Source:
+        """Return the source whose whole content is `text`."""
+        return cls(path, tuple(LINE_BREAK.split(text)))
 
     def line(self, number: int) -> str | None:
         """Line `number` (from 1), or None when there is none worth quoting."""
@@ -130,3 +153,29 @@ def problem_at(
         width=spot.width,
         severity=severity,
     )
+
+
+def resolve_plain(text: str) -> Plain:
+    """The value that the unquoted `text` stands for."""
+    if text in NULLS:
+        return None
+    truth = TRUTHS.get(text)
+    if truth is not None:
+        return truth
+    if text[0] not in NUMERIC_START:
+        return text
+    if WHOLE.fullmatch(text):
+        return int(text)
+    if BASED.fullmatch(text):
+        return int(text, 0)
+    if FRACTION.fullmatch(text) and not has_leading_zero(text):
+        return float(text)
+    if BEYOND.fullmatch(text):
+        return float(text.replace(".", "", 1))
+    return text
+
+
+def has_leading_zero(text: str) -> bool:
+    """Whether a digit follows a leading zero: `007` and `01.5` are names, not numbers."""
+    digits = text.lstrip("+-")
+    return len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
