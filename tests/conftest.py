@@ -12,7 +12,8 @@ from hypothesis import settings
 
 from components import ABSENT, Components
 from nightherd.testing.fork_server import ForkServer
-from surfaces.drivers import Cli
+from nightherd.wiring import runtimes
+from surfaces.drivers import FLEET, Cli, Shell
 
 # A slow machine is no failure: no example has a deadline, whatever else a test sets.
 settings.register_profile("patient", deadline=None)
@@ -69,6 +70,30 @@ def components() -> Components:
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """The command in this process."""
     return Cli(monkeypatch, capsys)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a fleet of scripted agents; the test stands in it. Nothing is installed but the core."""
+    monkeypatch.setitem(runtimes.EXTRAS, "sdk", ("a_package_that_nobody_has", "claude"))
+    (tmp_path / "nightherd.yaml").write_text(FLEET)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory without a fleet; the test stands in it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def shell(fleet: Path) -> Iterator[Shell]:
+    """The command as a process of its own, in the directory with the fleet."""
+    started = Shell(fleet)
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="module")

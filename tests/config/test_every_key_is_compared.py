@@ -1,7 +1,7 @@
 """Every key of the schema is compared when a fleet file changes, or is named here as one that grants nothing.
 
 A new key fails these tests until it has a row in one of the tables. A row in `COMPARED` needs a case in
-`tests/model/test_widening.py`; a row in `GRANTS_NOTHING` needs a reason.
+`tests/model/permissions/test_widening.py`; a row in `GRANTS_NOTHING` needs a reason.
 """
 
 from __future__ import annotations

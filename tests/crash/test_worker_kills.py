@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from cli.jobs.test_run_processes import is_alive
 from crash.herds import CALLS, QUICK_LEASE, QUICK_LOOKS, Herd, every_call_of
 from nightherd.model.change import EndWorker
 from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobStatus
 from nightherd.model.journal.event import SystemEvent, ToolResultEvent
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.worker import WorkerStatus
-from surfaces.test_run_processes import is_alive
 
 MakeHerd = Callable[..., Herd]
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import yaml
 
-from checkpoints.test_persistence_file import OTHERS
+from config.test_persistence_file import OTHERS
 from engine.bench import AGENT, Bench
-from limits.turns import used
+from engine.limits.turns import used
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
 from nightherd.errors import InvalidValueError, NightherdError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles

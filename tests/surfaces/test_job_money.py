@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from cli.jobs.test_run_processes import wait_for
 from surfaces.drivers import Cli, Shell
-from surfaces.test_run_processes import wait_for
 
 FLEET = """\
 agents:

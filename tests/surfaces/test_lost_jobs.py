@@ -13,9 +13,9 @@ import anyio
 import pytest
 import yaml
 
+from cli.jobs.test_run_processes import wait_for
 from nightherd import Lost, ObservedJob, open_fleet
 from surfaces.drivers import FLEET, Cli, Shell
-from surfaces.test_run_processes import wait_for
 
 NEXT = "it resumes when a worker starts: nightherd start"
 

@@ -27,7 +27,7 @@ from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
 from runtimes.claude.claude_stage import PATIENCE_S, ClaudeStage
 from runtimes.heard import failed_servers, payloads
-from runtimes.mcp_desks import DESK, desk_over, stdio_desk
+from runtimes.mcp.mcp_desks import DESK, desk_over, stdio_desk
 
 
 def results(events: list[Event]) -> list[tuple[bool | None, str]]:

@@ -20,7 +20,7 @@ from nightherd.model.jobs.repeat import is_marked
 from nightherd.model.journal.event import ToolUseEvent
 from nightherd.model.journal.system import Context, Init
 from runtimes.heard import failed_servers, payloads
-from runtimes.mcp_desks import desk_over, stdio_desk
+from runtimes.mcp.mcp_desks import desk_over, stdio_desk
 from runtimes.native.native_stage import NativeStage, Replies, calls, of_type, results, says
 
 SERVER = stdio_desk(env={"DESK_OWNER": "native"})

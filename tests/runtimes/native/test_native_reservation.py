@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.bench import AGENT, Bench
-from limits.resuming import resume
+from engine.limits.resuming import resume
 from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.journal.event import AssistantEvent, ToolUseEvent
