@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from nightherd.errors import InvalidValueError
 
+ShowTime = Callable[[datetime], str]
+"""How an instant is written into a sentence: in UTC for programs and files, in local time on a terminal."""
 HALF = "\N{REPLACEMENT CHARACTER}"
 SHOWN_TEXT_LIMIT = 60
 
@@ -30,6 +33,11 @@ def quote(text: str, *, limit: int = SHOWN_TEXT_LIMIT) -> str:
 def counted(number: int, word: str) -> str:
     """So many of them: `1 turn`, `2 turns`."""
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def time_text(at: datetime) -> str:
+    """Return an instant in UTC, to the second: `2026-11-15T12:00:00Z`."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def whole_text(text: str) -> str:

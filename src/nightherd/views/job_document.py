@@ -10,7 +10,7 @@ from typing import Any
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Execution, Job, JobStatus, JobTexts
 from nightherd.model.jobs.lost import ObservedJob
-from nightherd.model.limits.login import text_of
+from nightherd.model.limits.login import LoginLimit, text_of
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
 from nightherd.model.worker import Worker
@@ -30,8 +30,8 @@ class JobView:
     texts: JobTexts | None
     executions: Sequence[Execution]
     session: Session | None
-    waits_for: str | None = None
-    """The rate limit because of which no worker takes it."""
+    rate_limit: LoginLimit | None = None
+    """The rate limit that the job waits for while no worker has it."""
     below: Sequence[ObservedJob] = ()
     """All jobs below it, at any level, first to last."""
     troubles: Troubles = NO_TROUBLES
@@ -49,7 +49,7 @@ def show_job(
     job = observe_job(reader, get_job(reader, job_id), is_at_work, now)
     return JobView(
         job=job,
-        waits_for=_limit_in_the_way(reader, job, now),
+        rate_limit=_limit_in_the_way(reader, job, now),
         texts=reader.find_texts(job_id),
         executions=reader.list_executions(job_id),
         session=reader.find_session(job.session_id) if job.session_id is not None else None,
@@ -58,14 +58,14 @@ def show_job(
     )
 
 
-def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> str | None:
+def _limit_in_the_way(reader: StateReader, job: Job, now: datetime) -> LoginLimit | None:
     """The rate limit of its agent's login for which a job waits that no worker has."""
     limits = reader.list_login_limits(now) if job.status is JobStatus.PENDING else ()
     if not limits:
         return None
     logins = {state.name: state.login for state in reader.list_agents()}
     found = (one for one in limits if one.until > now and one.id == logins.get(job.agent))
-    return next((text_of(one) for one in found), None)
+    return next(found, None)
 
 
 def job_document(view: JobView, now: datetime) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def job_document(view: JobView, now: datetime) -> dict[str, Any]:
     document["prompt"] = texts.prompt if texts else None
     document["inputs"] = dict(texts.inputs) if texts else {}
     document["summary"] = (texts.summary if texts else None) or view.job.summary
-    document["waits_for"] = view.waits_for
+    document["waits_for"] = None if view.rate_limit is None else text_of(view.rate_limit)
     document["session_note"] = texts.session_note if texts else None
     document["worked_seconds"] = seconds_of(view.job.worked)
     document["waited_seconds"] = seconds_of(waited(view, now))

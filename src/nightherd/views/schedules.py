@@ -23,6 +23,7 @@ from nightherd.model.schedules.schedule import (
     schedule_id,
 )
 from nightherd.model.sessions.session import SessionMode
+from nightherd.model.text import ShowTime, time_text
 from nightherd.model.units import format_duration, rough_duration
 from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, lost_job_row, timestamp
@@ -223,12 +224,12 @@ def slot_row(slot: Slot) -> dict[str, Any]:
     }
 
 
-def why_last(slots: Sequence[Slot]) -> str:
+def why_last(slots: Sequence[Slot], show_time: ShowTime = time_text) -> str:
     """What decided the last firing, by the slots of a schedule, the last one first."""
     if not slots:
         return "no slot of it was ever due while something could fire it"
     slot = slots[0]
-    due = f"the slot of {timestamp(slot.due_at)}"
+    due = f"the slot of {show_time(slot.due_at)}"
     late = slot.decided_at - slot.due_at
     when = f", decided {rough_duration(late)} after it was due" if late.total_seconds() >= 1 else ""
     if slot.job_id is not None:
@@ -236,13 +237,13 @@ def why_last(slots: Sequence[Slot]) -> str:
     return f"{due} was skipped{when}: {slot.reason}"
 
 
-def _overlap(view: ScheduleView) -> list[str]:
+def _overlap(view: ScheduleView, show_time: ShowTime) -> list[str]:
     """What keeps a slot that is due from becoming a job."""
     most = view.schedule.max_overlap
     if view.held_by:
         becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
         return [
-            *(f"it is held up: {open_text(job)}" for job in view.held_by),
+            *(f"it is blocked: {open_text(job, show_time)}" for job in view.held_by),
             f"until then every slot {becomes} ({_limit_text(view)})",
         ]
     lost = [] if view.lost_job is None else [lost_text(view.lost_job)]
@@ -252,12 +253,12 @@ def _overlap(view: ScheduleView) -> list[str]:
     return [*lost, f"unless {most} of its jobs {have} not ended by then (max_overlap)"]
 
 
-def _rate_limit(view: ScheduleView) -> list[str]:
+def _rate_limit(view: ScheduleView, show_time: ShowTime) -> list[str]:
     """The limit of the login that keeps a slot that is due from becoming a job."""
     if view.limit is None:
         return []
     becomes = "waits" if view.schedule.catch_up is CatchUp.ALL else "is skipped"
-    return [f"its login is {limit_text(view.limit)}: every slot until then {becomes}"]
+    return [f"its login is {limit_text(view.limit, show_time)}: every slot until then {becomes}"]
 
 
 def _limit_text(view: ScheduleView) -> str:
@@ -270,10 +271,10 @@ def _limit_text(view: ScheduleView) -> str:
     return "jobs of one session run one after the other"
 
 
-def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
+def why_next(view: ScheduleView, *, is_kept: bool, show_time: ShowTime = time_text) -> list[str]:
     """What decides the next firing, the reason that counts first; `is_kept` while something fires slots."""
     said, state = view.override, view.state
-    who = "" if said is None else f" by {said.updated_by} at {timestamp(said.updated_at)}"
+    who = "" if said is None else f" by {said.updated_by} at {show_time(said.updated_at)}"
     reasons: list[str] = []
     if state.is_paused:
         reasons.append(
@@ -295,9 +296,9 @@ def why_next(view: ScheduleView, *, is_kept: bool) -> list[str]:
     if view.next_run_at is not None:
         jitter = f", jitter of up to {format_duration(view.schedule.jitter)} included"
         spread = jitter if view.schedule.jitter else ""
-        reasons.append(f"so it is fired at {timestamp(view.next_run_at)}{spread}")
-        reasons += _rate_limit(view)
-        reasons += _overlap(view)
+        reasons.append(f"so it is fired at {show_time(view.next_run_at)}{spread}")
+        reasons += _rate_limit(view, show_time)
+        reasons += _overlap(view, show_time)
     if not is_kept:
         reasons.append("nothing fires schedules at the moment; nightherd start does")
     return reasons

@@ -159,8 +159,8 @@ def test_people_are_told_when_a_job_that_waits_goes_on_and_how_it_goes_on_sooner
     waits = job(cli)
 
     at = datetime.fromisoformat(waits["resumes_at"]).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert f"it goes on by itself at {at}" in told.err
-    assert f"goes on   {at}, by itself" in shown.out
+    assert f"it resumes by itself at {at}" in told.err
+    assert f"resumes   {at}, by itself" in shown.out
     assert f"rate_limit, resumes {at}" in listed.out
     assert f"sooner: nightherd jobs resume {waits['id']}" in told.err
     assert "jobs retry" not in told.err + shown.out

@@ -203,15 +203,15 @@ def test_a_job_that_waits_for_a_person_is_named_wherever_its_schedule_stands_sti
     status, why = cli("status"), cli("schedule", "why", "shepherd/hourly")
     document = cli("status", "--json").data
 
-    assert f"shepherd/hourly is held up: {job_id} is suspended (limit): {command}\n" in status.out
-    assert f"it is held up: {job_id} is suspended (limit): {command}\n" in why.out
+    assert f"shepherd/hourly is blocked: {job_id} is suspended (limit): {command}\n" in status.out
+    assert f"it is blocked: {job_id} is suspended (limit): {command}\n" in why.out
     assert "max_suspended: 1" in why.out
     assert row(cli, "hourly")["status"] == "idle"
     assert document["held_schedules"] == [{"schedule": "shepherd/hourly", "jobs": [job_id]}]
     assert row(cli, "hourly")["held_by"] == [job_id]
     assert row(cli, "daily")["held_by"] == []
-    assert f"held up by {job_id}" in cli("schedule", "list").out
+    assert f"blocked by {job_id}" in cli("schedule", "list").out
 
     cli("jobs", "cancel", job_id)
     assert cli("status", "--json").data["held_schedules"] == []
-    assert "held up" not in cli("status").out + cli("schedule").out
+    assert "blocked" not in cli("status").out + cli("schedule").out

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,8 +13,8 @@ from hypothesis import strategies as st
 
 from nightherd.cli.jobs.event_text import event_text
 from nightherd.cli.screen.progress import Spinner
-from nightherd.cli.screen.render import ColorChoice, Style, status_cell, table, wants_color
-from nightherd.cli.screen.text import absolute, length, neutralise, one_line, relative
+from nightherd.cli.screen.render import ColorChoice, Screen, Style, status_cell, table, wants_color
+from nightherd.cli.screen.text import length, local_text, neutralise, one_line, relative
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.jobs.job import Job, JobStatus, TriggerType
 from nightherd.model.journal.event import AssistantEvent, describe
@@ -64,11 +66,41 @@ def test_past_and_future_are_told_in_one_unit(seconds: int, expected: str) -> No
 
 
 def test_instant_that_never_came_is_a_dash() -> None:
-    assert relative(None, NOW) == absolute(None) == length(None) == "-"
+    screens = [Screen(Terminal(), Terminal(), {}), Screen(io.StringIO(), io.StringIO(), {})]
+
+    assert relative(None, NOW) == length(None) == "-"
+    assert [screen.time(None) for screen in screens] == ["-", "-"]
 
 
-def test_absolute_time_is_in_utc_wherever_it_was_taken() -> None:
-    assert absolute(NOW) == "2026-11-15T12:00:00Z"
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_time_in_a_pipe_is_in_utc_wherever_it_was_taken() -> None:
+    screen = Screen(io.StringIO(), io.StringIO(), {})
+
+    assert screen.time(NOW) == screen.time(NOW, "Europe/Berlin") == "2026-11-15T12:00:00Z"
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_time_on_a_terminal_is_local_and_names_its_zone() -> None:
+    screen = Screen(Terminal(), io.StringIO(), {})
+
+    assert screen.time(NOW) == local_text(NOW) == "2026-11-15 21:00:00 JST"
+    assert screen.time(NOW, "Europe/Berlin") == "2026-11-15 13:00:00 Europe/Berlin"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from heapq import merge
 from itertools import chain
 
@@ -15,7 +15,7 @@ import msgspec
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import absolute, one_line
+from nightherd.cli.screen.text import one_line
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.logs.files import LogTail
 from nightherd.model.log import LogLevel, LogLine
@@ -36,7 +36,9 @@ LOOK_S = 0.25
     help=f"Number of lines to show (default: {DEFAULT_COUNT}; with --since: all).",
 )  # fmt: skip
 @click.option(
-    "--since", metavar="WHEN", help="Time to start at: an age such as 2h, or a date and time."
+    "--since",
+    metavar="WHEN",
+    help="Time to start at: an age such as 2h, or a date and time (local unless it names a zone).",
 )
 @json_option
 @click.pass_obj
@@ -94,9 +96,9 @@ def _instant(text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidValueError(
-            f"{text!r} is neither an age such as 2h nor an instant such as 2026-11-15T03:00Z"
+            f"{text!r} is neither an age such as 2h nor a date and time such as 2026-11-15T03:00Z"
         ) from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return at if at.tzinfo is not None else at.astimezone()
 
 
 def _show(line: LogLine, screen: Screen) -> None:
@@ -116,4 +118,4 @@ def line_text(line: LogLine, screen: Screen) -> str:
     about = [part for part in (line.agent, line.job) if part is not None]
     said = [one_line(line.message)] if line.message else []
     data = [style.dim(one_line(f"{key}={value}")) for key, value in line.data.items()]
-    return " ".join([style.dim(absolute(line.at)), event, *about, *said, *data])
+    return " ".join([style.dim(screen.time(line.at)), event, *about, *said, *data])

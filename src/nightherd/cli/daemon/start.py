@@ -17,7 +17,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import happening, observed
 from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import absolute, neutralise
+from nightherd.cli.screen.text import neutralise
 from nightherd.daemon.control import daemon_row, wait_until
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.output import OUTPUT
@@ -73,7 +73,7 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
 def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
     """Run until it is told to stop."""
     screen = invocation.screen
-    _check_free(invocation.new_state_directory())
+    _check_free(invocation.new_state_directory(), invocation.screen)
     post = DaemonOptions(
         files=FleetFiles(
             invocation.fleet_file(), invocation.environ, agents, state_dir=invocation.named_state
@@ -95,12 +95,12 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         raise unwrapped(group) from None
 
 
-def _check_free(state_dir: Path) -> None:
-    """Before anything is said of starting: nobody runs the directory, as far as can be seen."""
+def _check_free(state_dir: Path, screen: Screen) -> None:
+    """Raise `RefusedError` if a daemon already runs the state directory."""
     running = find_daemon(state_dir)
     if running is not None:
         raise RefusedError(
-            f"{state_dir} is run by process {running.pid} since {absolute(running.started_at)} already",
+            f"a daemon already runs {state_dir}: process {running.pid}, since {screen.time(running.started_at)}",
             hint="nightherd status, nightherd restart or nightherd stop",
         )
 
@@ -108,7 +108,7 @@ def _check_free(state_dir: Path) -> None:
 def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
     """Start it in a session of its own; its record once it works. What it says goes to a file."""
     state_dir = invocation.new_state_directory()
-    _check_free(state_dir)
+    _check_free(state_dir, invocation.screen)
     output = init_state_directory(state_dir).logs / OUTPUT
     command = [sys.executable, "-m", "nightherd", "--config", str(invocation.fleet_file())]
     command += ["--state-dir", str(state_dir), "start"]

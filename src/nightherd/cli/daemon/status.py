@@ -16,7 +16,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import absolute, length, neutralise, one_line
+from nightherd.cli.screen.text import length, neutralise, one_line
 from nightherd.config.acceptance import ACCEPT, pending_of
 from nightherd.config.load import check_fleet
 from nightherd.daemon.control import daemon_row, problem_line, retention_row
@@ -84,12 +84,14 @@ def status(invocation: Invocation) -> None:
     for limit in view.rate_limits:
         stopped = sum(one.id == limit.id for one in view.stopped.values())
         agents = counted(stopped, "agent")
-        screen.show(neutralise(f"{limit.id} is {text_of(limit)}; jobs of {agents} wait for it"))
+        screen.show(
+            neutralise(f"{limit.id} is {text_of(limit, screen.time)}; jobs of {agents} wait for it")
+        )
     for name, jobs in list(view.held.items())[:MOST_HELD]:
-        held = f"{name} is held up: {'; '.join(open_text(job) for job in jobs[:NAMED])}"
-        screen.show(neutralise(held))
+        blocking = "; ".join(open_text(job, screen.time) for job in jobs[:NAMED])
+        screen.show(neutralise(f"{name} is blocked: {blocking}"))
     if len(view.held) > MOST_HELD:
-        screen.show(f"{len(view.held) - MOST_HELD} more are held up: nightherd schedule list")
+        screen.show(f"{len(view.held) - MOST_HELD} more are blocked: nightherd schedule list")
     _tell_failed_hooks(screen, failed)
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
@@ -194,11 +196,11 @@ def agent_table(views: Any, screen: Screen, now: datetime, *, is_known: bool = T
     return table(heading, rows, width=screen.width, style=screen.out)
 
 
-def _suspended_text(view: AgentView) -> str:
+def _suspended_text(view: AgentView, screen: Screen) -> str:
     """How many jobs are suspended, and when the first of them resumes by itself."""
     times = [job.resumes_at for job in view.suspended_jobs if job.resumes_at is not None]
     said = f"{counted(view.suspended, 'job')} suspended"
-    return f"{said}, resumes at {absolute(min(times))}" if times else said
+    return f"{said}, resumes at {screen.time(min(times))}" if times else said
 
 
 def _agent_cells(
@@ -209,7 +211,7 @@ def _agent_cells(
     if view.lost_job is not None and view.lost_job.lost is not None:
         about = f"{view.lost_job.id} lost its worker; {view.lost_job.lost.next}"
     elif view.suspended and not about:
-        about = _suspended_text(view)
+        about = _suspended_text(view, screen)
     elif view.running_jobs and not about:
         turns = counted(sum(job.turns for job in view.running_jobs), "turn")
         about = f"{turns}, {format_usd(view.running_cost)} so far"

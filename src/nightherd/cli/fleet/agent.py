@@ -13,9 +13,10 @@ from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import status_cell
-from nightherd.cli.screen.text import absolute, neutralise
+from nightherd.cli.screen.render import Screen, status_cell
+from nightherd.cli.screen.text import neutralise
 from nightherd.host.process import is_at_work
+from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
 from nightherd.views.schedules import list_views, schedule_row
@@ -77,14 +78,16 @@ def show(invocation: Invocation, agent: str) -> None:
         ("job", state.current_job or "-"),
         ("last job", state.last_job or "-"),
         ("waiting", str(view.waiting)),
-        ("next", " ".join(filter(None, (state.next_schedule, absolute(state.next_trigger_at))))),
+        ("next", " ".join(filter(None, (state.next_schedule, _next_text(view, screen))))),
         ("runtime", row["runtime"] or "-"),
         ("about", state.error_message or row["description"] or "-"),
     ]
     lines += [
         ("lost", f"{one.id} lost its worker; {one.lost.next}") for one in view.lost_jobs if one.lost
     ]
-    lines += [("suspended", f"{one.id} {suspended_text(one)}") for one in view.suspended_jobs]
+    lines += [
+        ("suspended", f"{one.id} {suspended_text(one, screen.time)}") for one in view.suspended_jobs
+    ]
     for label, text in lines:
         screen.show(f"{label.ljust(9)} {neutralise(str(text))}")
     for schedule in schedules:
@@ -109,6 +112,15 @@ def reset(invocation: Invocation, agent: str) -> None:
         screen.document("agent", {**agent_row(view), "schedules": schedules}, now)
         return
     screen.show(f"{name} is {view.state.status.value}")
+
+
+def _next_text(view: AgentView, screen: Screen) -> str:
+    """When the agent's next schedule is due, in the zone of its cron rule if it has one."""
+    schedules = {} if view.declared is None else view.declared.schedules
+    declared = schedules.get(view.state.next_schedule or "")
+    rule = None if declared is None else declared.rule
+    zone = rule.timezone if isinstance(rule, Cron) else None
+    return screen.time(view.state.next_trigger_at, zone)
 
 
 def _view(invocation: Invocation, name: str) -> tuple[AgentView, list[dict[str, object]]]:

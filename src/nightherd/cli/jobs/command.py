@@ -16,7 +16,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.jobs.watch import show_text, stop_on_signals, watching
 from nightherd.cli.screen.render import Screen, Style
-from nightherd.cli.screen.text import absolute, length, neutralise, one_line
+from nightherd.cli.screen.text import length, neutralise, one_line
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores, WorkerContext
@@ -199,7 +199,7 @@ def tell_waits(job: Job, invocation: Invocation) -> None:
     with closing(open_job_list(invocation.state_directory())) as reader:
         ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
     if ahead:
-        tell_waiting(invocation.screen, ahead_text(ahead[0]))
+        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time))
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.say("it waits for a worker: nightherd worker --until-idle")
     else:
@@ -240,8 +240,8 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     if job.error and (is_quiet or job.error_code == INTERRUPTED):
         screen.say(f"  {one_line(job.error)}")
     if job.resumes_at is not None:
-        at = absolute(job.resumes_at)
-        screen.say(f"  it goes on by itself at {at}, where the fleet or a worker runs then")
+        at = screen.time(job.resumes_at)
+        screen.say(f"  it resumes by itself at {at} if a daemon or a worker runs then")
     advice = advice_on(job)
     if advice is not None:
         screen.say(f"  try: {screen.err.bold(advice)}")

@@ -200,7 +200,7 @@ def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
         when = screen.when(job.resumes_at, now)
         return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
     if job.waits_behind is not None:
-        return ahead_text(job.waits_behind)
+        return ahead_text(job.waits_behind, screen.time)
     return job.error or job.summary or ""
 
 

@@ -19,6 +19,7 @@ from nightherd.host.process import is_at_work
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Execution, Job
 from nightherd.model.limits.limits import Limits
+from nightherd.model.limits.login import text_of
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.text import counted, input_text
 from nightherd.model.units import MicroUsd, format_usd
@@ -94,12 +95,12 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     if job.lost is not None:
         since = screen.when(job.lost.since, now)
         pairs.append(("lost", f"since {since}: lost its worker; {job.lost.next}"))
-    if view.waits_for is not None:
-        pairs.append(("waits", f"its login is {view.waits_for}"))
+    if view.rate_limit is not None:
+        pairs.append(("waits", f"its login is {text_of(view.rate_limit, screen.time)}"))
     if job.waits_behind is not None:
-        pairs.append(("waits", ahead_text(job.waits_behind)))
+        pairs.append(("waits", ahead_text(job.waits_behind, screen.time)))
     if job.resumes_at is not None:
-        pairs.append(("goes on", f"{screen.when(job.resumes_at, now)}, by itself"))
+        pairs.append(("resumes", f"{screen.when(job.resumes_at, now)}, by itself"))
     pairs += [("error", style.bad(neutralise(_error(job))))] if job.error else []
     pairs += [("limit", one) for one in limits]
     pairs += _troubles(view)

@@ -13,7 +13,6 @@ from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.jobs.streamed_text import StreamedText
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import absolute
 from nightherd.host.process import is_at_work
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
@@ -64,7 +63,7 @@ class LostNotice:
         refresh_lost(self._invocation, [seen])
         screen = self._invocation.screen
         screen.flush()
-        since = absolute(seen.lost.since)
+        since = screen.time(seen.lost.since)
         screen.say(f"{job.id}: since {since}: lost its worker; {seen.lost.next}")
 
 

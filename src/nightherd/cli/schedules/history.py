@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
-from nightherd.cli.schedules.list import load_view, schedule_argument
+from nightherd.cli.schedules.list import load_view, schedule_argument, zone_of
 from nightherd.cli.screen.render import table
 from nightherd.cli.screen.text import neutralise, one_line
 from nightherd.daemon.record import find_daemon
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.model.schedules.schedule import Slot
-from nightherd.views.jobs import timestamp
+from nightherd.model.text import time_text
 from nightherd.views.schedules import schedule_row, slot_row, why_last, why_next
 from nightherd.wiring.stores import open_reader, system_clock
 
@@ -35,7 +36,7 @@ MOST = 1_000
 def history(invocation: Invocation, schedule: str, limit: int) -> None:
     """List a schedule's latest due times and outcomes."""
     fleet = load_fleet_with_notices(invocation)
-    find_schedule(fleet.agents, schedule)
+    agent, declared = find_schedule(fleet.agents, schedule)
     slots = _slots(invocation, schedule, limit)
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
@@ -44,9 +45,10 @@ def history(invocation: Invocation, schedule: str, limit: int) -> None:
     if not slots:
         screen.say("no slot of it has been due yet")
         return
+    zone = zone_of(load_view(invocation, agent, declared))
     rows = [
         (
-            timestamp(slot.due_at) or "",
+            screen.time(slot.due_at, zone),
             slot.outcome.value,
             slot.job_id or one_line(slot.reason or ""),
         )
@@ -66,8 +68,10 @@ def why(invocation: Invocation, schedule: str) -> None:
     view = load_view(invocation, agent, chosen)
     slots = _slots(invocation, schedule, 1)
     is_kept = find_daemon(invocation.state_directory()) is not None
-    last, coming = why_last(slots), why_next(view, is_kept=is_kept)
     screen, now = invocation.screen, system_clock().now()
+    show_time = time_text if screen.is_json else partial(screen.time, zone=zone_of(view))
+    last = why_last(slots, show_time)
+    coming = why_next(view, is_kept=is_kept, show_time=show_time)
     if screen.is_json:
         data = {
             "schedule": schedule_row(view),

@@ -15,14 +15,14 @@ from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import DURATION, complete_agents, complete_schedules, json_option
 from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import absolute, neutralise, one_line
+from nightherd.cli.screen.text import neutralise, one_line
 from nightherd.daemon.record import find_daemon
 from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.limits.login import text_of
 from nightherd.model.schedules.due import Due, upcoming
-from nightherd.model.schedules.rule import Schedule, rule_text
+from nightherd.model.schedules.rule import Cron, Schedule, rule_text
 from nightherd.views.jobs import timestamp
 from nightherd.views.schedules import ScheduleView, list_views, schedule_row, view_of
 from nightherd.wiring.stores import open_reader, system_clock
@@ -119,7 +119,8 @@ def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit
         screen.say("nothing is due in that time")
         return
     rows_for_people = [
-        (timestamp(due.runs_at) or "", view.id, rule_text(view.rule)) for due, view in found
+        (screen.time(due.runs_at, zone_of(view)), view.id, rule_text(view.rule))
+        for due, view in found
     ]
     screen.show(
         table(("WHEN", "SCHEDULE", "RULE"), rows_for_people, width=screen.width, style=screen.out)
@@ -164,9 +165,9 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
     elif view.lost_job is not None:
         about = lost_text(view.lost_job)
     elif view.limit is not None:
-        about = text_of(view.limit)
+        about = text_of(view.limit, screen.time)
     elif view.held_by:
-        about = f"held up by {view.held_by[0].id}: nightherd schedule why {view.id}"
+        about = f"blocked by {view.held_by[0].id}: nightherd schedule why {view.id}"
     elif view.override is not None:
         about = about or f"overridden by {view.override.updated_by}"
     return (
@@ -189,6 +190,11 @@ def schedule_argument(command: Command) -> Command:
     )
 
 
+def zone_of(view: ScheduleView) -> str | None:
+    """Return the time zone of a cron rule; None for other rules, which are shown in local time."""
+    return view.rule.timezone if isinstance(view.rule, Cron) else None
+
+
 def load_view(invocation: Invocation, agent: Agent, schedule: Schedule) -> ScheduleView:
     """The schedule with everything on record about it."""
     with closing(open_reader(invocation.state_directory())) as reader:
@@ -203,6 +209,7 @@ def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> N
         screen.document("schedule", schedule_row(view), now)
         return
     rule = rule_text(view.rule) or "by hand"
-    coming = f", next {absolute(view.next_run_at)}" if view.next_run_at is not None else ""
+    next_run = screen.time(view.next_run_at, zone_of(view))
+    coming = f", next {next_run}" if view.next_run_at is not None else ""
     screen.show(neutralise(f"{view.id} is {view.state.status.value}: {rule}{coming}"))
     tell_rest(invocation)

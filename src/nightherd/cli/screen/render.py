@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from nightherd.cli.screen.text import absolute, relative
+from nightherd.cli.screen.text import local_text, relative
 
 GLYPHS = {
     "pending": ("○", "33"),
@@ -196,8 +196,16 @@ class Screen:
         self._out.flush()
 
     def when(self, at: datetime | None, now: datetime) -> str:
-        """An instant as this reader wants it: how long ago on a terminal, UTC anywhere else."""
-        return relative(at, now) if self.is_terminal else absolute(at)
+        """Return an instant relative to now on a terminal, in UTC anywhere else; a dash for None."""
+        return relative(at, now) if self.is_terminal else self.time(at)
+
+    def time(self, at: datetime | None, zone: str | None = None) -> str:
+        """Return an instant in local time, or in `zone`, on a terminal; in UTC anywhere else; a dash for None."""
+        from nightherd.model.text import time_text  # help shows no times
+
+        if at is None:
+            return "-"
+        return local_text(at, zone) if self.is_terminal else time_text(at)
 
 
 def table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from nightherd.model.units import rough_duration
 
@@ -37,9 +37,13 @@ def one_line(text: str, limit: int | None = None) -> str:
     return flat[: max(limit - 1, 0)].rstrip() + "…"
 
 
-def absolute(at: datetime | None) -> str:
-    """An instant in UTC to the second; a dash when there is none."""
-    return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def local_text(at: datetime, zone: str | None = None) -> str:
+    """Return an instant in the zone of that name, else in the local one (`TZ`), with the zone: for a terminal."""
+    if zone is None:
+        return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    from zoneinfo import ZoneInfo  # most commands show no other zone
+
+    return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M:%S} {zone}"
 
 
 def relative(at: datetime | None, now: datetime) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.text import ShowTime, time_text
 
 CLAUDE = frozenset({RuntimeName.SDK, RuntimeName.CLI})
 CLOUDS = {
@@ -130,10 +131,10 @@ def limit_of(stop: Suspension, job_id: JobId, at: datetime) -> LoginLimit | None
     )
 
 
-def text_of(limit: LoginLimit) -> str:
+def text_of(limit: LoginLimit, show_time: ShowTime = time_text) -> str:
     """Say until when the login is limited."""
-    at = limit.until.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"rate limited until {at}" + (f" ({limit.name})" if limit.name else "")
+    until = show_time(limit.until)
+    return f"rate limited until {until}" + (f" ({limit.name})" if limit.name else "")
 
 
 def stopping(limits: Iterable[LoginLimit | None], at: datetime) -> LoginLimit | None:

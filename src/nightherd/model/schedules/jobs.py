@@ -11,7 +11,7 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.order import suspended_text
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionTerms
-from nightherd.model.text import render
+from nightherd.model.text import ShowTime, render, time_text
 from nightherd.model.units import shortest
 
 
@@ -87,8 +87,8 @@ def find_schedule(agents: Mapping[str, Agent], reference: str) -> tuple[Agent, S
     return agent, schedule
 
 
-def open_text(job: Job) -> str:
+def open_text(job: Job, show_time: ShowTime = time_text) -> str:
     """Name a job that has not ended, with what to do about it when it will not resume by itself."""
     if job.status is not JobStatus.SUSPENDED:
         return job.id
-    return f"{job.id} {suspended_text(job)}"
+    return f"{job.id} {suspended_text(job, show_time)}"

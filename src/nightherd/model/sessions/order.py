@@ -5,11 +5,10 @@ A job that has not ended holds its session, also while it is suspended. Later jo
 
 from __future__ import annotations
 
-from datetime import UTC
-
 from nightherd.model.jobs.failure import GO_ON as RESUME
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.text import ShowTime, time_text
 
 ANY_NUMBER = 2**62
 """Above the number of every job."""
@@ -25,22 +24,21 @@ def what_to_do(job: Job) -> str:
     return advice_on(job) or RESUME.format(job=job.id)
 
 
-def suspended_text(job: Job) -> str:
+def suspended_text(job: Job, show_time: ShowTime = time_text) -> str:
     """Say why a suspended job waits, and until when or what to do about it."""
     why = "" if job.suspend_reason is None else f" ({job.suspend_reason.value})"
     if job.not_before is not None:
-        at = job.not_before.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"is suspended{why} and resumes by itself at {at}"
+        return f"is suspended{why} and resumes by itself at {show_time(job.not_before)}"
     return f"is suspended{why}: {what_to_do(job)}"
 
 
-def ahead_text(ahead: Job) -> str:
+def ahead_text(ahead: Job, show_time: ShowTime = time_text) -> str:
     """Say which job goes first, and what that one does."""
     match ahead.status:
         case JobStatus.RUNNING:
             state = "is running"
         case JobStatus.SUSPENDED:
-            state = suspended_text(ahead)
+            state = suspended_text(ahead, show_time)
         case _:
             state = "waits for a worker"
     return f"{ahead.id} goes first in session {ahead.session_id} and {state}"
