@@ -26,7 +26,7 @@ soak: environment ## the tests that kill and starve processes, with numbers that
 pythons: ## the demo on every Python that is installed here, each in a fresh clone
 	@scripts/pythons
 
-check: environment ## format, lint, types, rings and documents; seconds
+check: environment ## format, lint, types, rings, dependencies and documents; seconds
 	@scripts/check
 
 bench: environment ## run every benchmark and print one table of ratios
