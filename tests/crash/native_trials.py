@@ -17,7 +17,7 @@ from nightherd.cli.jobs import actions as job_actions
 from nightherd.engine.jobs import run_loop, watch
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.retry import RetryPolicy, TryAgain, next_step
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.replace import replace
 from nightherd.runtimes.native import runtime, script_model
 from nightherd.testing.fork_process import Say

@@ -12,7 +12,7 @@ from nightherd.model.change import Change, ExtendLease, RegisterWorker
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import CancelJob, LoseExecution, ResumeJob, SuspendExecution
 from nightherd.model.jobs.job import SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.usage import Totals
 from nightherd.model.worker import Worker, WorkerStatus
 from nightherd.ports import StateReader

@@ -35,8 +35,8 @@ from nightherd.model.jobs.job import (
     SuspendReason,
     TriggerType,
 )
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import (
     Hit,
     LimitName,

@@ -17,6 +17,8 @@ from nightherd.model.jobs.changes import (
     CancelJob,
     ClaimJob,
     CorrectJob,
+    FailSuspended,
+    FailWaiting,
     LoseExecution,
     RecordRuntimeSession,
     ResumeJob,
@@ -27,7 +29,6 @@ from nightherd.model.jobs.changes import (
 )
 from nightherd.model.jobs.job import Execution, Job, JobTexts
 from nightherd.model.jobs.overrides import AmendJob
-from nightherd.model.jobs.suspension import FailSuspended, FailWaiting
 from nightherd.model.limits.limits import Hit
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.limits.spending import CountUsage, Reservation, Spending

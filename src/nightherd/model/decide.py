@@ -19,8 +19,8 @@ from nightherd.model.decisions.rows import Rows
 from nightherd.model.jobs import changes as job_changes
 from nightherd.model.jobs import claim_decisions, suspend_decisions
 from nightherd.model.jobs import decisions as jobs
+from nightherd.model.jobs.changes import FailSuspended, FailWaiting
 from nightherd.model.jobs.overrides import AmendJob
-from nightherd.model.jobs.suspension import FailSuspended, FailWaiting
 from nightherd.model.limits import decisions as limits
 from nightherd.model.limits.spending import CountUsage
 from nightherd.model.schedules import decisions as schedules

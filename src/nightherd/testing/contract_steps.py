@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from nightherd.model.change import Applied, Change, Refused
 from nightherd.model.jobs.changes import SuspendExecution
 from nightherd.model.jobs.job import SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.usage import Totals
 from nightherd.testing.state_contract import OpenState
 from nightherd.testing.state_values import BEGINNING, job_id

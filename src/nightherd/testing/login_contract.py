@@ -9,7 +9,7 @@ from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import ClaimJob, ResumeJob, SuspendExecution
 from nightherd.model.jobs.job import JobStatus, SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.login import STAGGER, LoginLimit
 from nightherd.model.schedules.schedule import Slot, SlotOutcome
 from nightherd.model.usage import Totals

@@ -21,11 +21,17 @@ from nightherd.errors import FencedError
 from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.checkpoints.checkpoint import Checkpoint
-from nightherd.model.jobs.changes import CancelJob, SettleExecution, SuspendExecution
+from nightherd.model.jobs.changes import (
+    CancelJob,
+    FailSuspended,
+    FailWaiting,
+    SettleExecution,
+    SuspendExecution,
+)
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.jobs.outcome import Outcome
-from nightherd.model.jobs.suspension import FailSuspended, FailWaiting, Suspension
 from nightherd.model.journal.event import ErrorEvent
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import Limits
 from nightherd.model.usage import Totals
 from nightherd.testing.runtime import PlayedRuntime

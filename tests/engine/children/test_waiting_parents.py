@@ -18,8 +18,8 @@ from nightherd.model.change import Applied
 from nightherd.model.jobs.changes import CancelJob, ResumeJob, StartExecution, SuspendExecution
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import ToolResultEvent
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.usage import Totals
 

@@ -44,7 +44,7 @@ from nightherd.model.jobs.job import (
 from nightherd.model.jobs.repeat import INTERRUPTED_CALL
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, ToolResultEvent, describe
 from nightherd.model.journal.recollection import remembered
-from nightherd.model.journal.system import HookRan, Resumed, Suspended, SystemSubtype
+from nightherd.model.journal.system import HookRan, Resumed, Suspension, SystemSubtype
 from nightherd.model.limits.limits import Limits
 from nightherd.model.usage import Totals
 from nightherd.ports import HookCall
@@ -414,7 +414,10 @@ def test_waits_are_told_apart_and_ends_are_not() -> None:
     ended = describe(HookRan(name="b", id="after_run[0]", event="completed", success=True))
     foreign = describe(HookRan(name="c", event="Stop", success=True))
     again = ANSWER[0]
-    suspended, resumed = describe(Suspended(reason="limit")), describe(Resumed(reason="suspended"))
+    suspended, resumed = (
+        describe(Suspension(reason=SuspendReason.LIMIT)),
+        describe(Resumed(reason="suspended")),
+    )
     cut_off = ToolResultEvent(tool_use_id="a", success=False, error=INTERRUPTED_CALL, end=True)
 
     assert set(remembered([ran, foreign], HookEvent.SUSPENDED)) == {"on_suspend[0]"}

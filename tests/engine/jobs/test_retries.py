@@ -18,7 +18,6 @@ from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.jobs.retry import PASSING_ERRNOS, Failure, RetryPolicy, TryAgain, next_step
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -29,7 +28,14 @@ from nightherd.model.journal.event import (
     describe,
     payload_of,
 )
-from nightherd.model.journal.system import Complete, Init, Resumed, Suspended, SystemSubtype, Warned
+from nightherd.model.journal.system import (
+    Complete,
+    Init,
+    Resumed,
+    Suspension,
+    SystemSubtype,
+    Warned,
+)
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.determinism import START, FakeClock
@@ -367,7 +373,7 @@ def test_time_in_which_no_worker_was_there_uses_up_no_patience() -> None:
     def at(hours: int) -> datetime:
         return BEGINNING + timedelta(hours=hours)
 
-    pause = Suspended(reason="error", code="network", until=at(1))
+    pause = Suspension(reason=SuspendReason.ERROR, code="network", until=at(1))
     tally = (
         Tally()
         .add(msgspec.structs.replace(UNREACHABLE, timestamp=at(0)))

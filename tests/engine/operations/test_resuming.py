@@ -34,7 +34,7 @@ from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.lost import HANDED_OVER
 from nightherd.model.jobs.retry import RetryPolicy
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
-from nightherd.model.journal.system import Complete, Init, Suspended, SystemSubtype
+from nightherd.model.journal.system import Complete, Init, Suspension, SystemSubtype
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus, SessionTerms
 from nightherd.ports import RuntimeRequest
 from nightherd.testing.runtime import ANSWER, PlayedRuntime
@@ -338,7 +338,9 @@ def test_worker_killed_between_the_last_word_and_the_row_leaves_a_job_that_waits
     journal = yard.bench.context.journals.open(job.id, epoch=1, execution=f"{job.id}.1")  # type: ignore[arg-type]
     until = yard.bench.clock.now() + timedelta(hours=1)
     journal.append(
-        describe(Suspended(reason="rate_limit", code="rate_limited", until=until), "Later")
+        describe(
+            Suspension(reason=SuspendReason.RATE_LIMIT, code="rate_limited", until=until), "Later"
+        )
     )
     journal.close()
 

@@ -15,9 +15,8 @@ from nightherd.errors import JournalError
 from nightherd.model.ids import ExecutionId, WorkerId, generate_execution_id
 from nightherd.model.jobs.changes import CancelJob, CorrectJob, LoseExecution
 from nightherd.model.jobs.job import ExecutionStatus, ExitReason, Job, JobStatus, SuspendReason
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import SystemEvent, describe, payload_of
-from nightherd.model.journal.system import End, ExecutionStarted
+from nightherd.model.journal.system import End, ExecutionStarted, Suspension
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals
 

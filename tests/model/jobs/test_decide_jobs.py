@@ -37,7 +37,7 @@ from nightherd.model.jobs.job import (
     TriggerType,
 )
 from nightherd.model.jobs.outcome import Outcome
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage

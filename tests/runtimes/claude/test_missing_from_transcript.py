@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nightherd.model.jobs.job import SuspendReason
 from nightherd.model.jobs.repeat import INTERRUPTED_CALL
 from nightherd.model.journal.event import (
     AssistantEvent,
@@ -23,7 +24,7 @@ from nightherd.model.journal.system import (
     Init,
     Recovered,
     Resumed,
-    Suspended,
+    Suspension,
     SystemSubtype,
     ToolProgress,
 )
@@ -251,7 +252,7 @@ def test_nothing_is_known_of_an_empty_transcript() -> None:
 
 LOST = describe(ExecutionStarted(worker="w"))
 RETRY = describe(Resumed(reason="retry"))
-SUSPENDED = describe(Suspended(reason="rate_limit"))
+SUSPENDED = describe(Suspension(reason=SuspendReason.RATE_LIMIT))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from pydantic_ai.usage import RequestUsage
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.children import SpawnCall, SpawnResult
 from nightherd.model.jobs.job import SuspendReason
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -26,7 +25,7 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
     is_terminal,
 )
-from nightherd.model.journal.system import Complete, Context, Init
+from nightherd.model.journal.system import Complete, Context, Init, Suspension
 from nightherd.model.limits.limits import LimitName, Shortfall
 from nightherd.model.secrets import find_secrets
 from nightherd.model.usage import Usage

@@ -32,7 +32,6 @@ from nightherd.model.checkpoints.persistence import MUST_SAVE
 from nightherd.model.hooks import AgentSubmission, HookPoint
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.outcome import Outcome, Tally
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import (
     AssistantEvent,
     Event,
@@ -40,7 +39,7 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
     describe,
 )
-from nightherd.model.journal.system import CheckpointSaved
+from nightherd.model.journal.system import CheckpointSaved, Suspension
 from nightherd.model.limits.limits import LimitName, Limits, OnLimit, limits_document
 from nightherd.model.units import MicroUsd
 

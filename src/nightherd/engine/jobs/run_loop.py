@@ -30,7 +30,6 @@ from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome
 from nightherd.model.jobs.repeat import interrupted_call
 from nightherd.model.jobs.retry import TryAgain, can_pass, failure_of, next_step
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import (
     ErrorEvent,
     Event,
@@ -39,7 +38,7 @@ from nightherd.model.journal.event import (
     describe,
     is_terminal,
 )
-from nightherd.model.journal.system import Resumed, Warned
+from nightherd.model.journal.system import Resumed, Suspension, Warned
 from nightherd.model.replace import replace
 from nightherd.model.sessions.session import TIMEOUT_KEY
 from nightherd.model.units import format_duration, rough_duration

@@ -41,7 +41,7 @@ from nightherd.model.jobs.job import ExitReason, Job, JobTexts
 from nightherd.model.jobs.lost import HANDED_OVER
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.jobs.overrides import overridden
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.replace import replace
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.sessions.session import Session

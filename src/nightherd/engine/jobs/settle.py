@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.recorder import Recorder
@@ -15,10 +17,9 @@ from nightherd.model.ids import generate_execution_id
 from nightherd.model.jobs.changes import LoseExecution, SettleExecution, SuspendExecution
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.outcome import CANCELLED, Tally
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.recollection import Recollection
-from nightherd.model.journal.system import End, Suspended
+from nightherd.model.journal.system import End, Suspension
 from nightherd.model.limits.login import limit_of
 from nightherd.model.replace import replace
 
@@ -26,20 +27,7 @@ from nightherd.model.replace import replace
 def last_line(stop: Stop) -> SystemEvent:
     """The line an execution ends with. Where several say how a job ended, the last one counts."""
     if isinstance(stop, Suspension):
-        return describe(
-            Suspended(
-                reason=stop.reason.value,
-                code=stop.code,
-                current_value=stop.current_value,
-                current_max=stop.current_max,
-                until=stop.until,
-                is_named=stop.is_named,
-                limit=stop.limit,
-                login_limit=stop.login_limit,
-                is_below=stop.is_below,
-            ),
-            stop.message,
-        )
+        return describe(msgspec.structs.replace(stop, message=""), stop.message)
     return describe(End(status=stop.status.value, exit_reason=stop.exit_reason.value))
 
 

@@ -7,8 +7,9 @@ checkpoints are made is no matter of the execution's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from nightherd.engine.checkpoints.checkpoints import Bookmarks, end_point, point_of
 from nightherd.engine.checkpoints.state_files import StateFile, write_children, write_stopped
@@ -27,8 +28,8 @@ from nightherd.model.hooks import is_asked
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts
 from nightherd.model.jobs.outcome import Tally
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import Hit, LimitName, Shortfall, Used, suspension_of
 from nightherd.model.limits.spending import next_day
 from nightherd.model.usage import NOTHING_USED

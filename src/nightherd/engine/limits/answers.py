@@ -20,11 +20,10 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.change import Change
 from nightherd.model.hooks import HookEvent, is_asked
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.changes import ResumeJob
+from nightherd.model.jobs.changes import FailSuspended, ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.jobs.overrides import KEPT
-from nightherd.model.jobs.suspension import FailSuspended
 from nightherd.model.journal.recollection import remembered
 from nightherd.model.limits.limits import BOUNDLESS, LimitName, parse_limit
 

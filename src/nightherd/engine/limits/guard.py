@@ -19,7 +19,6 @@ from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.jobs.outcome import Outcome, Tally
 from nightherd.model.jobs.overrides import KEPT, overridden
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -27,6 +26,7 @@ from nightherd.model.journal.event import (
     ToolResultEvent,
     ToolUseEvent,
 )
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import (
     Hit,
     LimitName,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from nightherd.engine.contexts import FleetContext
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import PRICE_UNKNOWN, SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.login import LoginLimit, limit_id, limits_that_stop, login_of, stopping
-from nightherd.model.replace import replace
 
 RATE_LIMITED = "rate_limited"
 

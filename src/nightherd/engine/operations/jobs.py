@@ -18,10 +18,9 @@ from nightherd.errors import FencedError, JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, Why
 from nightherd.model.ids import JobId, generate_execution_id
-from nightherd.model.jobs.changes import CancelJob, ResumeJob
+from nightherd.model.jobs.changes import CancelJob, FailWaiting, ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.overrides import for_another_try
-from nightherd.model.jobs.suspension import FailWaiting
 from nightherd.model.journal.event import Event, describe, mark_appended
 from nightherd.model.schedules.jobs import session_terms
 from nightherd.views.jobs import get_job

@@ -10,7 +10,7 @@ from typing import Any
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.jobs.job import Job, JobTexts
 from nightherd.model.jobs.outcome import Outcome
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.sessions.session import Session
 from nightherd.model.usage import Totals
@@ -174,3 +174,22 @@ class CorrectJob:
     expected: Job
     job: Job
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailSuspended:
+    """A job that waits does not go on: it fails, because of what it waits for."""
+
+    job_id: JobId
+    at: datetime
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailWaiting:
+    """End a job that no worker has, pending or suspended, as failed."""
+
+    job_id: JobId
+    at: datetime
+    message: str
+    code: str

@@ -30,7 +30,7 @@ from nightherd.model.journal.system import (
     Recovered,
     Resumed,
     Summary,
-    Suspended,
+    Suspension,
     SystemSubtype,
     UserInput,
     Warned,
@@ -223,9 +223,9 @@ class Tally:
                         api_duration_ms=complete.api_duration_ms,
                     ),
                 )
-            case Suspended(until=None) | Suspended(is_named=True):
+            case Suspension(until=None) | Suspension(is_named=True):
                 return replace(self, failures=0, failing_since=None)
-            case Suspended(until=until):
+            case Suspension(until=until):
                 return replace(self, paused_until=until)
             case Summary(tokens_after=tokens) if tokens is not None:
                 return replace(self, context_tokens=tokens, unreported_bytes=0)

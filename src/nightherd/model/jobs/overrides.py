@@ -11,7 +11,7 @@ from typing import Any
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import LimitName, amount_of
 from nightherd.model.units import format_duration, parse_duration
 

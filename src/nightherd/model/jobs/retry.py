@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from nightherd.model.jobs.job import SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.units import rough_duration
 
 ONCE = frozenset({"session_expired"})

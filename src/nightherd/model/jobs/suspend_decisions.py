@@ -24,7 +24,7 @@ from nightherd.model.decisions.around import (
 )
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.changes import ResumeJob, SuspendExecution
+from nightherd.model.jobs.changes import FailSuspended, FailWaiting, ResumeJob, SuspendExecution
 from nightherd.model.jobs.job import (
     EXECUTION_LIFECYCLE,
     JOB_LIFECYCLE,
@@ -37,7 +37,6 @@ from nightherd.model.jobs.job import (
     row_text,
 )
 from nightherd.model.jobs.overrides import FOLLOW_UP, KEPT, AmendJob, is_raised
-from nightherd.model.jobs.suspension import FailSuspended, FailWaiting
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login_decisions import lifted, recorded
 from nightherd.model.replace import replace

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import msgspec
+
 from nightherd.model.hooks import HookEvent
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
 from nightherd.model.jobs.job import (
@@ -20,13 +22,11 @@ from nightherd.model.jobs.job import (
     Job,
     JobStatus,
     JobTexts,
-    SuspendReason,
     TriggerType,
     row_text,
 )
 from nightherd.model.jobs.outcome import SILENT_END, Outcome, Tally
 from nightherd.model.jobs.repeat import is_interrupted_call
-from nightherd.model.jobs.suspension import Suspension
 from nightherd.model.journal.event import (
     Event,
     SystemEvent,
@@ -42,7 +42,7 @@ from nightherd.model.journal.system import (
     Header,
     HookRan,
     Init,
-    Suspended,
+    Suspension,
     SystemSubtype,
 )
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
@@ -135,8 +135,9 @@ class Recollection:
                 return replace(after, last_checkpoint=max(self.last_checkpoint, number))
             case End() as end:
                 return replace(after, end=end)
-            case Suspended() as waits:
-                return replace(after, suspended=_suspension(waits, event.content or ""))
+            case Suspension() as waits:
+                waits = msgspec.structs.replace(waits, message=event.content or "")
+                return replace(after, suspended=waits)
             case _:
                 return after
 
@@ -163,21 +164,6 @@ class Recollection:
         """What the record had come to when the execution of `epoch`, or the next later one, began."""
         later = (owner.before for owner in self.owners if owner.epoch >= epoch)
         return next(later, self.tally.totals)
-
-
-def _suspension(waits: Suspended, message: str) -> Suspension:
-    return Suspension(
-        reason=SuspendReason(waits.reason),
-        message=message,
-        code=waits.code,
-        current_value=waits.current_value,
-        current_max=waits.current_max,
-        until=waits.until,
-        is_named=waits.is_named,
-        limit=waits.limit,
-        login_limit=waits.login_limit,
-        is_below=waits.is_below,
-    )
 
 
 def recollect(events: Iterable[Event]) -> Recollection:

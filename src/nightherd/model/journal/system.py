@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from nightherd.model.jobs.job import CHILD_WAITS, SuspendReason
 from nightherd.model.usage import Usage
 
 
@@ -195,23 +196,38 @@ class CheckpointSaved(Payload, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: int = 0
 
 
-class Suspended(Payload, frozen=True, kw_only=True, omit_defaults=True):
-    """The job waits, and for what."""
+class Suspension(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a job waits: one value from the limit that caused it to the row that records it.
+
+    What the job has done stays done, and it continues from there. In the journal the event's content is `message`.
+    """
 
     subtype: ClassVar[SystemSubtype] = SystemSubtype.SUSPENDED
-    reason: str
+    reason: SuspendReason
+    message: str = ""
     code: str | None = None
+    """What exactly was met: `spend_exceeded`, `rate_limited` ..."""
     current_value: float | None = None
     current_max: float | None = None
     until: datetime | None = None
+    """When it goes on by itself; None when somebody has to say so."""
+    owner: str | None = None
+    """Whose limit was met, when that is something above the job: the id of a job, or an agent or a schedule."""
+    is_ahead: bool = False
+    """Whether `current_value` is what the next turn could bring it to."""
     is_named: bool = False
-    """Whether the provider named that time."""
+    """Whether `until` is the provider's own time and not the end of one of our pauses."""
     limit: str | None = None
     """The provider's name of the usage limit that was hit."""
     login_limit: str | None = None
-    """The id of the login's limit: a rescuer records it when the worker died before it could."""
+    """The id of the login's limit that was hit (model/limits/login.py), where it stops other jobs too."""
     is_below: bool = False
-    """Whether a job below met the limit."""
+    """Whether a job below met the limit: once that one is over, this one goes on by itself."""
+
+    @property
+    def ends_with_children(self) -> bool:
+        """Whether there is nothing to wait for once no job below it is open."""
+        return self.is_below or self.code == CHILD_WAITS
 
 
 class Resumed(Payload, frozen=True, kw_only=True, omit_defaults=True):
@@ -302,7 +318,7 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     payload.subtype: payload
     for payload in (
         Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
-        CompactBoundary, Warned, CheckpointSaved, Suspended, Resumed, Recovered, Denied, HookRan,
+        CompactBoundary, Warned, CheckpointSaved, Suspension, Resumed, Recovered, Denied, HookRan,
         Summary, Complete, End, SessionEnd,
     )
 }  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import SuspendReason
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.units import (
     ONE_MS,
     MicroUsd,

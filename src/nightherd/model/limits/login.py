@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.suspension import Suspension
+from nightherd.model.journal.system import Suspension
 from nightherd.model.text import ShowTime, time_text
 
 CLAUDE = frozenset({RuntimeName.SDK, RuntimeName.CLI})
