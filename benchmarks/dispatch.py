@@ -18,12 +18,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 from benchmarks.peers.asked import ask, environment
+from msgspec.structs import replace
 
 from nightherd.config.load import load_fleet
 from nightherd.db.ledger import Ledger

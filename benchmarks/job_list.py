@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import apsw
+from msgspec.structs import replace
 
 from nightherd.db.connection import open_for_writing
 from nightherd.host.system import SystemClock

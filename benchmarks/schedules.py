@@ -12,11 +12,11 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
 from nightherd.host.process import is_at_work

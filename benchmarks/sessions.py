@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio
 import msgspec
 from benchmarks.peers.asked import ask, environment
+from msgspec.structs import replace
 
 from nightherd.db.connection import open_for_writing
 from nightherd.engine.operations.fork import AtMessage, find_point, fork_session

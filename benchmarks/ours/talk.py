@@ -12,12 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,

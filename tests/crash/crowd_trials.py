@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.journal.files import JournalFiles
 from nightherd.model.change import Applied, Change

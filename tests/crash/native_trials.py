@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 from pydantic_ai.exceptions import ModelHTTPError
 
 from crash import whole_trials
@@ -18,7 +19,6 @@ from nightherd.engine.jobs import run_loop, watch
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.retry import RetryPolicy, TryAgain, next_step
 from nightherd.model.journal.system import Suspension
-from nightherd.model.replace import replace
 from nightherd.runtimes.native import runtime, script_model
 from nightherd.testing.fork_process import Say
 

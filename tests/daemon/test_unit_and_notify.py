@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nightherd.daemon.systemd import Notifier, Service, unit_name, unit_path, unit_text
 from nightherd.errors import InvalidValueError

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from db.databases import AT, migrated
 from nightherd.db.connection import Database, open_for_writing
@@ -45,9 +46,9 @@ def test_schema_is_the_sum_of_the_migrations(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row_type", TABLES, ids=lambda row_type: row_type.__name__)
 def test_every_field_of_a_row_is_a_column_and_every_column_a_field(
-    row_type: type, tmp_path: Path
+    row_type: type[msgspec.Struct], tmp_path: Path
 ) -> None:
-    names = {field.name for field in fields(row_type)}
+    names = set(row_type.__struct_fields__)
 
     with migrated(tmp_path / "test.db") as database:
         columns = database.execute(Queries()["columns_of_table"], (TABLES[row_type],))

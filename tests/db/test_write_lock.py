@@ -9,10 +9,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nightherd.db.holder import Holder, has_lock, is_stopped, kill, read_holder, this_process
 from nightherd.db.lock import WriteLock

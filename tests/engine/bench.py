@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper

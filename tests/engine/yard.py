@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import anyio
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.contexts import WorkerContext

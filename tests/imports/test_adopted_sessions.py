@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, uuid
@@ -204,7 +204,7 @@ def put(state: Path, session: Session) -> None:
 def test_import_leaves_a_session_with_jobs_to_them(
     change: dict[str, int | None], reason: str, importer: Importer, claude: ClaudeTree
 ) -> None:
-    before = replace(ADOPTED, **change)  # type: ignore[arg-type]  # fields by name
+    before = replace(ADOPTED, **change)
     put(importer.state, before)
     claude.talk()
 

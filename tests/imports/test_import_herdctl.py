@@ -8,12 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, HerdctlTree, fingerprint, uuid

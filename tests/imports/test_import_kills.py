@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from imports.conftest import Importer
 from imports.foreign_trees import ClaudeTree, HerdctlTree, fingerprint, uuid

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 import nightherd
 from nightherd import (
@@ -235,7 +236,7 @@ def test_a_key_makes_one_job_in_a_session_or_a_branch_too(fleet_file: Path, way:
             first = await fleet.execute(Order(agent="teller", prompt="one"))
             order = Order(agent="teller", prompt="more", dedupe_key="once", priority=4)
             named: dict[str, Any] = {way: first.session_id}
-            jobs = [await fleet.submit(replace(order, **named)) for _ in range(2)]
+            jobs = [await fleet.submit(dataclasses.replace(order, **named)) for _ in range(2)]
 
             assert jobs[0].id == jobs[1].id
             assert jobs[0].priority == 4

@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from nightherd.logs.files import UNREADABLE, LogFiles
 from nightherd.logs.rotating import RotatingFile, files_of
@@ -101,7 +101,7 @@ def test_a_log_is_set_aside_when_it_is_large_and_the_oldest_goes(tmp_path: Path)
 
 WRITER = """
 import sys
-from dataclasses import replace
+from msgspec.structs import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from nightherd.logs.files import LogFiles

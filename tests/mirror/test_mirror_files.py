@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from mirror.mirror_world import World, answer, end, ids
 from nightherd.mirror.fleet_state import read_fleet_state

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from engine.limits.turns import CENT, used

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
 from typing import Any
 
 from nightherd.model.agents.state import AGENT_LIFECYCLE, AgentState
@@ -65,7 +64,7 @@ class CheckedRows(MemoryRows):
 
 def key_of(row: Any) -> str:
     """The row's key: its first field."""
-    return str(getattr(row, fields(row)[0].name))
+    return str(getattr(row, row.__struct_fields__[0]))
 
 
 def check_step(old: Any, new: Any) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.model.change import Applied, Change
 from nightherd.model.jobs.changes import SubmitJob

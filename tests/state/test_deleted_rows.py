@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.db.connection import open_for_reading, open_for_writing
 from nightherd.db.ledger import read_ledger

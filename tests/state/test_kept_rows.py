@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from nightherd.db.connection import Database, open_for_writing
 from nightherd.db.migrate import load_migrations, migrate

@@ -51,7 +51,7 @@ def test_reading_loads_neither_event_loop_nor_what_writing_needs(
     )
 
     modules = set(json.loads(listed.stdout))
-    assert modules & {"asyncio", "anyio", "msgspec", "threading", "nightherd.model.change"} == set()
+    assert modules & {"asyncio", "anyio", "threading", "nightherd.model.change"} == set()
     assert "apsw" in modules
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from nightherd.db.ledger import read_ledger
 from nightherd.errors import InvalidValueError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import stat
-from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.errors import ConfigError, RefusedError
 from nightherd.host.system import random_text

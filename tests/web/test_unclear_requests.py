@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.errors import ConfigError
 from nightherd.host.system import random_text

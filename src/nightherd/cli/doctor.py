@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.options import json_option

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -51,8 +50,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 KNOWN = known(Accepted, Record, FleetGrants)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """A fleet as it may be run now."""
 
     fleet: Fleet

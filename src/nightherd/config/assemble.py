@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from nightherd.config.discovery import FLEET_FILE_NAMES, fleet_file_in
 from nightherd.config.documents import Budget, Documents
@@ -36,29 +37,27 @@ MOST_FLEETS = 1_000
 MOST_AGENTS = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(msgspec.Struct, frozen=True, kw_only=True):
     """Where in the tree of fleets a file stands."""
 
     names: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
     """The fleet files from the first to this one, symbolic links followed: what a cycle is found by."""
-    dotenv: Mapping[str, str] = field(default_factory=dict)
+    dotenv: Mapping[str, str] = msgspec.field(default_factory=dict)
     defaults: MappingNode | None = None
 
 
-@dataclass(slots=True)
-class Assembly:
+class Assembly(msgspec.Struct):
     """What one load has put together."""
 
     environ: Mapping[str, str]
     findings: Findings
     documents: Documents
-    budget: Budget = field(default_factory=Budget)
-    drafts: list[Draft] = field(default_factory=list)
-    fleets: list[tuple[tuple[str, ...], MappingNode]] = field(default_factory=list)
+    budget: Budget = msgspec.field(default_factory=Budget)
+    drafts: list[Draft] = msgspec.field(default_factory=list)
+    fleets: list[tuple[tuple[str, ...], MappingNode]] = msgspec.field(default_factory=list)
     """Each fleet file's own settings with the names that lead to it; the first is the whole fleet's."""
-    dotenv: Mapping[str, str] = field(default_factory=dict)
+    dotenv: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What the `.env` beside the first file says."""
 
     def assemble(self, path: str) -> None:

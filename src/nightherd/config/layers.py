@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents
 from nightherd.config.interpolate import Interpolation
@@ -107,8 +108,7 @@ def without(node: MappingNode, key: str) -> MappingNode:
     return MappingNode(node.spot, {name: one for name, one in node.entries.items() if name != key})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """An agent as its layers say, not yet checked."""
 
     fleet: tuple[str, ...]
@@ -127,8 +127,7 @@ class Draft:
         return ".".join(("agents", *self.fleet, name[:60] if name.isprintable() else "?"))
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """What surrounds the agents of one fleet file."""
 
     fleet: tuple[str, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from nightherd.config.assemble import Assembly
@@ -45,16 +46,14 @@ from nightherd.model.text import PLACE, input_values, quote
 from nightherd.model.webhooks import PAYLOAD
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """Checked settings, and the merged nodes they came from, every value with its own place."""
 
     node: MappingNode
     model: BaseModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedFleet:
+class LoadedFleet(msgspec.Struct, frozen=True, kw_only=True):
     """A fleet that can be used, what has to be said about it, and where each of its values came from."""
 
     fleet: Fleet
@@ -67,8 +66,7 @@ class LoadedFleet:
     """Each agent's settings, by qualified name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedFleet:
+class CheckedFleet(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found: errors, what blocks single agents, notices; and the fleet when there is no error."""
 
     file: Path

@@ -9,7 +9,8 @@ A key that only adds something is a notice. One that protects stops the agent: i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.config.merge import plain_value
 from nightherd.files.yaml_nodes import (
@@ -25,8 +26,7 @@ from nightherd.model.problem import Problem, Severity
 from nightherd.model.text import quote
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
+class Protection(msgspec.Struct, frozen=True):
     """What a key protects by, once it is switched on."""
 
     switch: str
@@ -35,8 +35,7 @@ class Protection:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A key, or some values of one, whose feature is not there yet."""
 
     key: str

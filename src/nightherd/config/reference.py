@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.config.json_schema import Schema, forms, schema_of
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting
@@ -15,8 +17,7 @@ REPEATED = ("schedules[]", "script[].steps[]")
 BEGIN, END = "<!-- keys: written from the schema -->", "<!-- end of keys -->"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(msgspec.Struct, frozen=True, kw_only=True):
     """One key of the schema: its dotted path, `*` standing for any name and `[]` for any item."""
 
     path: str

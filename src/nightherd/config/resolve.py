@@ -7,9 +7,10 @@ has a row in `not_active.py`, and a test compares the two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, assert_never
+
+from msgspec.structs import replace
 
 from nightherd.config.resolve_agent import (
     resolve_hooks,

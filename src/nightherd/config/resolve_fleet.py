@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from nightherd.config.resolve_agent import json_inputs, resolve_session
 from nightherd.config.schema.limits import DayLimits as DayLimitsSchema

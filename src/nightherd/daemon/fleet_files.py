@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.config.acceptance import RECORD, Admission, admit
 from nightherd.config.discovery import STATE_DIRECTORY
@@ -27,8 +28,7 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 """What a set of files looked like: name, inode, size and time of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loading:
+class Loading(msgspec.Struct, frozen=True, kw_only=True):
     """What loading came to: a fleet, or what is wrong. `stamp` is what the files looked like before."""
 
     fleet: Fleet | None

@@ -7,11 +7,11 @@ changed under it: then it finishes what it runs, and another begins beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
@@ -27,8 +27,7 @@ from nightherd.wiring.files import write_output_log
 from nightherd.wiring.running import make_worker_loop, open_worker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where workers work, for how long, and whom they tell."""
 
     state_dir: Path
@@ -38,14 +37,13 @@ class Place:
     tell: Callable[[str], None]
 
 
-@dataclass(slots=True, kw_only=True)
-class _AtWork:
+class _AtWork(msgspec.Struct, kw_only=True):
     """One worker while it takes what comes."""
 
     shift: WorkerLoop
     context: WorkerContext
     groundwork: tuple[Any, ...]
-    left: anyio.Event = field(default_factory=anyio.Event)
+    left: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """It takes no more jobs; what it runs may still go on."""
     is_relieved: bool = False
     failure: Exception | None = None

@@ -7,12 +7,12 @@ one that is always there.
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec.structs import replace
 
 from nightherd import __version__
 from nightherd.daemon.control import admission_lines, problem_line

@@ -7,12 +7,12 @@ the port of the API, cannot be changed under it: then it finishes what it runs, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 from anyio import to_thread
 from anyio.abc import TaskStatus
 
@@ -33,8 +33,7 @@ from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import load_persistence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonOptions:
+class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a daemon runs, where, and whom it tells."""
 
     files: FleetFiles

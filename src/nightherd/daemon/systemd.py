@@ -6,8 +6,9 @@ import hashlib
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 
@@ -92,8 +93,7 @@ WantedBy={target}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class Service(msgspec.Struct, frozen=True, kw_only=True):
     """What the unit runs, and for whom."""
 
     program: Path

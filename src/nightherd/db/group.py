@@ -11,8 +11,9 @@ to undo: so a group is tried without them first, and done over with them when so
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from nightherd.db.connection import Database, set_synchronous
 from nightherd.db.ledger import Entry, Ledger, LedgerLine, read_ledger
@@ -32,8 +33,7 @@ Outcome = Answer | Exception
 """What became of one change: its answer, or what its caller gets raised."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What carrying out one change came to: the answer, and the images of the rows it wrote, as JSON."""
 
     answer: Answer

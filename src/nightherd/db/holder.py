@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.host.process import PROC, boot_id, pid_namespace, start_time, stat_fields
 
@@ -17,8 +18,7 @@ RECORD_BYTES = 256
 """The record has a fixed size, so that a shorter one leaves nothing of a longer one behind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """One hold of the lock by one process. `hold` counts that process's holds: another hold is progress."""
 
     pid: int
@@ -29,8 +29,7 @@ class Holder:
 
     def record(self) -> bytes:
         """What stands in the lock file while this hold lasts."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        text = json.dumps(fields, separators=(",", ":")).encode()
+        text = msgspec.json.encode(self)
         return text.ljust(RECORD_BYTES - 1) + b"\n"
 
 

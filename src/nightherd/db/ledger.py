@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -114,8 +113,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return with_checksum(f'{head},"rows":{self.rows}}}'.encode()) + b"\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class _End(msgspec.Struct, frozen=True, kw_only=True):
     """Where the ledger ends: the last file with a whole line, the size of its whole lines, the last change."""
 
     path: Path | None = None

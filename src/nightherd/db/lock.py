@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from nightherd.db.failure import unusable
 from nightherd.db.holder import Holder, has_lock, is_stopped, kill, read_holder, this_process
-from nightherd.model.replace import replace
 
 PATIENCE_S = 15.0
 """Half a lease: the others are rescued before their own leases run out."""

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from nightherd.db.connection import Database
 from nightherd.db.schema import FILE_NAME, SQL, Queries, refuse_newer, schema_number
 from nightherd.errors import SchemaVersionError, StateError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
     """One step of the schema."""
 
     number: int

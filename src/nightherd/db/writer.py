@@ -10,8 +10,9 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+
+import msgspec
 
 from nightherd.db.group import Outcome
 from nightherd.db.lock import WriteLock
@@ -24,8 +25,7 @@ Run = Callable[[Sequence[Sequence[Change]]], list[list[Outcome]]]
 """Commits one group of batches (`GroupCommit.run`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """What one caller handed in, and where it waits: `future` belongs to `loop` and is settled there."""
 
     changes: Sequence[Change]

@@ -8,11 +8,11 @@ more than they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores, WorkerContext
 from nightherd.engine.jobs.oversight import Stopper

@@ -6,9 +6,9 @@ A function takes the smallest context that has what it uses.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
 from anyio import to_thread
 
 from nightherd.engine.workers.lease import Lease
@@ -104,8 +104,7 @@ NO_SECRETS = Secrets({}, None)
 SignOn = Callable[[], Awaitable[tuple[WorkerId, Lease]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
+class Stores(msgspec.Struct, frozen=True, kw_only=True):
     """Where records are read and written."""
 
     state: StateWriter
@@ -114,20 +113,19 @@ class Stores:
     clock: Clock
     secrets: Secrets = NO_SECRETS
     """What must not be written."""
-    transcripts: Transcripts = field(default_factory=NoTranscripts)
+    transcripts: Transcripts = msgspec.field(default_factory=NoTranscripts)
     """What runtimes keep of their conversations themselves."""
     finished: FinishedJournals | None = None
     """Where records that are over are written; None where nothing comes from elsewhere."""
     threads: ThreadFiles | None = None
     """Where jobs are written as one document each; None for nowhere."""
-    log: OperatorLog = field(default_factory=NoLog)
+    log: OperatorLog = msgspec.field(default_factory=NoLog)
     """Where operators read what happened to whom."""
     version: str = ""
     """The version of nightherd that writes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetContext(Stores):
+class FleetContext(Stores, frozen=True, kw_only=True):
     """What submitting jobs and keeping them to the fleet's rules needs besides."""
 
     environment: Mapping[str, str]
@@ -135,13 +133,13 @@ class FleetContext(Stores):
     random_text: RandomText
     can_run: Callable[[RuntimeName], bool]
     """Whether there is a runtime by that name here."""
-    agents: Mapping[str, Agent] = field(default_factory=dict)
+    agents: Mapping[str, Agent] = msgspec.field(default_factory=dict)
     """Those that jobs may have others do work by."""
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
-    prices: Prices = field(default_factory=dict)
+    prices: Prices = msgspec.field(default_factory=dict)
     """What models cost, as the fleet file declares it."""
     has_price: Callable[[str], bool] = lambda model: True
     """Whether there are published prices of a model, named as in an agent's `model` key; slow the first time."""
@@ -151,11 +149,10 @@ class FleetContext(Stores):
     """When bookmarks are put, and how state is written for others to read."""
     protected: ProtectedPaths | None = None
     """The same of the fleet at hand."""
-    hooks: AfterJob = field(default_factory=NothingAfter)
+    hooks: AfterJob = msgspec.field(default_factory=NothingAfter)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerContext(FleetContext):
+class WorkerContext(FleetContext, frozen=True, kw_only=True):
     """What a worker needs to execute jobs."""
 
     runtimes: Callable[[RuntimeName], Runtime]

@@ -9,11 +9,11 @@ its settings say `retry`; but an agent is submitted in any case, for that makes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.operations.submit import SubmitRequest, submit
@@ -51,8 +51,7 @@ DescribeJob = Callable[[ObservedJob], Mapping[str, Any]]
 """A job as every surface shows it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobHooks:
+class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
     """Runs the hooks of jobs."""
 
     agents: Mapping[str, Agent]
@@ -249,8 +248,7 @@ class JobHooks:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Occasion:
+class _Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """One end of one job, and what its hooks are told."""
 
     job: Job

@@ -9,18 +9,18 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nightherd.errors import AtomicWriteError
 from nightherd.files.permission import error_code, permission_error_message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileCalls:
+class FileCalls(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine does for us; the defaults are the real thing."""
 
     rename: Callable[[str, str], None] = os.replace

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
 import yaml
 
 from nightherd.errors import SafeReadError
@@ -23,8 +23,7 @@ Data = TypeVar("Data")
 Sleep = Callable[[float], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOk(Generic[Data]):
+class ReadOk(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
     """What the file holds; of JSONL also how many lines were left out."""
 
     success: ClassVar[bool] = True
@@ -32,8 +31,7 @@ class ReadOk(Generic[Data]):
     skipped_lines: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadFailed:
+class ReadFailed(msgspec.Struct, frozen=True, kw_only=True):
     """Why it could not be read."""
 
     success: ClassVar[bool] = False

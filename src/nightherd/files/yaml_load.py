@@ -7,9 +7,9 @@ their node but count with everything they stand for, which is what stops an alia
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import yaml
 from yaml import events
 
@@ -43,8 +43,7 @@ class StopComposingError(Exception):
         super().__init__(problem.message)
 
 
-@dataclass(slots=True)
-class Anchor:
+class Anchor(msgspec.Struct):
     """A named node, how many values it stands for and how deep it goes; no node while it is being read."""
 
     node: Node | None = None
@@ -52,15 +51,14 @@ class Anchor:
     height: int = 0
 
 
-@dataclass(slots=True)
-class Composer:
+class Composer(msgspec.Struct):
     """Reads the events of one document."""
 
     source: Source
     stream: Iterator[events.Event]
     most_values: int = MOST_VALUES
-    problems: list[Problem] = field(default_factory=list)
-    anchors: dict[str, Anchor] = field(default_factory=dict)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    anchors: dict[str, Anchor] = msgspec.field(default_factory=dict)
     values: int = 0
     reached: int = 0
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from nightherd.engine.imports.context import Report, Unreadable, in_utc
 from nightherd.engine.imports.transcripts import Sink, TranscriptFacts
@@ -33,8 +34,7 @@ def default_directory(environ: Mapping[str, str]) -> Path:
     return Path(named) if named else Path(environ.get("HOME") or Path.home()) / ".claude"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaudeFile:
+class ClaudeFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file below `projects/`, as it was when it was found."""
 
     path: Path
@@ -58,8 +58,7 @@ class ClaudeFile:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaudeTranscript(ClaudeFile):
+class ClaudeTranscript(ClaudeFile, frozen=True, kw_only=True):
     """A session's transcript."""
 
     uuid: str

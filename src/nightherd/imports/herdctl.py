@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -59,8 +58,7 @@ EXIT_OF = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HerdctlFleet(ForeignFleet):
+class HerdctlFleet(ForeignFleet, frozen=True, kw_only=True):
     """What was found, and how many jobs there are to go through."""
 
     job_total: int

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from nightherd.errors import RefusedError
 from nightherd.files.atomic import rename_with_retry, sync_directory, temp_path_for, write_all
@@ -24,8 +25,7 @@ SYNCERS = 4
 REMEMBERED = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """A copy that is written whole, waits for being put on disk, and gets its name then."""
 
     handle: int

@@ -7,7 +7,8 @@ the lines that count the numbers never fall, and halving the file finds any of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.journal.fence import Fence
 from nightherd.journal.lines import BLOCK, admit, blocks, split
@@ -30,8 +31,7 @@ def ended_message(event: Event) -> int | None:
     return message_of(event)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
     """A line that counts, where it begins, and the message it is part of."""
 
     offset: int

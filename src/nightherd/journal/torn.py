@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -18,8 +17,7 @@ from nightherd.model.journal.system import TornTail
 from nightherd.ports import BadLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fragment:
+class Fragment(msgspec.Struct, frozen=True, kw_only=True):
     """A torn line as an event, and the blobs that event needs."""
 
     event: SystemEvent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import load_fleet

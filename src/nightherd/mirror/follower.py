@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.files.atomic import SYSTEM_CALLS, FileCalls
@@ -35,8 +36,7 @@ FindLost = Callable[[Sequence[str]], Mapping[str, LostImage]]
 """Those of the running jobs, by id, that have no live worker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How far the mirror is. `is_ours` is False when another process keeps it."""
 
     is_ours: bool
@@ -45,8 +45,7 @@ class Standing:
     notices: Sequence[str]
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(msgspec.Struct):
     """What this process knows while it holds the lock."""
 
     memory: Memory

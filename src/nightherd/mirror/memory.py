@@ -7,7 +7,6 @@ memory of exactly that change. It is bounded by what is going on: what has ended
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -110,25 +109,24 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
 KNOWN = known(Memory)
 
 
-@dataclass(slots=True, kw_only=True)
-class Pending:
+class Pending(msgspec.Struct, kw_only=True):
     """What has changed and is not in the files yet; only the newest image of each row counts."""
 
-    jobs: dict[str, JobImage] = field(default_factory=dict)
-    texts: dict[str, TextsImage] = field(default_factory=dict)
+    jobs: dict[str, JobImage] = msgspec.field(default_factory=dict)
+    texts: dict[str, TextsImage] = msgspec.field(default_factory=dict)
     """Texts of live jobs: they stay until the job has ended, to be written again with its row."""
-    executions: dict[str, ExecutionImage] = field(default_factory=dict)
-    orphans: set[str] = field(default_factory=set)
+    executions: dict[str, ExecutionImage] = msgspec.field(default_factory=dict)
+    orphans: set[str] = msgspec.field(default_factory=set)
     """Jobs whose texts have changed and whose row has not."""
-    sessions: set[str] = field(default_factory=set)
-    forgotten: set[str] = field(default_factory=set)
+    sessions: set[str] = msgspec.field(default_factory=set)
+    forgotten: set[str] = msgspec.field(default_factory=set)
     """Sessions that had ended and been forgotten, and change again: their jobs have to be looked up."""
-    agents: set[str] = field(default_factory=set)
-    agent_sessions: set[str] = field(default_factory=set)
-    transcripts: set[str] = field(default_factory=set)
+    agents: set[str] = msgspec.field(default_factory=set)
+    agent_sessions: set[str] = msgspec.field(default_factory=set)
+    transcripts: set[str] = msgspec.field(default_factory=set)
     """Jobs whose journals have to be looked at whether they run or not."""
     is_state_due: bool = False
-    faults: list[StateFileError] = field(default_factory=list)
+    faults: list[StateFileError] = msgspec.field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:

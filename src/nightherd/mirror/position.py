@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -23,8 +22,7 @@ FIRST_VERSION = 1
 """The oldest version that can be upgraded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The memory to go on from, and what there is to say about it."""
 
     memory: Memory

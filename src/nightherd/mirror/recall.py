@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from nightherd.errors import StateFileError
 from nightherd.mirror.images import (
@@ -22,14 +23,13 @@ NEAR = 1_000
 """Changes that are read over rather than looked up anew."""
 
 
-@dataclass(slots=True)
-class Recalled:
+class Recalled(msgspec.Struct):
     """What was found."""
 
-    jobs: dict[str, JobImage] = field(default_factory=dict)
-    texts: dict[str, TextsImage] = field(default_factory=dict)
-    session_jobs: dict[str, list[str]] = field(default_factory=dict)
-    worked_ms: dict[str, dict[str, int]] = field(default_factory=dict)
+    jobs: dict[str, JobImage] = msgspec.field(default_factory=dict)
+    texts: dict[str, TextsImage] = msgspec.field(default_factory=dict)
+    session_jobs: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    worked_ms: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     """How long each execution of a job took, by job and epoch."""
 
 

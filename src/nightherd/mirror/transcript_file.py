@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -23,13 +22,12 @@ class Mark(msgspec.Struct, frozen=True):
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, kw_only=True):
     """What a transcript holds: its size, the last event of each job in it, the jobs whose result is in it."""
 
     size: int = 0
-    seqs: dict[str, int] = field(default_factory=dict)
-    results: set[str] = field(default_factory=set)
+    seqs: dict[str, int] = msgspec.field(default_factory=dict)
+    results: set[str] = msgspec.field(default_factory=set)
 
 
 def examine(path: Path, known: int | None) -> Held:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from nightherd.mirror.envelope import Line, Translator, encode_line, result_line
 from nightherd.mirror.images import ExecutionImage, JobImage, TextsImage
@@ -23,8 +24,7 @@ TAIL = 1_000
 PIECE_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """A job that has ended, as its transcript's last line says it."""
 
     job: JobImage

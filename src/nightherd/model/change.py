@@ -6,9 +6,10 @@ they are; a store carries the decision out in one transaction. Two words answer:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
@@ -71,15 +72,13 @@ Row = (
 """One row of state. Every field is a column; the first is the key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterWorker:
+class RegisterWorker(msgspec.Struct, frozen=True, kw_only=True):
     """A worker begins, with its first lease."""
 
     worker: Worker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtendLease:
+class ExtendLease(msgspec.Struct, frozen=True, kw_only=True):
     """The worker is alive until `deadline`."""
 
     worker_id: WorkerId
@@ -87,8 +86,7 @@ class ExtendLease:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndWorker:
+class EndWorker(msgspec.Struct, frozen=True, kw_only=True):
     """The worker left, or was found gone."""
 
     worker_id: WorkerId
@@ -96,15 +94,13 @@ class EndWorker:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetAgent:
+class ResetAgent(msgspec.Struct, frozen=True, kw_only=True):
     """Forget the agent's error."""
 
     agent: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FireSlot:
+class FireSlot(msgspec.Struct, frozen=True, kw_only=True):
     """A due instant gets its one outcome: `job`, or skipped with the slot's reason.
 
     With `max_overlap` jobs of the schedule there already it is skipped too, or refused when it `waits`; so it
@@ -128,16 +124,14 @@ class FireSlot:
     """It is skipped because something is wrong with the schedule; `last_error` says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDelivery:
+class RecordDelivery(msgspec.Struct, frozen=True, kw_only=True):
     """A message came in by a webhook and gets its one outcome: `job`, or ignored for the delivery's reason."""
 
     delivery: Delivery
     job: SubmitJob | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveCheckpoint:
+class SaveCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Put a bookmark at a place of the job's record. Its number and key are given by the store."""
 
     epoch: int
@@ -146,8 +140,7 @@ class SaveCheckpoint:
     """Whether it survives a power cut once it is acknowledged; the journal it points into may not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptRows:
+class AdoptRows(msgspec.Struct, frozen=True, kw_only=True):
     """Take over rows that something else made. Those whose key is known already are left as they are."""
 
     rows: tuple[Row, ...]
@@ -227,8 +220,7 @@ class Why(StrEnum):
     """What jobs may use together is used up; `hit` says what and how much."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """It happened, in one transaction; `rows` are the rows as they are now, `job` the job it is about."""
 
     rows: tuple[Row, ...]
@@ -239,8 +231,7 @@ class Applied:
     """Rows that are gone now, without what they said. Only overrides are ever deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing changed: what was found instead."""
 
     why: Why

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
@@ -13,8 +14,7 @@ TOOL = SPAWN_TOOL
 """What agents call it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnCall:
+class SpawnCall(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of whom; the same call has the same id, however often it is made."""
 
     call_id: str
@@ -22,8 +22,7 @@ class SpawnCall:
     prompt: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnResult:
+class SpawnResult(msgspec.Struct, frozen=True, kw_only=True):
     """What it came to: the child's answer, or why there is none."""
 
     success: bool

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from nightherd.model.schedules.clock_jump import JUMP
 
@@ -21,8 +22,7 @@ class Level(StrEnum):
     """Something is wrong now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing found; `remedy` says what mends it, `is_fixable` whether `doctor --fix` does."""
 
     check: str
@@ -52,8 +52,7 @@ CLEANUP_DAYS = 30
 NAMED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaudeFacts:
+class ClaudeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about the `claude` that agents of one runtime are run by."""
 
     program: str | None

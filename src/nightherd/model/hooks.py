@@ -7,10 +7,11 @@ job, however often workers die: model/journal/recollection.py reads off the jour
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 
@@ -51,39 +52,35 @@ EVENTS_OF_POINT = {
 """Which events each list is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellCommand:
+class ShellCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command, given the job's context on standard input."""
 
     command: str
     timeout: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request with the job's context as its body, signed when `secret_env` names a secret."""
 
     url: str
     timeout: timedelta
     method: str = "POST"
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     secret_env: str | None = None
     attempts: int = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSubmission:
+class AgentSubmission(msgspec.Struct, frozen=True, kw_only=True):
     """Another agent, given a job of its own."""
 
     agent: str
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 Action = ShellCommand | HttpRequest | AgentSubmission
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
+class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """One declared hook."""
 
     id: str
@@ -100,8 +97,7 @@ class Hook:
     """Whether it is begun again when it was cut off with its worker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """Who an agent is to people."""
 
     name: str | None = None

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+import msgspec
 
 from nightherd.errors import TransitionError
 
 Status = TypeVar("Status", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle(Generic[Status]):
+class Lifecycle(msgspec.Struct, Generic[Status], frozen=True):
     """The statuses of one noun and the steps between them (INV-TERMINAL: a terminal status has none)."""
 
     noun: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 MOST_PROBLEMS = 1_000
 """A file with more mistakes than this is not a configuration; the rest is not collected."""
@@ -18,8 +19,7 @@ class Severity(StrEnum):
     NOTICE = "notice"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A position in a file; lines and columns count from 1."""
 
     file: str
@@ -30,8 +30,7 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One finding about an input file.
 
     `path` is where it stands in the document's own terms (`agents.coder.session.mode`); `text` is the

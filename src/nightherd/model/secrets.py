@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
@@ -187,8 +186,7 @@ MASKED_FIELDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
+class Secrets(msgspec.Struct, frozen=True):
     """The secret values known, and the pattern that finds any of them."""
 
     names: Mapping[str, str]

@@ -7,11 +7,12 @@ import binascii
 import hmac
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
 from typing import Any
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import JobId
@@ -29,8 +30,7 @@ class SignatureKind(StrEnum):
     STANDARD = "standard"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One address that messages come in by, and what is made of them."""
 
     name: str
@@ -38,7 +38,7 @@ class Endpoint:
     schedule: str | None = None
     """The agent's schedule that it fires, with that one's prompt, inputs, session and limits."""
     prompt: str | None = None
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     channel: str | None = None
     """Which conversation a message belongs to, for agents that keep one session for each."""
     signature: SignatureKind = SignatureKind.GITHUB
@@ -47,11 +47,10 @@ class Endpoint:
     """Only these are acted on; none means all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhooks:
+class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """What comes in by webhooks, and where."""
 
-    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    endpoints: Mapping[str, Endpoint] = msgspec.field(default_factory=dict)
     enabled: bool = False
     """Whether a port of their own is listened on."""
     host: str = "localhost"
@@ -61,8 +60,7 @@ class Webhooks:
     """How far a signed time may be from now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class Web(msgspec.Struct, frozen=True, kw_only=True):
     """Where the API is served besides its socket."""
 
     enabled: bool = False
@@ -179,8 +177,7 @@ class DeliveryOutcome(StrEnum):
     """It was in order, and about something its endpoint does not act on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery's row: it is there once, with exactly one outcome. Its body is not kept."""
 
     id: str

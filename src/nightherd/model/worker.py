@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from nightherd.model.ids import WorkerId
 from nightherd.model.lifecycle import Lifecycle
@@ -28,8 +29,7 @@ WORKER_LIFECYCLE = Lifecycle(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's row. One lease covers all its executions.
 
     The deadline is on the machine's monotonic clock of one boot: setting the wall clock, or sleeping

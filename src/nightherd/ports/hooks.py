@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from nightherd.model.secrets import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
@@ -32,8 +34,7 @@ class HookCall:
     """Masked in what the hook answers, before that is cut."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookResult:
+class HookResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a hook came to."""
 
     success: bool

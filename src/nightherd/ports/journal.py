@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -14,8 +15,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.journal.live_text import TextDelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadLine:
+class BadLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a journal that is no event: where it is and why it cannot be read. It stays in the file."""
 
     offset: int
@@ -23,8 +23,7 @@ class BadLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """What reading a whole journal came across. Only `bad_lines` and `missing` mean damage."""
 
     events: int = 0

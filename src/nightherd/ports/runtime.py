@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from nightherd.model.children import SpawnResult
 from nightherd.model.secrets import secrets_of_agents
@@ -68,8 +69,7 @@ class NoTextStream:
         """Ignored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeFork:
+class RuntimeFork(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation that a run begins with a branch of; the original is not touched."""
 
     runtime_session_id: str
@@ -77,8 +77,7 @@ class RuntimeFork:
     """The last message of the original that belongs to the branch, by the runtime's own name; None for all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeRequest:
+class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a runtime needs to execute one agent for one job."""
 
     job_id: JobId
@@ -90,9 +89,9 @@ class RuntimeRequest:
     job_turns: int = 0
     """Of these, the turns of this job; the next turn of the job is one more."""
     runtime_session_id: str | None = None
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Run-time values for templates: repo and inputs."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The whole environment of processes the agent starts."""
     fork: RuntimeFork | None = None
     """Set when the session begins with this run as a branch of another one."""
@@ -112,7 +111,7 @@ class RuntimeRequest:
     tokens. None when the turn may begin, else why not and how much is left."""
     secrets: Secrets | None = None
     """What must not be written, nor sent to a model; None for what the environment says."""
-    prices: Prices = field(default_factory=dict)
+    prices: Prices = msgspec.field(default_factory=dict)
     """What models cost by the fleet file; it wins over published prices."""
     late: Callable[[Event], None] = nobody_listens
     """Told, before the iteration is closed, what becomes known only when the run is stopped: what it had cost."""
@@ -128,7 +127,7 @@ class RuntimeRequest:
     """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
-    stream: TextStream = field(default_factory=NoTextStream)
+    stream: TextStream = msgspec.field(default_factory=NoTextStream)
     """Takes the text of answers while they come in."""
 
     def known_secrets(self) -> Secrets:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
-
-    import msgspec
 
     from nightherd.model.agents.state import AgentState
     from nightherd.model.change import Answer, Change
@@ -164,8 +163,7 @@ class StateWriter(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One committed change: its number, and every row it wrote as it was then."""
 
     change: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
     from datetime import datetime
@@ -45,8 +46,7 @@ class OperatorLog(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class Process(msgspec.Struct, frozen=True, kw_only=True):
     """One process of one boot of one machine, and of no other."""
 
     host: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
 
 from nightherd.db.connection import Database, open_for_reading
 from nightherd.db.schema import Queries
@@ -20,8 +22,7 @@ ROOM = ".replay-"
 """How the directory begins in which the ledger is replayed; gone when the comparison is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One row that is not the same in both; `columns` are those that differ."""
 
     table: str
@@ -70,7 +71,7 @@ def _compare(database: Database, copy_path: Path, limit: int) -> list[Difference
     found: list[Difference] = []
     try:
         for row_type in TABLES:
-            table: Table[object] = Table(row_type)
+            table: Table[Any] = Table(row_type)
             for difference in _differing(
                 table, rows_by_key(database, table), rows_by_key(copy, table)
             ):
@@ -83,7 +84,7 @@ def _compare(database: Database, copy_path: Path, limit: int) -> list[Difference
 
 
 def _differing(
-    table: Table[object], ours: Iterator[Row], theirs: Iterator[Row]
+    table: Table[Any], ours: Iterator[Row], theirs: Iterator[Row]
 ) -> Iterator[Difference]:
     """Both in the order of their keys, side by side; what the ledger does not hear of is passed over."""
     passing = PASSING.get(table.name, frozenset())

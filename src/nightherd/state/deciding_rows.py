@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from nightherd.db.connection import Database, Value
 from nightherd.db.schema import Queries
 from nightherd.model.checkpoints.checkpoint import Checkpoint
@@ -19,7 +21,7 @@ from nightherd.state.row_repair import write_row
 from nightherd.state.rows import SqliteRows, find_current_session, spent, used_below
 from nightherd.state.tables import Table, time_text
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 
 OnDamage = Callable[[str, str, Mapping[str, Value]], None]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from nightherd.db.failure import errno_name, explain
 from nightherd.errors import StateDirectoryCreateError, StateDirectoryValidationError
@@ -41,8 +42,7 @@ MOUNTS = Path("/proc/self/mounts")
 ELSEWHERE = "choose another place: --state-dir DIR"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateDirectory:
+class StateDirectory(msgspec.Struct, frozen=True, kw_only=True):
     """Where everything of a state directory is. Making this value touches nothing."""
 
     root: Path

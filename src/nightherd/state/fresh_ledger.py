@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from nightherd.db.connection import Database, open_for_writing
 from nightherd.db.failure import unusable
@@ -90,7 +91,7 @@ def _write(path: Path, lines: Iterator[bytes]) -> None:
 
 
 def _lines(database: Database, last: int, at: str) -> Iterator[bytes]:
-    tables: list[Table[object]] = [Table(kind) for kind in TABLES]
+    tables: list[Table[Any]] = [Table(kind) for kind in TABLES]
     counts = [int(str(_first(database, f"SELECT count(*) FROM {table.name}"))) for table in tables]
     size = max(ROWS, -(-sum(counts) // last))
     change = last - max(-(-sum(counts) // size), 1)

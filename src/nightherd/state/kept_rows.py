@@ -7,7 +7,6 @@ through here, and SQLite says at the beginning of each transaction whether anybo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,7 +15,7 @@ from nightherd.db.connection import Database
 from nightherd.model.jobs.job import JobTexts
 from nightherd.state.tables import Image, Table
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 LIMIT = 4_096
 """Rows kept before all of them are dropped: far more than what runs at once needs."""
@@ -25,8 +24,7 @@ UNBOUNDED = frozenset({JobTexts})
 """Kinds whose rows may be large: none of them is kept for longer than from its reading to its writing."""
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(msgspec.Struct):
     row: Any
     image: Image | None = None
 

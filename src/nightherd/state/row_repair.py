@@ -5,10 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from nightherd.db.connection import Database, Value, open_for_reading, open_for_writing
 from nightherd.db.lock import WriteLock
@@ -23,14 +24,13 @@ from nightherd.state.row_images import last_image
 from nightherd.state.rows import decoded
 from nightherd.state.tables import TABLES, Table, time_text
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 PAGE = 1_000
 CHECK = "rows"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedRow:
+class DamagedRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the database with values that no row can have."""
 
     table: Table[Any]

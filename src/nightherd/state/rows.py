@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from nightherd.db.connection import INVALID_TEXT, Database, Value, Values
 from nightherd.db.schema import Queries
 from nightherd.errors import StateFileError
@@ -13,7 +15,7 @@ from nightherd.model.sessions.session import Session, SessionKey, SessionMode
 from nightherd.state.row_images import last_image
 from nightherd.state.tables import UNREADABLE, Table
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 BY_KEY: Mapping[str, str] = {
     "Job": "job_by_id",
@@ -148,7 +150,7 @@ PAGE = 1_000
 Row = tuple[Value, ...]
 
 
-def rows_by_key(database: Database, table: Table[object]) -> Iterator[Row]:
+def rows_by_key(database: Database, table: Table[Any]) -> Iterator[Row]:
     """Every row in the order of its key, a page at a time; a text that is not valid UTF-8 as bytes."""
     columns = ", ".join(table.columns)
     statement = (

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from nightherd.db.connection import Value
 from nightherd.errors import InvalidValueError
@@ -29,7 +30,6 @@ from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, 
 from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker
-from nightherd.state.row_maker import RowMaker
 
 NAMES: Mapping[str, str] = {
     "Session": "sessions",
@@ -63,8 +63,9 @@ Image = dict[str, Value]
 UNREADABLE = (ValueError, KeyError, TypeError)
 """What a decoder raises for a value that no row can have."""
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 Convert = Callable[[Any], Any]
+MakeRow = Callable[[Sequence[Value]], RowT]
 
 
 class Table(Generic[RowT]):
@@ -73,18 +74,17 @@ class Table(Generic[RowT]):
     def __init__(self, row_type: type[RowT]) -> None:
         self.row_type = row_type
         self.name = NAMES[row_type.__name__]
-        self.columns = tuple(field.name for field in fields(row_type))  # type: ignore[arg-type]  # every kind of row is a dataclass
+        self.columns = row_type.__struct_fields__
         self.key = self.columns[0]
         hints = get_type_hints(row_type)
         kinds = {name: _plain(hints[name]) for name in self.columns}
-        self._kinds = kinds
-        self._optional = {name for name in self.columns if type(None) in get_args(hints[name])}
+        self._hints = hints
         self._values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*self.columns)
         encoders = dict(_chosen(kinds, _encoder))
         self._encoders = tuple(encoders.get(name) for name in self.columns)
-        self._decoders = _chosen(kinds, _decoder)
+        self._decoders = dict(_chosen(kinds, _decoder))
         self._places = tuple(range(len(self.columns)))
-        self._makers: dict[tuple[str, ...], RowMaker[RowT]] = {}
+        self._makers: dict[tuple[str, ...], MakeRow[RowT]] = {}
         self._updates: dict[tuple[str, ...], str] = {}
 
     @cached_property
@@ -131,36 +131,49 @@ class Table(Generic[RowT]):
         return statement
 
     def row(self, columns: tuple[str, ...], values: Sequence[Value]) -> RowT:
-        """The row that `values` of `columns` are. An older database lacks columns: their defaults stand in."""
+        """The row that `values` of `columns` are, or one of `UNREADABLE`."""
         return self.maker(columns)(values)
 
-    def maker(self, columns: tuple[str, ...]) -> RowMaker[RowT]:
-        """Return what makes rows from values of `columns`."""
+    def maker(self, columns: tuple[str, ...]) -> MakeRow[RowT]:
+        """Return what makes rows from values of `columns`.
+
+        Columns that are no field are passed over (a newer database has them); fields that are no column get
+        their defaults (an older one lacks them).
+        """
         make = self._makers.get(columns)
         if make is None:
-            make = self._makers[columns] = RowMaker(self.row_type, columns, dict(self._decoders))
+            make = self._makers[columns] = self._new_maker(columns)
+        return make
+
+    def _new_maker(self, columns: tuple[str, ...]) -> MakeRow[RowT]:
+        row_type, convert = self.row_type, msgspec.convert
+        decoders = [item for item in self._decoders.items() if item[0] in columns]
+
+        def make(values: Sequence[Value]) -> RowT:
+            fields: dict[str, Any] = dict(zip(columns, values, strict=True))
+            for name, decode in decoders:
+                if fields[name] is not None:
+                    fields[name] = decode(fields[name])
+            return convert(fields, row_type)
+
         return make
 
     def damaged_columns(self, columns: Sequence[str], values: Sequence[Value]) -> list[str]:
         """Return the columns whose values no row can have: another type, a word or a time that is none."""
-        decoders = dict(self._decoders)
         return [
             name
             for name, value in zip(columns, values, strict=True)
-            if name in self._kinds and not self._is_possible(name, value, decoders.get(name))
+            if name in self._hints and not self._is_possible(name, value)
         ]
 
-    def _is_possible(self, name: str, value: Value, decode: Convert | None) -> bool:
-        if value is None:
-            return name in self._optional
-        kind = self._kinds[name]
-        if decode is None:
-            return isinstance(value, (int, float) if kind is float else kind)
+    def _is_possible(self, name: str, value: Any) -> bool:
+        decode = self._decoders.get(name)
         try:
-            decode(value)
+            decoded = value if decode is None or value is None else decode(value)
+            msgspec.convert(decoded, self._hints[name])
         except UNREADABLE:
             return False
-        return isinstance(value, int) is (kind is bool)
+        return True
 
 
 def in_table_order(rows: Iterable[Any]) -> list[Any]:
@@ -202,18 +215,20 @@ def _encoder(kind: Any) -> Convert | None:
 
 
 def _decoder(kind: Any) -> Convert | None:
-    if kind is datetime:
-        return datetime.fromisoformat
+    """What msgspec does not read by itself: SQLite has neither flags nor maps."""
     if kind is bool:
-        return bool
-    if kind is Mapping:
-        return _mapping
-    return {word.value: word for word in kind}.__getitem__ if issubclass(kind, StrEnum) else None
+        return _flag
+    return _mapping if kind is Mapping else None
+
+
+def _flag(value: Value) -> bool:
+    if not isinstance(value, int):
+        raise InvalidValueError(f"{value!r} is not 0 or 1")
+    return bool(value)
 
 
 def _mapping(text: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = {} if text == "{}" else json.loads(text)
-    return found
+    return {} if text == "{}" else json.loads(text)
 
 
 def _json_text(value: Mapping[str, Any]) -> str:

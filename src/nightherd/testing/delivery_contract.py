@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.jobs.job import JobQuery

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nightherd.model.jobs.changes import CancelJob, SubmitJob
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus

@@ -6,8 +6,9 @@ The second half of the state contract; see `state_contract` for how to run check
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from nightherd.model.agents.state import AgentStatus
 from nightherd.model.change import (

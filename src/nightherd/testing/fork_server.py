@@ -31,10 +31,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import msgspec
 
 from nightherd.testing import fork_process
 from nightherd.testing.fork_process import STOPPED
@@ -43,8 +44,7 @@ PATIENCE_S = 60.0
 """How long a trial may take before it counts as hanging."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How a trial ended: its exit code, or minus the signal; what it had said; its traceback if it raised."""
 
     status: int

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
+import msgspec
+
 from nightherd.model.change import Answer, Applied, Change, Row
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.decide import decide
@@ -24,7 +26,7 @@ from nightherd.state.row_images import encode_images
 from nightherd.state.tables import TABLES, Table
 from nightherd.testing.memory_reader import MemoryReader
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 
 class MemoryRows:

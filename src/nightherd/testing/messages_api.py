@@ -11,9 +11,10 @@ import json
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+import msgspec
 
 from nightherd.testing.messages_script import (
     Answer,
@@ -33,8 +34,7 @@ START_EVENTS = 2
 """How much of a stream is sent before it is held up or cut in the middle: its start, and its first block's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One request for an answer."""
 
     path: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.host.system import SystemClock
 
@@ -31,16 +32,14 @@ class Cut(StrEnum):
     """In the middle of the first block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """The model wants `name` run."""
 
     name: str
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(msgspec.Struct, frozen=True):
     """What the API says an answer used."""
 
     input: int = 10
@@ -49,8 +48,7 @@ class Tokens:
     cache_read: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class Say(msgspec.Struct, frozen=True, kw_only=True):
     """The model answers: thoughts, a text, and calls of tools, all in one message."""
 
     text: str | None = None
@@ -66,16 +64,14 @@ class Say:
     """Characters of the text that are sent before it stops."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageLimitHit:
+class UsageLimitHit(msgspec.Struct, frozen=True, kw_only=True):
     """A limit of a subscription that resets so many seconds after the request."""
 
     resets_in_s: float
     claim: str = "five_hour"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True, kw_only=True):
     """The API answers with an error. The client is told not to try again unless `may_retry`."""
 
     status: int
@@ -87,8 +83,7 @@ class Refuse:
     """The subscription's limit that was hit, stated in headers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Garble:
+class Garble(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is no answer at all, sent with status 200."""
 
     body: bytes = b"<html>not an answer</html>"

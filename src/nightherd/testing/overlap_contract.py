@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from nightherd.model.change import FireSlot, Refused, Why
 from nightherd.model.jobs.changes import CancelJob, ResumeJob, SubmitJob

@@ -10,8 +10,10 @@ needs pytest:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import AdoptRows, Answer, Applied, Change, Refused, Why
@@ -26,8 +28,7 @@ from nightherd.ports import StateReader, StateWriter
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenState:
+class OpenState(msgspec.Struct, frozen=True, kw_only=True):
     """An empty state, opened for writing and for reading."""
 
     writer: StateWriter

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
 
 from nightherd.model.change import FireSlot, SaveCheckpoint
 from nightherd.model.checkpoints.checkpoint import Checkpoint

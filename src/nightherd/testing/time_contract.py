@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from nightherd.model.change import AdoptRows, Applied, Change
 from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import NotFoundError
 from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
@@ -31,8 +31,7 @@ UNSETTLED = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
 """A job in one of these may have more on record than its row says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A job at a place of its record, as far as rows know."""
 
     job: Job
@@ -46,8 +45,7 @@ def list_bookmarks(reader: StateReader, journals: Journals, job_id: JobId) -> li
     return bookmarks(rows, journals.read(job_id, load_blobs=False)) if rows else []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenAway:
+class TakenAway(msgspec.Struct, frozen=True, kw_only=True):
     """How many checkpoints of a job there are no more, and when the last of them went, as far as that is known."""
 
     count: int = 0

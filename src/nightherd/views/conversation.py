@@ -8,8 +8,9 @@ one by number without reading the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from nightherd.errors import AmbiguousIdError, InvalidValueError, SessionNotFoundError
 from nightherd.model.ids import JobId, SessionId
@@ -25,8 +26,7 @@ DEEPEST = 1_000
 """Forks of forks; beyond this somebody's rows go round in a circle."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """One job's part of a conversation."""
 
     job: Job
@@ -42,8 +42,7 @@ class Segment:
         return self.first + self.messages - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a message ends: in which job's journal, at which event."""
 
     job_id: JobId
@@ -180,8 +179,7 @@ TAIL, SPARE = 2, 12
 """Events that are read for a message from the end, and for what stands after the last; mostly enough."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     """A message, its number in the conversation, and the job in whose journal it stands."""
 
     number: int
@@ -189,8 +187,7 @@ class Spoken:
     message: Message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPage:
+class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Some messages in a row, and where the page before them ends; None when they begin with the first."""
 
     messages: Sequence[Spoken]
@@ -202,8 +199,7 @@ class HistoryPage:
     """What had come of an answer that was cut off after the last message; only of a page that ends with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     """What is left out of a conversation because a job's record is damaged."""
 
     job_id: JobId

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.agents.state import AgentState, with_status
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
@@ -31,8 +33,7 @@ PAGE = 1_000
 """Running jobs that are read at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentView:
+class AgentView(msgspec.Struct, frozen=True, kw_only=True):
     """One agent: what is declared, what is so."""
 
     state: AgentState
@@ -64,8 +65,7 @@ class AgentView:
         return self.lost_jobs[0] if self.lost_jobs else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetView:
+class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     """The whole fleet."""
 
     agents: Sequence[AgentView]

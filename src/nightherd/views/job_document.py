@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Execution, Job, JobStatus, JobTexts
@@ -22,8 +23,7 @@ from nightherd.views.results import NO_TROUBLES, Troubles, troubles_document, tr
 IsAtWork = Callable[[Worker], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """One job with everything around it."""
 
     job: ObservedJob

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
@@ -30,8 +32,7 @@ NEWEST = 1_000
 """So many are looked at for one that ends so: no index finds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """One page of a list, and where the next begins; None when this is the last."""
 
     jobs: Sequence[Job]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.checkpoints.checkpoint import Checkpoint
@@ -26,8 +28,7 @@ from nightherd.model.units import ONE_MS
 from nightherd.ports import StateReader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitView:
+class LimitView(msgspec.Struct, frozen=True, kw_only=True):
     """One limit: whose, of what, how much, and what is used of it; None where that is asked of a job."""
 
     scope: Scope

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -25,8 +24,7 @@ TROUBLES = (SystemSubtype.DENIED, SystemSubtype.HOOK)
 """The events that troubles are read from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Troubles:
+class Troubles(msgspec.Struct, frozen=True, kw_only=True):
     """What went wrong in a job beside its outcome, in order."""
 
     denials: tuple[Denied, ...] = ()
@@ -124,8 +122,7 @@ TAIL = 64
 """Events at the end of a journal among which the hooks of the job are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedHook:
+class FailedHook(msgspec.Struct, frozen=True, kw_only=True):
     """A hook that failed, and the job whose hook it is."""
 
     agent: str

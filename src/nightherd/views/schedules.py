@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.jobs.job import JobQuery, JobStatus
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
 PAGE = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleView:
+class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     """One declared schedule and everything known about it."""
 
     agent: Agent

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Job
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from nightherd.views.observed import IsAtWork
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
     """A session and those forked from it, first to last."""
 
     session: Session
@@ -75,8 +75,7 @@ def branch_document(branch: Branch) -> dict[str, Any]:
     return document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One of two sessions, from where they part."""
 
     session: Session
@@ -93,8 +92,7 @@ class Side:
         return self.jobs[-1] if self.jobs else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Two conversations, side by side."""
 
     common: int

@@ -7,11 +7,13 @@ that, and one in which a job runs has as many messages as have been said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import SessionNotFoundError
 from nightherd.model.ids import SessionId
@@ -49,16 +51,14 @@ RECENT = 64
 WAITING = (SessionStatus.CREATED, SessionStatus.PAUSED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPage:
+class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page of a list, and where the next begins; None when this is the last."""
 
     sessions: Sequence[Session]
     next_before: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """One session with everything around it."""
 
     session: Session

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Response
+from msgspec.structs import replace
 
 from nightherd.engine.operations.schedules import override_schedule, schedule_request
 from nightherd.engine.operations.submit import submit

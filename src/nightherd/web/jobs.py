@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from msgspec.structs import replace
 
 from nightherd.engine.limits.guard import limits_for, raises_limits
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtLastTurn, AtMessage, ForkAt

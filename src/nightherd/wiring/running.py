@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nightherd import __version__
 from nightherd.engine.contexts import Stores

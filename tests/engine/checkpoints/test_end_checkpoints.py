@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench, no_one
 from engine.limits.turns import CENT, FOUR_TURNS, turn

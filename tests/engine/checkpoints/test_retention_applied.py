@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from engine.limits.resuming import resume
@@ -112,7 +112,7 @@ def test_killed_between_archive_and_rows_it_is_done_again_and_nothing_is_doubled
             raise Gone
 
     with pytest.raises(Gone):
-        anyio.run(apply_plan, found, replace(room, state=Dying()))  # type: ignore[arg-type]  # only apply is asked for
+        anyio.run(apply_plan, found, replace(room, state=Dying()))
     assert bookmarks(bench, job)
 
     carry_out(room)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import Bench, no_one
 from engine.children.test_spawning import ask, bench_of, children

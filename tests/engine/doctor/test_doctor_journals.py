@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from typing import Any, cast
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.doctor.ward import Ward, lines
 from nightherd.engine.doctor.doctor import Examined, examine, no_step

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import cast
 
 import anyio
+from msgspec.structs import replace
 
 from engine.doctor.ward import Ward
 from nightherd.engine.doctor.orphans import orphans

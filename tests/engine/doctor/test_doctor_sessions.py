@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from engine.doctor.ward import Ward
 from nightherd.model.sessions.session import Session, SessionMode, SessionQuery, SessionStatus

@@ -48,7 +48,7 @@ agents:
 
 KILLED_AT_SETTLE = """
 import os, signal, sys
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 import anyio
 from nightherd.config.load import load_fleet

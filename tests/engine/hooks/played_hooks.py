@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.hooks import JobHooks

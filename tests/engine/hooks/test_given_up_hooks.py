@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import anyio
+from msgspec.structs import replace
 
 from engine.bench import Bench
 from engine.hooks.played_hooks import PlayedCarrier, hook, hook_lines, with_hooks

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench, hurried
 from engine.hooks.played_hooks import (

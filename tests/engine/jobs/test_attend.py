@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import anyio
 import anyio.lowlevel
+from msgspec.structs import replace
 
 from engine.bench import Bench, no_one, persistent
 from engine.yard import until

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import Bench
 from engine.yard import Yard, several

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import cast
 
 import anyio
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from engine.limits.turns import turn

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import Bench
 from nightherd.engine.workers.clock_watch import wake_jobs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench, hurried
 from engine.yard import Yard

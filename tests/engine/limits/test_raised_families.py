@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import Bench
 from engine.children.test_spawning import HELPING, agent_of, ask, bench_of, children

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench, no_one, persistent
 from engine.yard import Yard

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain, repeat
 
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench, persistent
 from nightherd.errors import InvalidValueError, NightherdError, UsageError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from engine.jobs.test_retries import RunsInTurn
 from engine.schedules.stall import HOURLY, Stall, fleet

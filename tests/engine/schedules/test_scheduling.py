@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.schedules.stall import HOURLY, NOON, Stall, fleet
 from nightherd.errors import StateError

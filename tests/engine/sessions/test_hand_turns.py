@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import Bench, persistent
 from nightherd.engine.doctor.record import RepairContext

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.sessions.cleanup import clean_up, expire_sessions

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.bench import Bench
 from engine.sessions.test_session_context import LONG, limited, summaries

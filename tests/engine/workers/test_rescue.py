@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.yard import Yard
 from nightherd.engine.jobs.settle import last_line

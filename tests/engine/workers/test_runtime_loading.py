@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from engine.bench import Bench, no_one
 from engine.limits.turns import END

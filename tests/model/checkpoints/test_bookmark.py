@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.checkpoints.journal_checkpoints import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nightherd.model.checkpoints.checkpoint import Checkpoint, checkpoint_id
 from nightherd.model.checkpoints.persistence import Cleanup, OnCompletion, Retention

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.bench import AGENT
 from nightherd.model.agents.agent import Agent, RuntimeName

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from model.checked_rows import CheckedRows
 from nightherd.model.change import Answer, Applied, Refused, Why
@@ -34,7 +34,7 @@ DAY_S = 86_400.0
 def shared(number: int, **changes: object) -> SubmitJob:
     """A job of the agent's persistent session, which lasts a day unused."""
     change = submit(number, mode=SessionMode.PERSISTENT)
-    return replace(change, session=replace(change.session, max_idle_s=DAY_S, **changes))  # type: ignore[arg-type]
+    return replace(change, session=replace(change.session, max_idle_s=DAY_S, **changes))
 
 
 def later(change: SubmitJob, by: timedelta) -> SubmitJob:

@@ -7,12 +7,12 @@ import shutil
 import signal
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Refuse, Say, Tokens

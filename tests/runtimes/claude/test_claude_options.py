@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from nightherd.config.load import load_fleet
 from nightherd.model.agents.agent import Agent, RuntimeName

@@ -6,12 +6,12 @@ import gzip
 import json
 import shutil
 import threading
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic, sleep
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent, ToolUseEvent

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Plugin
 from nightherd.model.agents.mcp import (

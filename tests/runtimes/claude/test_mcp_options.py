@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.agents.mcp import (

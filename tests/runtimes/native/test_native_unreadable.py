@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic_ai import messages as m
 from pydantic_ai.usage import RequestUsage
 
@@ -190,7 +190,7 @@ def test_a_text_with_half_a_character_is_an_answer_like_any_other(stage: NativeS
     assert subtypes(events)[-1] == "complete"
 
 
-class Halved(Read):
+class Halved(Read, frozen=True, kw_only=True):
     """Answers as a server of tools may, whose texts come as JSON."""
 
     async def run(self, input: Mapping[str, Any], context: ToolContext) -> ToolOutcome:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import timedelta
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from nightherd.model.agents.script import Repeat, Say, Script, Sleep, UseTool, compile_script
 from nightherd.model.ids import ExecutionId

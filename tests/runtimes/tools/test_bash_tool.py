@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tracemalloc
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from nightherd.runtimes.tools.bash import Bash
 from nightherd.runtimes.tools.output import OUTPUT_LIMIT_BYTES

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.cli.jobs.command import find_agent
 from nightherd.engine.contexts import ThreadFiles, WorkerContext

@@ -11,10 +11,12 @@ import http.client
 import json
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from nightherd.cli.gateway.direct import DirectGateway, Override
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.edge import abandon_output
 from nightherd.cli.fleet.acceptance import refuse_agents

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost, why_text

@@ -6,11 +6,11 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.imports import fleet_if_any
 from nightherd.cli.invocation import Invocation

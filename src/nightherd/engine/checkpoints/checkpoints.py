@@ -8,12 +8,12 @@ bookmarks that would fall on the same line are one, named by the higher priority
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.engine.checkpoints.state_files import StateFile
 from nightherd.engine.contexts import WorkerContext

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+import msgspec
 
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.change import Refused
@@ -29,8 +30,7 @@ class Archive(Protocol):
         """Take the job's document away; what was archived stays."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionContext:
+class RetentionContext(msgspec.Struct, frozen=True, kw_only=True):
     """What retention needs from the world."""
 
     state: StateWriter
@@ -41,8 +41,7 @@ class RetentionContext:
     archive: Archive
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the plans."""
 
     done: Sequence[JobPlan]

@@ -7,8 +7,10 @@ what cannot be used is kept aside under a name that says so.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.checkpoints.state_files import write_stopped
 from nightherd.engine.contexts import ThreadFiles
@@ -35,8 +37,7 @@ OnStep = Callable[[str, int], None]
 """Told what is being looked at or mended, and how many things that were so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One thing to look at. `is_deep` ones read everything there is and run only when asked.
 
     What is found is mended one by one (`mend`), or together (`mend_all`) where one depends on the others.
@@ -50,8 +51,7 @@ class Check:
     mend_all: MendAll | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What one check came to."""
 
     check: Check

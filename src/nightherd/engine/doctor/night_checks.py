@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+
+import msgspec
 
 from nightherd.engine.doctor.doctor import Check
 from nightherd.model.agents.agent import Agent, RuntimeName
@@ -21,8 +22,7 @@ from nightherd.model.doctor import (
 CLAUDE = (RuntimeName.CLI, RuntimeName.SDK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """How the checks find out about the machine."""
 
     claude_facts: Callable[[str], ClaudeFacts]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.doctor.record import RepairContext, apply_changes, list_jobs
 from nightherd.engine.jobs.begin import header_of

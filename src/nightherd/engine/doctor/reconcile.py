@@ -6,7 +6,8 @@ Rows that are behind or ahead of their journal are corrected; what cannot be is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nightherd.engine.doctor.orphans import recreate_lost_journal
 from nightherd.engine.doctor.record import (

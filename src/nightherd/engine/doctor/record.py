@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from nightherd.engine.contexts import Stores
 from nightherd.errors import JournalError, RefusedError
@@ -26,8 +25,7 @@ KillMarked = Callable[[ExecutionId], Awaitable[object]]
 """Kills everything that an execution started, and returns once nothing of it is left."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairContext(Stores):
+class RepairContext(Stores, frozen=True, kw_only=True):
     """The stores, and how to tell whether a process still exists."""
 
     is_alive: IsAlive

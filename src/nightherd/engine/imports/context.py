@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
@@ -50,16 +49,14 @@ OnProgress = Callable[[str], None]
 """Told of every foreign record that is done with, by its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     """A record that was read and not taken over, and why."""
 
     source: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     """A record that could not be read: where, and why."""
 
     file: str
@@ -67,16 +64,15 @@ class Unreadable:
     line: int | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Report:
+class Report(msgspec.Struct, kw_only=True):
     """What became of every foreign record, filled in while they are gone through."""
 
-    imported: dict[str, int] = field(default_factory=dict)
+    imported: dict[str, int] = msgspec.field(default_factory=dict)
     """How many were recorded, by kind."""
     unchanged: int = 0
     """Records that were here already, as they are there."""
-    skipped: list[Skipped] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
+    skipped: list[Skipped] = msgspec.field(default_factory=list)
+    unreadable: list[Unreadable] = msgspec.field(default_factory=list)
 
     def count(self, kind: str, number: int = 1) -> None:
         """`number` more of `kind` are recorded, or would be."""
@@ -93,16 +89,14 @@ class Report:
         return bool(self.unreadable) and not some
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportWriters:
+class ImportWriters(msgspec.Struct, frozen=True, kw_only=True):
     """What recording needs."""
 
     state: StateWriter
     journals: FinishedJournals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportContext:
+class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     """Everything adoption needs from the world. Without `pens` it is a dry run: nothing is written."""
 
     reader: StateReader
@@ -156,8 +150,7 @@ EPOCH = 1
 """All of it was one execution."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignJob:
+class ForeignJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job as another tool recorded it."""
 
     source: str

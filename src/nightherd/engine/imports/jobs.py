@@ -7,9 +7,11 @@ killed leaves journals without rows at most; the next run writes them again and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.imports.context import (
     AdoptedRecord,
@@ -39,8 +41,7 @@ BATCH = 50
 PAGE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignFleet:
+class ForeignFleet(msgspec.Struct, frozen=True, kw_only=True):
     """Everything another tool left about its fleet."""
 
     tool: str
@@ -52,12 +53,11 @@ class ForeignFleet:
     """When what is said of the schedules was written."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Batch:
+class Batch(msgspec.Struct, kw_only=True):
     """Jobs whose journals are written and whose rows are not."""
 
     jobs: int = 0
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = msgspec.field(default_factory=list)
 
 
 async def import_fleet(

@@ -7,7 +7,9 @@ again, it changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.imports.context import ImportContext
 from nightherd.engine.sessions.external_turns import CLAUDE
@@ -29,8 +31,7 @@ from nightherd.views.export.exported import to_export
 SOURCE = "session import"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionFile:
+class SessionFile(msgspec.Struct, frozen=True, kw_only=True):
     """An exported session as its file says it."""
 
     source: str
@@ -40,8 +41,7 @@ class SessionFile:
     """What was said, job by job, in their order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptedSession:
+class AdoptedSession(msgspec.Struct, frozen=True, kw_only=True):
     """What became of it."""
 
     session: Session

@@ -7,9 +7,11 @@ it the next run looks again, so a run killed anywhere is completed by the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.imports.context import (
     ImportContext,
@@ -37,8 +39,7 @@ BATCH = 64
 Sink = Callable[[bytes], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptFacts:
+class TranscriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a transcript comes to."""
 
     working_directory: str
@@ -84,13 +85,12 @@ class ForeignTranscript(ForeignFile, Protocol):
         """Everything in it into `sink`, and what it comes to."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Batch:
+class Batch(msgspec.Struct, kw_only=True):
     """What was copied and is not recorded yet."""
 
-    new: list[Session] = field(default_factory=list)
-    grown: list[Session] = field(default_factory=list)
-    marks: list[ForeignFile] = field(default_factory=list)
+    new: list[Session] = msgspec.field(default_factory=list)
+    grown: list[Session] = msgspec.field(default_factory=list)
+    marks: list[ForeignFile] = msgspec.field(default_factory=list)
 
 
 async def import_transcripts(

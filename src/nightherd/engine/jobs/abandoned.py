@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores, WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
@@ -22,7 +23,6 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, is_message, payload_of
 from nightherd.model.journal.system import HookRan, SystemSubtype
-from nightherd.model.replace import replace
 
 
 class AbandonedJobs:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.engine.children import children_of_calls
 from nightherd.engine.contexts import FleetContext, Stores, WorkerContext
@@ -47,7 +47,6 @@ from nightherd.model.journal.system import (
     SystemSubtype,
     Warned,
 )
-from nightherd.model.replace import replace
 from nightherd.model.sessions.context_window import contextual
 from nightherd.model.sessions.session import Session
 from nightherd.model.sessions.shared import session_header
@@ -57,8 +56,7 @@ from nightherd.ports import RuntimeFork, RuntimeRequest
 from nightherd.views.conversation import events_of, messages_in, segments_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
     """What was on record before this execution."""
 
     before: Tally
@@ -253,8 +251,7 @@ def _answer_lost(used: Usage) -> SystemEvent:
     return describe(Warned(code="answer_lost", raw=msgspec.to_builtins(used)), text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """What the rows of a job and its session say of how far they are."""
 
     turns: int

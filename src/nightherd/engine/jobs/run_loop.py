@@ -10,10 +10,11 @@ import math
 import traceback
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.answer_stream import AnswerStream
@@ -39,7 +40,6 @@ from nightherd.model.journal.event import (
     is_terminal,
 )
 from nightherd.model.journal.system import Resumed, Suspension, Warned
-from nightherd.model.replace import replace
 from nightherd.model.sessions.session import TIMEOUT_KEY
 from nightherd.model.units import format_duration, rough_duration
 from nightherd.ports import RuntimeRequest
@@ -47,8 +47,7 @@ from nightherd.ports import RuntimeRequest
 MakeRequest = Callable[[], RuntimeRequest]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLoop:
+class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
     """The runtime's events, from the first run to the last: recorded, limited in time, retried."""
 
     job: Job

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.children import is_unwanted
 from nightherd.engine.contexts import WorkerContext
@@ -42,7 +44,6 @@ from nightherd.model.jobs.lost import HANDED_OVER
 from nightherd.model.jobs.outcome import CANCELLED, SILENT_END, Outcome, Tally
 from nightherd.model.jobs.overrides import overridden
 from nightherd.model.journal.system import Suspension
-from nightherd.model.replace import replace
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Journal, RuntimeRequest
@@ -142,8 +143,7 @@ def _rows_of(taken: Answer | None) -> tuple[Session | None, JobTexts | None]:
     return next((row for row in taken.rows if isinstance(row, Session)), None), taken.texts
 
 
-@dataclass(slots=True, kw_only=True)
-class JobRunner:
+class JobRunner(msgspec.Struct, kw_only=True):
     """One execution of a job that has been taken, from its first line to its settled row."""
 
     job: Job
@@ -156,7 +156,7 @@ class JobRunner:
     watch: Watch
     stopper: Stopper
     injected: Sequence[InjectedMcpServerDef]
-    before: Tally = field(default_factory=Tally)
+    before: Tally = msgspec.field(default_factory=Tally)
     """What earlier executions left on record."""
     has_requested: bool = False
     """Whether the runtime has been asked to run: from then on, the job's rows may have changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.doctor.record import RepairContext
@@ -21,7 +22,6 @@ from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.recollection import Recollection
 from nightherd.model.journal.system import End, Suspension
 from nightherd.model.limits.login import limit_of
-from nightherd.model.replace import replace
 
 
 def last_line(stop: Stop) -> SystemEvent:

@@ -7,9 +7,11 @@ more: however many run at once, what they have used and set aside together never
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext, Stores, WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
@@ -40,13 +42,12 @@ FAILING = "fail"
 """The names of the limits there at which that job fails."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Daily:
+class Daily(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of a day, and whose they are."""
 
     scope: Scope
     limits: DayLimits
-    outcomes: Mapping[LimitName, OnLimit] = field(default_factory=dict)
+    outcomes: Mapping[LimitName, OnLimit] = msgspec.field(default_factory=dict)
     agent: str | None = None
     schedule: str | None = None
 

@@ -9,9 +9,10 @@ given it more meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.recorder import Recorder

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.operations.submit import ID_TRIES, SubmitRequest, submission, values_of
@@ -32,8 +33,7 @@ from nightherd.model.webhooks import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """What came in, its signature checked."""
 
     delivery_id: str
@@ -42,8 +42,7 @@ class Message:
     event: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class Delivered(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a message; the job is None when it was ignored."""
 
     job: Job | None

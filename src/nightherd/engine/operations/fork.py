@@ -7,9 +7,10 @@ like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+
+import msgspec
 
 from nightherd.engine.contexts import Stores
 from nightherd.errors import InvalidValueError, NightherdError, RefusedError
@@ -40,39 +41,34 @@ LOOK_BACK = 16
 """Events looked at first for the last turn before a place; turns are shorter, nearly always."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtMessage:
+class AtMessage(msgspec.Struct, frozen=True, kw_only=True):
     """After message `number` of the conversation; 0 is before the first."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtEvent:
+class AtEvent(msgspec.Struct, frozen=True, kw_only=True):
     """After the last message that had ended by event `seq` of a job: the session's last when none is named."""
 
     seq: int
     job_id: JobId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtCheckpoint:
+class AtCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where a job's checkpoint `number` points."""
 
     number: int
     job_id: JobId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtLastTurn:
+class AtLastTurn(msgspec.Struct, frozen=True, kw_only=True):
     """After the last turn that is complete: its answer is whole, and every call it made has a result."""
 
 
 ForkAt = AtMessage | AtEvent | AtCheckpoint | AtLastTurn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkPoint:
+class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a conversation, and what it comes to up to there."""
 
     messages: int = 0

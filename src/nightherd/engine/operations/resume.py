@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.jobs.settle import job_of
@@ -49,13 +51,12 @@ OPEN = (JobStatus.RUNNING, JobStatus.PENDING)
 Rescue = Callable[[], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeOptions:
+class ResumeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the work that goes on is asked, and allowed, besides."""
 
     prompt: str | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     priority: int = 0
     refuses_held: bool = False
     """As for `SubmitRequest`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from nightherd.engine.contexts import FleetContext
 from nightherd.engine.operations.submit import SubmitRequest, submission, values_of
@@ -39,8 +39,7 @@ def schedule_request(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoJob:
+class NoJob(msgspec.Struct, frozen=True, kw_only=True):
     """Why a slot has no job."""
 
     reason: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.limits.budgets import WITHIN, daily_limits, days_above, tree_budgets
@@ -44,13 +45,12 @@ ID_TRIES = 8
 """How often a taken id is replaced by a new one; two in a row is already a one in a thousand million."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitRequest:
+class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of work asked of an agent."""
 
     agent: Agent
     prompt: str | None = None
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     trigger_type: TriggerType = TriggerType.MANUAL
     trigger_id: str | None = None
     schedule: str | None = None
@@ -62,7 +62,7 @@ class SubmitRequest:
     """Instead of the agent's own: what its schedule says, or the one who asks."""
     into: SessionId | None = None
     """The session it goes on in, as it is."""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What this job has other than its agent (model/jobs/overrides.py)."""
     resumed_from: JobId | None = None
     forked_from: JobId | None = None
@@ -71,8 +71,7 @@ class SubmitRequest:
     """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """The job that stands for the request; `is_new` is false when the same work was known already."""
 
     job: Job

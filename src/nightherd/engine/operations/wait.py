@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
 
 import anyio
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper, oversee

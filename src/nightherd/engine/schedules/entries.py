@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.agent import Agent, Fleet
@@ -24,8 +25,7 @@ DECIDED = 1_000
 """How many of a schedule's latest slots are looked at when its clock was set back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One schedule as it is now."""
 
     id: str
@@ -41,8 +41,7 @@ class Entry:
         return None if self.override is None else self.override.schedule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be recorded about an entry (None when it is on record already), and its next slot."""
 
     entry: Entry

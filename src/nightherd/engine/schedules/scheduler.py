@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.limits.logins import stopped_by
@@ -47,8 +48,7 @@ SOON_S = 0.05
 ID_TRIES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulingReports:
+class SchedulingReports(msgspec.Struct, frozen=True, kw_only=True):
     """Whom scheduling tells what it does."""
 
     on_fire: Callable[[str, JobId], None] = lambda schedule, job: None
@@ -56,8 +56,7 @@ class SchedulingReports:
     on_trouble: Callable[[str], None] = lambda text: None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Firing:
+class _Firing(msgspec.Struct, frozen=True, kw_only=True):
     """A change for one due slot, and what comes after it."""
 
     entry: Entry

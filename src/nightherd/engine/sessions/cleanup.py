@@ -7,9 +7,10 @@ is never touched; each change looks again in its own transaction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
+
+import msgspec
 
 from nightherd.model.change import Applied, Change
 from nightherd.model.sessions.changes import ExpireSession, RemoveSession
@@ -33,8 +34,7 @@ class Keeper(Protocol):
     def clock(self) -> Clock: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanup:
+class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
     """What a cleanup came to."""
 
     removed: Sequence[Session]

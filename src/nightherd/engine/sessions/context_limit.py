@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores, WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
@@ -57,8 +59,7 @@ ASKED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spoken:
+class _Spoken(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation, and what a summary stands for already."""
 
     messages: Sequence[Message]

@@ -7,9 +7,9 @@ ours had asked and was not answered, or was cut off from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores
 from nightherd.engine.doctor.record import RepairContext
@@ -32,7 +32,6 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.recollection import Recollection
 from nightherd.model.journal.system import SystemSubtype
-from nightherd.model.replace import replace
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Journals, StateReader
@@ -51,8 +50,7 @@ LOOK_BACK = 64
 """Events of a job that are looked at for the last thing said; mostly it is among them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnRecord:
+class OnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What of a conversation is on record."""
 
     uuids: frozenset[str]
@@ -125,8 +123,7 @@ def _is_ours(question: str, known: OnRecord, *, is_ours: bool) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrecorded:
+class Unrecorded(msgspec.Struct, frozen=True, kw_only=True):
     """What the runtime's conversation holds and the record lacks."""
 
     answers: Sequence[MessageEvent] = ()
@@ -177,8 +174,7 @@ def find_unrecorded(session: Session, runtime_session_id: str, context: Stores) 
     return Unrecorded(answers=answers, by_hand=typed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LateAnswers:
+class LateAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """What is still to be written into the journal of a job that has ended."""
 
     events: Sequence[MessageEvent]

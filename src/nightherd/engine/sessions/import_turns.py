@@ -7,10 +7,10 @@ change: killed on the way, nothing of it is there but a journal that nobody name
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores
 from nightherd.engine.imports.context import hashed_text, in_utc
@@ -47,8 +47,7 @@ BY_HAND, IMPORTED = "takeover", "import"
 EPOCH = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnImport:
+class TurnImport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything retelling needs from the world."""
 
     state: StateWriter
@@ -60,8 +59,7 @@ class TurnImport:
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedTurns:
+class ImportedTurns(msgspec.Struct, frozen=True, kw_only=True):
     """The session as it is now, and the job that was made of what was said; None when nothing was."""
 
     session: Session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.hooks import JobHooks

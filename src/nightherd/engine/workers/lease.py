@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied, EndWorker, ExtendLease, RegisterWorker
@@ -27,8 +27,7 @@ SHORTEST_WAIT_S = 0.02
 """Between two tries to extend a lease that is about to run out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseTerms:
+class LeaseTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How long a silent worker counts as alive, and how often it speaks."""
 
     length_s: float = 30.0

@@ -9,9 +9,9 @@ when it was lost too often. However many rescue at once, each job is rescued onc
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from anyio import to_thread
 
 from nightherd.engine.checkpoints.state_files import write_stopped
@@ -65,8 +65,7 @@ def resumes_of(fleet: Fleet | None) -> Resumes:
     return resumes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RescueTerms:
+class RescueTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What a rescuer has to know."""
 
     boot_id: str

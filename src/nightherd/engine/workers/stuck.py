@@ -6,8 +6,9 @@ A journal that just stops is a job that was interrupted. Workers that never sign
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from nightherd.engine.doctor.record import (
     KillMarked,

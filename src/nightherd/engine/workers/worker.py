@@ -6,11 +6,12 @@ It looks after the others too: jobs whose worker is gone are rescued by whoever 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.doctor.record import RepairContext
@@ -48,8 +49,7 @@ MOST_AT_ONCE = 16
 """Jobs claimed in one transaction while there are plenty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerReports:
+class WorkerReports(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the worker tells what it does."""
 
     on_start: Callable[[Job], None]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.errors import AgentNotFoundError
 from nightherd.model.agents.mcp import McpServer
@@ -42,8 +43,7 @@ class Durability(StrEnum):
     """Every event and every change is synced before it is acknowledged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """One declared agent, resolved: defaults merged, variables filled in, paths absolute."""
 
     name: str
@@ -54,9 +54,9 @@ class Agent:
     repo: str | None = None
     default_prompt: str | None = None
     script: Script | None = None
-    session: SessionTerms = field(default_factory=SessionTerms)
+    session: SessionTerms = msgspec.field(default_factory=SessionTerms)
     """How its jobs share context, and for how long."""
-    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    schedules: Mapping[str, Schedule] = msgspec.field(default_factory=dict)
     """Rules in time that make jobs of it, by name."""
     job_timeout: timedelta | None = None
     max_concurrent: int = 1
@@ -88,9 +88,9 @@ class Agent:
     """More directories it may use."""
     setting_sources: tuple[str, ...] = ()
     """Which of Claude's own settings files it obeys."""
-    project_settings: Mapping[str, str] = field(default_factory=dict)
+    project_settings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Fingerprints of those that lie in its working directory, by name."""
-    subagents: Mapping[str, Subagent] = field(default_factory=dict)
+    subagents: Mapping[str, Subagent] = msgspec.field(default_factory=dict)
     """Helpers it may call on, by name."""
     plugins: tuple[Plugin, ...] = ()
     sandbox: Mapping[str, Any] | None = None
@@ -106,7 +106,7 @@ class Agent:
     """A JSON file in the working directory that hooks may look into."""
     blocked_by: tuple[Problem, ...] = ()
     """Settings that protect and cannot be honoured, located: none of its jobs may run."""
-    model_place: Place | None = field(default=None, compare=False)
+    model_place: Place | None = None
     """Where its model is named."""
 
     @property
@@ -122,9 +122,18 @@ class Agent:
         """How its jobs share context."""
         return self.session.mode
 
+    def __eq__(self, other: object) -> bool:
+        """Compare all but the place of the model: an agent that only moved in its file is the same."""
+        if not isinstance(other, Agent):
+            return NotImplemented
+        fields = (name for name in self.__struct_fields__ if name != "model_place")
+        return all(getattr(self, name) == getattr(other, name) for name in fields)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """The declared set of agents, and what they share."""
 
     file: str
@@ -134,9 +143,9 @@ class Fleet:
     description: str | None = None
     files: tuple[str, ...] = ()
     """Every file it was loaded from."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What `.env` adds to the environment of agents; the process's own variables win."""
-    dotenv: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dotenv: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Everything that `.env` says."""
     reload: str = "ask"
     """`ask`: a change that gives agents more waits for a person, where agents may write the fleet's files; or `auto`."""
@@ -151,20 +160,24 @@ class Fleet:
     """How long what is cancelled may take to end before it is killed."""
     limits: Limits = NO_LIMITS
     """What all jobs together may use, ever and in a day."""
-    prices: Prices = field(default_factory=dict)
+    prices: Prices = msgspec.field(default_factory=dict)
     """What models cost, as the fleet file declares it."""
     max_restarts: int = 5
     retry: RetryPolicy = PATIENT
     """What is done about failures that can pass."""
     secret_variables: frozenset[str] = frozenset()
     """Variables that hold secrets, as keys such as `token_env` and `secret_env` name them."""
-    web: Web = field(default_factory=Web)
-    webhooks: Webhooks = field(default_factory=Webhooks)
+    web: Web = msgspec.field(default_factory=Web)
+    webhooks: Webhooks = msgspec.field(default_factory=Webhooks)
 
     @property
     def standing(self) -> dict[str, str | None]:
         """Every agent's name with the reason why none of its jobs may run."""
         return {name: agent.blocked_text for name, agent in self.agents.items()}
+
+    def __repr__(self) -> str:
+        # What `.env` says may be secret.
+        return f"Fleet(file={self.file!r}, agents={list(self.agents)!r})"
 
 
 def get_agent(agents: Mapping[str, Agent], name: str) -> Agent:
@@ -175,8 +188,7 @@ def get_agent(agents: Mapping[str, Agent], name: str) -> Agent:
     return agent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subagent:
+class Subagent(msgspec.Struct, frozen=True, kw_only=True):
     """A helper that the agent may call on by itself."""
 
     description: str
@@ -195,8 +207,7 @@ class Subagent:
         return said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
+class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     """A directory with skills, commands, hooks and servers in Claude's own form."""
 
     path: str

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 
@@ -27,25 +28,29 @@ class McpTransport(StrEnum):
     SSE = "sse"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpServer:
+class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     """One declared server: a process to start, or an address to connect to."""
 
     name: str
     transport: McpTransport
     command: str | None = None
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    url: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    url: str | None = None
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     timeout: timedelta | None = None
     """How long one call may take; None for as long as the runtime allows."""
     always_load: bool | None = None
     """Whether its tools are offered from the first turn on; None for the runtime's own choice."""
 
+    def __repr__(self) -> str:
+        # Arguments, environment, address and headers may hold secrets.
+        return (
+            f"McpServer(name={self.name!r}, transport={self.transport!r}, command={self.command!r})"
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAnswer:
+
+class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a call of an injected tool came to."""
 
     text: str
@@ -56,14 +61,13 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[ToolAnswer | str]]
 """Makes a call. A text is as good as an answer; what it raises becomes an answer that says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedMcpToolDef:
+class InjectedMcpToolDef(msgspec.Struct, frozen=True, kw_only=True):
     """One tool of an injected server."""
 
     name: str
     description: str
     handler: Handler
-    input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
+    input_schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: {"type": "object"})
     """JSON schema of its input: an object."""
     is_long_running: bool = False
     """Whether a call may take longer than a minute."""
@@ -81,8 +85,7 @@ class InjectedMcpToolDef:
         return {"type": "object", "properties": {}, **self.input_schema}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedMcpServerDef:
+class InjectedMcpServerDef(msgspec.Struct, frozen=True, kw_only=True):
     """Tools given to one run, apart from how they reach the agent."""
 
     name: str

@@ -10,15 +10,15 @@ job go on where the record ends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+import msgspec
 
 from nightherd.model.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(msgspec.Struct, frozen=True):
     """Answer with a text."""
 
     text: str
@@ -26,37 +26,32 @@ class Say:
     """How long the text takes to come, word by word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Think:
+class Think(msgspec.Struct, frozen=True):
     """Think aloud before the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class UseTool:
+class UseTool(msgspec.Struct, frozen=True):
     """Call a tool, for real, in the working directory."""
 
     name: str
     input: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(msgspec.Struct, frozen=True):
     """Take this long."""
 
     duration: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Spend:
+class Spend(msgspec.Struct, frozen=True):
     """Report tokens and money for the turn."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(msgspec.Struct, frozen=True):
     """End with an error."""
 
     code: str
@@ -67,8 +62,7 @@ class Fail:
     """When it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     """Play `steps` `count` times."""
 
     count: int
@@ -80,8 +74,7 @@ Action = Say | Think | UseTool | Sleep | Spend | Fail
 Turn = tuple[Action, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """A script cut into turns; a `repeat` stays one block however often it plays."""
 
     blocks: tuple[Block, ...]
@@ -107,8 +100,7 @@ class Script:
             start = max(0, start - block.turn_count)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Either one turn, or a script that plays several times."""
 
     count: int

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.lifecycle import Lifecycle
-from nightherd.model.replace import replace
 
 
 class AgentStatus(StrEnum):
@@ -30,8 +31,7 @@ AGENT_LIFECYCLE = Lifecycle(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentState:
+class AgentState(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's row."""
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.model.units import FREE, MicroUsd
@@ -18,8 +19,7 @@ HEADER_LIMIT = 8 * 1024
 """Bytes of JSON a checkpoint's header may take: a bookmark costs the same at any length of conversation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where in the record, at which trigger point, what had been used by then.
 
     The first of each execution and those at which a job stops are rows; the others are lines of the journal.
@@ -41,7 +41,7 @@ class Checkpoint:
     cache_read_input_tokens: int = 0
     cost_microusd: MicroUsd = FREE
     duration_ms: int = 0
-    header: Mapping[str, Any] = field(default_factory=dict)
+    header: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What else the resumed execution needs, bounded: limits, suspension, hooks."""
     removed_at: datetime | None = None
     """When it was taken away; lists leave it out."""
@@ -57,8 +57,7 @@ class Checkpoint:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveCheckpoints:
+class RemoveCheckpoints(msgspec.Struct, frozen=True, kw_only=True):
     """Take bookmarks of a job away. Rows and lines stay; the last one of a job that can go on is refused."""
 
     job_id: JobId

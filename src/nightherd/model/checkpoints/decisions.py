@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nightherd.model.change import Answer, Applied, Refused, SaveCheckpoint, Why
 from nightherd.model.checkpoints.checkpoint import (

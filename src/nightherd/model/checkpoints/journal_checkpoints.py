@@ -8,9 +8,10 @@ their header, and says which of them were taken away.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from nightherd.model.checkpoints.checkpoint import REMOVED, Checkpoint, checkpoint_id
 from nightherd.model.jobs.job import JobStatus

@@ -6,9 +6,10 @@ All of it is data: the shipped `state_schema.yaml`, and what a project lays over
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 
@@ -16,8 +17,7 @@ MUST_SAVE = 10
 """The priority of triggers that are always saved, and synced to the disk when they are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trigger:
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a checkpoint is made at one place of a run, and how much it counts."""
 
     enabled: bool = True
@@ -33,8 +33,7 @@ class Backoff(StrEnum):
     FIXED = "fixed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRetry:
+class WriteRetry(msgspec.Struct, frozen=True, kw_only=True):
     """What happens when the file cannot be written."""
 
     enabled: bool = True
@@ -65,15 +64,14 @@ LONGEST_PAUSE_MS = 5_000
 """The job's end waits for the file: no pause may double into hours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Performance:
+class Performance(msgspec.Struct, frozen=True, kw_only=True):
     """How `state.json` is written."""
 
     incremental: bool = False
     """False writes the whole file at checkpoints too, as fast as is useful; true only where the job stops."""
     compress: bool = False
     atomic: bool = True
-    retry: WriteRetry = field(default_factory=WriteRetry)
+    retry: WriteRetry = msgspec.field(default_factory=WriteRetry)
 
 
 class OnCompletion(StrEnum):
@@ -84,8 +82,7 @@ class OnCompletion(StrEnum):
     KEEP = "keep"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanup:
+class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
     """Which old checkpoints go."""
 
     enabled: bool = True
@@ -93,20 +90,18 @@ class Cleanup:
     delete_older_than_days: int = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """How many checkpoints are kept, and for how long."""
 
     automatic: bool = True
     """Whether a started fleet does it by itself, once a day."""
     max_checkpoints: int = 10
-    cleanup: Cleanup = field(default_factory=Cleanup)
+    cleanup: Cleanup = msgspec.field(default_factory=Cleanup)
     action: OnCompletion = OnCompletion.ARCHIVE
     archive_path: str = "threads/{thread_id}/archive/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Persistence:
+class Persistence(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `state_persistence.yaml` can say."""
 
     schema_version: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -33,8 +32,7 @@ class Needed(StrEnum):
     """A session was branched from there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPlan:
+class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done with one job's checkpoints."""
 
     job_id: JobId

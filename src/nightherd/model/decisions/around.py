@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from nightherd.model.agents.state import AgentState, after_job_moved
 from nightherd.model.change import Refused, Row, Why
 from nightherd.model.checkpoints.end_decisions import end_checkpoint
@@ -23,7 +25,6 @@ from nightherd.model.jobs.job import (
     row_text,
 )
 from nightherd.model.limits.limits import COUNTED
-from nightherd.model.replace import replace
 from nightherd.model.schedules.schedule import (
     ScheduleState,
     ScheduleStatus,

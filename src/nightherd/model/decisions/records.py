@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from nightherd.model.change import AdoptRows, Answer, Applied, RecordDelivery, Refused, Row, Why
 from nightherd.model.decisions.around import missing
@@ -84,7 +84,7 @@ def adopt_turns(change: AdoptTurns, rows: Rows) -> Answer:
 
 def key_of(row: Row) -> str:
     """The row's key: its first field."""
-    return str(getattr(row, next(iter(row.__dataclass_fields__))))
+    return str(getattr(row, row.__struct_fields__[0]))
 
 
 def record(change: RecordDelivery, rows: Rows) -> Answer:

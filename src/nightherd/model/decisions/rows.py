@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.sessions.session import Session, SessionKey
 
-RowT = TypeVar("RowT")
+RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 
 class Rows(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.jobs.job import Job, JobTexts
@@ -16,8 +17,7 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.usage import Totals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitJob:
+class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     """Record a new job, before anything runs.
 
     `session` is what the job would begin; when its key has a current session that fits, the job joins
@@ -35,8 +35,7 @@ class SubmitJob:
     refuses_held: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartExecution:
+class StartExecution(msgspec.Struct, frozen=True, kw_only=True):
     """Take a pending job: its next epoch begins, and only writes that name it count from now on.
 
     The limits are how many jobs of the agent, and of the whole fleet, may run at once. It is refused while one of
@@ -52,8 +51,7 @@ class StartExecution:
     stopped_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRuntimeSession:
+class RecordRuntimeSession(msgspec.Struct, frozen=True, kw_only=True):
     """The runtime said which session it is in; known from this moment, not from the end."""
 
     job_id: JobId
@@ -64,8 +62,7 @@ class RecordRuntimeSession:
     """Why it is not the session the job was to go on in; None when it is, or there was none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettleExecution:
+class SettleExecution(msgspec.Struct, frozen=True, kw_only=True):
     """The execution has ended and the job with it: outcome, what it came to, where its record ends.
 
     `total` is what the job's whole record comes to, lost executions included; `own` is this
@@ -84,8 +81,7 @@ class SettleExecution:
     """The highest number of a checkpoint in its journal, 0 if unknown; None if the execution saved its last itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuspendExecution:
+class SuspendExecution(msgspec.Struct, frozen=True, kw_only=True):
     """The execution has ended and the job waits: for a time, or for somebody to let it go on."""
 
     job_id: JobId
@@ -100,8 +96,7 @@ class SuspendExecution:
     """The limit of the job's login that it waits for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeJob:
+class ResumeJob(msgspec.Struct, frozen=True, kw_only=True):
     """A suspended job waits for its next execution again.
 
     `prompt` is what it is told besides; `overrides` replace those it has, by key. With `only_due` it is
@@ -112,13 +107,12 @@ class ResumeJob:
     job_id: JobId
     at: datetime
     prompt: str | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
     only_due: bool = False
     lifts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoseExecution:
+class LoseExecution(msgspec.Struct, frozen=True, kw_only=True):
     """The execution's owner is gone: the job waits for its next one, or fails when it was lost too often.
 
     What it used is not lost: `total` and `own` are read off the journal, as for `SettleExecution`.
@@ -142,8 +136,7 @@ class LoseExecution:
     """The highest number of a checkpoint in its journal; 0 when the writer of the change does not know."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimJob:
+class ClaimJob(msgspec.Struct, frozen=True, kw_only=True):
     """Take the waiting job whose turn it is, if any may be taken now.
 
     `agents` are those the worker can run, each with how many of its jobs may run at once; `fleet_limit`
@@ -156,19 +149,17 @@ class ClaimJob:
     agents: Mapping[str, int]
     repos: Mapping[str, str]
     fleet_limit: int | None = None
-    stopped_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stopped_by: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelJob:
+class CancelJob(msgspec.Struct, frozen=True, kw_only=True):
     """End a job: at once when it waits; a running one is marked, and its owner stops it."""
 
     job_id: JobId
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectJob:
+class CorrectJob(msgspec.Struct, frozen=True, kw_only=True):
     """The journal knows better than the row: the row becomes `job`, if it still is what was looked at."""
 
     expected: Job
@@ -176,8 +167,7 @@ class CorrectJob:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailSuspended:
+class FailSuspended(msgspec.Struct, frozen=True, kw_only=True):
     """A job that waits does not go on: it fails, because of what it waits for."""
 
     job_id: JobId
@@ -185,8 +175,7 @@ class FailSuspended:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailWaiting:
+class FailWaiting(msgspec.Struct, frozen=True, kw_only=True):
     """End a job that no worker has, pending or suspended, as failed."""
 
     job_id: JobId

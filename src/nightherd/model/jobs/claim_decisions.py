@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from nightherd.model.change import (
     Answer,
     Applied,
@@ -23,7 +25,6 @@ from nightherd.model.jobs.changes import ClaimJob, StartExecution
 from nightherd.model.jobs.decisions import start
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.login_decisions import limit_in_the_way
-from nightherd.model.replace import replace
 from nightherd.model.worker import WORKER_LIFECYCLE, Worker, WorkerStatus
 
 STARVING = timedelta(minutes=10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from nightherd.model.change import Answer, Applied, Refused, Row, Why
 from nightherd.model.checkpoints.end_decisions import end_checkpoint
 from nightherd.model.decisions.around import (
@@ -44,7 +46,6 @@ from nightherd.model.jobs.overrides import issue_of_inputs
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login import text_of
 from nightherd.model.limits.login_decisions import after_start, limit_in_the_way, login_in
-from nightherd.model.replace import replace
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.sessions.order_decisions import job_ahead, refused_if_held, waits_in_a_circle
 from nightherd.model.sessions.session import (

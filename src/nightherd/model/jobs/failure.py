@@ -6,8 +6,9 @@ One table over all runtimes. A code that is not in it is unknown, and nothing is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from nightherd.errors import (
     InvalidValueError,
@@ -39,8 +40,7 @@ class FailureType(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureKind:
+class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about every failure of one code."""
 
     type: FailureType
@@ -122,8 +122,7 @@ ERRORS: dict[FailureType, type[RunnerError]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerErrorDetails:
+class RunnerErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job did not succeed, for programs."""
 
     message: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
 from nightherd.model.lifecycle import Lifecycle
@@ -87,8 +88,7 @@ SUMMARY_LIMIT = 500
 """Characters of a summary kept in the job's row; the whole text stands apart, lists never read it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job's row: everything a list shows, nothing unbounded."""
 
     id: JobId
@@ -156,23 +156,21 @@ class Job:
         return self.not_before if self.status is JobStatus.SUSPENDED else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobTexts:
+class JobTexts(msgspec.Struct, frozen=True, kw_only=True):
     """The unbounded texts of a job, kept apart from its row: lists never read them."""
 
     job_id: JobId
     prompt: str
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     summary: str | None = None
     output_text: str | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What this job has other than its agent (model/jobs/overrides.py)."""
     session_note: str | None = None
     """Why it did not go on in the session it would have had."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobQuery:
+class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs a list shows: newest first, those after the job with the number `before`, at most `limit`."""
 
     agent: str | None = None
@@ -232,8 +230,7 @@ EXECUTION_LIFECYCLE = Lifecycle(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class Execution(msgspec.Struct, frozen=True, kw_only=True):
     """An execution's row. Tokens, turns and cost are this try's own; the job's row has the sums."""
 
     id: ExecutionId

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+
+import msgspec
 
 from nightherd.model.jobs.job import Job
 from nightherd.model.worker import Worker
@@ -17,8 +18,7 @@ BY_THE_NEXT_WORKER = "it resumes when a worker starts: nightherd start"
 CANCELLED_BY_THE_NEXT_WORKER = "it is cancelled when a worker starts: nightherd start"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
     """Since when nobody works at a job that is `running`, and what happens next."""
 
     since: datetime
@@ -26,8 +26,7 @@ class Lost:
     next: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedJob(Job):
+class ObservedJob(Job, frozen=True, kw_only=True):
     """A job's row with what was observed when it was read. Only rows are written, never this."""
 
     lost: Lost | None = None
@@ -38,15 +37,13 @@ class ObservedJob(Job):
     """Set when it waits for its turn: the job of its session that goes first."""
 
 
-_COLUMNS = tuple(field.name for field in fields(Job))
-
-
 def with_observation(
     job: Job, lost: Lost | None, worked: timedelta | None, waits_behind: Job | None = None
 ) -> ObservedJob:
     """The row with what was observed."""
-    values = {name: getattr(job, name) for name in _COLUMNS}
-    return ObservedJob(**values, lost=lost, worked=worked, waits_behind=waits_behind)
+    return ObservedJob(
+        **msgspec.structs.asdict(job), lost=lost, worked=worked, waits_behind=waits_behind
+    )
 
 
 def lost_text(job: ObservedJob) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.jobs.job import STATUS_OF_EXIT, ExitReason, Job, JobStatus
 from nightherd.model.journal.event import (
@@ -35,7 +35,6 @@ from nightherd.model.journal.system import (
     UserInput,
     Warned,
 )
-from nightherd.model.replace import replace
 from nightherd.model.usage import NOTHING_USED, Totals, Usage, tokens_in
 
 EXIT_OF_CODE = {
@@ -60,8 +59,7 @@ NOT_RESUMED = frozenset({"session_not_resumed", "session_not_found"})
 """Codes of warnings that say why a session began anew: we had none that fits, or the runtime had none by its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended and why."""
 
     exit_reason: ExitReason
@@ -87,8 +85,7 @@ CANCELLED = Outcome(exit_reason=ExitReason.CANCELLED)
 """How a job ends that somebody cancelled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """What a job's events come to so far; `add` gives the tally after one more.
 
     A turn counts once its answer is whole and every tool it called has answered: what is cut off in the

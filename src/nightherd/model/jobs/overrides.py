@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
@@ -19,8 +21,7 @@ FOLLOW_UP = "follow_up"
 """What a resumed job is told besides, and after which epoch it was said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrides:
+class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     """What replaces the agent's own; None leaves it."""
 
     model: str | None = None
@@ -57,8 +58,7 @@ def for_another_try(kept: Mapping[str, Any]) -> dict[str, Any]:
     return {name: kept[name] for name in names if name in kept}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowUp:
+class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
     """What a job is told when it is resumed."""
 
     text: str
@@ -77,15 +77,14 @@ KEPT = "limits"
 """Where a job's own limits are kept among what it has other than its agent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmendJob:
+class AmendJob(msgspec.Struct, frozen=True, kw_only=True):
     """New maxima for a job that waits for a worker or runs, beside those it has been given.
 
     Refused for one that is suspended, which has to be resumed, and for one that has ended.
     """
 
     job_id: JobId
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = msgspec.field(default_factory=dict)
     """As a job keeps them: whole numbers, a duration in milliseconds."""
     prompt: str | None = None
     """What it is told besides, when it goes on; refused while it runs."""

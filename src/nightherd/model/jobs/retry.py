@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from nightherd.model.jobs.job import SuspendReason
 from nightherd.model.journal.system import Suspension
@@ -28,8 +29,7 @@ LONGEST_WAIT = timedelta(days=366)
 MOST_DOUBLINGS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long between."""
 
     attempts: int = 5
@@ -49,8 +49,7 @@ class RetryPolicy:
 PATIENT = RetryPolicy()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a run that failed."""
 
     code: str
@@ -63,8 +62,7 @@ class Failure:
     """The provider's name of that limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TryAgain:
+class TryAgain(msgspec.Struct, frozen=True, kw_only=True):
     """After this long."""
 
     delay: timedelta

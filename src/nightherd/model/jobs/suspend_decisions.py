@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from nightherd.model.change import Answer, Applied, Refused, Row, Why
 from nightherd.model.checkpoints.end_decisions import end_checkpoint
 from nightherd.model.decisions.around import (
@@ -39,7 +41,6 @@ from nightherd.model.jobs.job import (
 from nightherd.model.jobs.overrides import FOLLOW_UP, KEPT, AmendJob, is_raised
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login_decisions import lifted, recorded
-from nightherd.model.replace import replace
 from nightherd.model.sessions.session import SessionStatus
 
 

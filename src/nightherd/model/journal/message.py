@@ -7,7 +7,6 @@ end are partial output, which is never history.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -36,8 +35,7 @@ class Speaker(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of one message, first to last; there is at least one."""
 
     lines: tuple[Line, ...]

@@ -7,10 +7,10 @@ made again from.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.hooks import HookEvent
 from nightherd.model.ids import JobId, SessionId, WorkerId, generate_execution_id
@@ -61,8 +61,7 @@ LOST = Outcome(
 """How a job ended whose record just stops."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """One execution, by its first line."""
 
     epoch: int
@@ -73,8 +72,7 @@ class Owner:
     """When the record before it ended: the last sign of life of the execution before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recollection:
+class Recollection(msgspec.Struct, frozen=True, kw_only=True):
     """A job as its journal tells it."""
 
     header: Header | None = None
@@ -177,8 +175,7 @@ def recollect(events: Iterable[Event]) -> Recollection:
     return replace(known, tally=known.tally.cut_off)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebuiltRows:
+class RebuiltRows(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of a job that only its journal remembers."""
 
     session: Session | None
@@ -306,8 +303,7 @@ def _executions(known: Recollection, job: Job, outcome: Outcome) -> tuple[Execut
     return tuple(rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     """A hook that was begun for one end of a job."""
 
     ran: HookRan

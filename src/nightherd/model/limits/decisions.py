@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from nightherd.model.change import Answer, Applied, Refused, Row, Why
 from nightherd.model.decisions.around import counted, owned, session_of
 from nightherd.model.decisions.rows import Rows
@@ -18,7 +20,6 @@ from nightherd.model.limits.spending import (
     spending_id,
     used_of,
 )
-from nightherd.model.replace import replace
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, tokens_in
 

@@ -7,10 +7,12 @@ what has been used goes beyond it, or when it is used up and there is more to do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.ids import JobId
@@ -68,8 +70,7 @@ class Scope(StrEnum):
     PARENT = "parent"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayLimits:
+class DayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What may be used in one day (UTC), all jobs together; None for no limit."""
 
     spend: MicroUsd | None = None
@@ -88,8 +89,7 @@ class DayLimits:
 NO_DAY_LIMITS = DayLimits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What may be used, children of a job included; None for no limit."""
 
     spend: MicroUsd | None = None
@@ -99,7 +99,7 @@ class Limits:
     depth: int | None = None
     duration: timedelta | None = None
     per_day: DayLimits = NO_DAY_LIMITS
-    outcomes: Mapping[LimitName, OnLimit] = field(default_factory=dict)
+    outcomes: Mapping[LimitName, OnLimit] = msgspec.field(default_factory=dict)
 
     def maximum(self, name: LimitName) -> int | None:
         """The limit of that name, a duration in milliseconds."""
@@ -133,8 +133,7 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class Used(msgspec.Struct, frozen=True, kw_only=True):
     """What has been used so far."""
 
     spend: int = 0
@@ -162,8 +161,7 @@ class Used:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """A limit that was met: whose, how much there is of it, and what the limit is."""
 
     name: LimitName
@@ -185,8 +183,7 @@ class Hit:
         return self.name.code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """A turn may not begin: less is left than it asks for."""
 
     stop: Suspension

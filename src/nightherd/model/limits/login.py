@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
+
+import msgspec
 
 from nightherd.model.agents.agent import Agent, RuntimeName
 from nightherd.model.ids import JobId
@@ -101,8 +102,7 @@ RECOVERY = timedelta(minutes=5)
 """How long after the reset they do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginLimit:
+class LoginLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A limit's row. It stays when the limit is over, and is replaced when it is hit again."""
 
     id: str

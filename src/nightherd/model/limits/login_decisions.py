@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from nightherd.model.decisions.rows import Rows
 from nightherd.model.limits.login import RECOVERY, STAGGER, LoginLimit, stopping
-from nightherd.model.replace import replace
 
 
 def limit_in_the_way(ids: Sequence[str], at: datetime, rows: Rows) -> LoginLimit | None:

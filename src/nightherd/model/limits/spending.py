@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
@@ -13,8 +14,7 @@ from nightherd.model.units import FREE, MicroUsd
 from nightherd.model.usage import Totals, Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class Spending(msgspec.Struct, frozen=True, kw_only=True):
     """A row of what one agent used on one day, for one schedule or without."""
 
     id: str
@@ -31,8 +31,7 @@ class Spending:
     below_turns: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """What a running job has set aside for what it does next; nothing when it does nothing."""
 
     job_id: JobId
@@ -42,8 +41,7 @@ class Reservation:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """A limit that several jobs share: of a day, of all days, or of the tree of jobs below `root`."""
 
     scope: Scope
@@ -57,8 +55,7 @@ class Budget:
     """What happens to a job that meets it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountUsage:
+class CountUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Count what a running job has used so far, and set aside what it may use next.
 
     Refused with `OVER_BUDGET` when one of `budgets` would be gone beyond, or, with nothing asked for, is
@@ -70,7 +67,7 @@ class CountUsage:
     at: datetime
     total: Totals
     last_seq: int
-    asked: Used = Used()  # noqa: RUF009 (a frozen value)
+    asked: Used = Used()
     budgets: tuple[Budget, ...] = ()
 
 
@@ -99,8 +96,7 @@ PER = 1_000_000
 """Prices are for this many tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelPrice:
+class ModelPrice(msgspec.Struct, frozen=True, kw_only=True):
     """Micro-dollars for a million tokens of each kind."""
 
     input: MicroUsd = FREE

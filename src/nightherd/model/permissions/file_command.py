@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.model.permissions.shell_command import Simple, Word
 
@@ -14,8 +15,7 @@ CONTENTS = frozenset({"", ".", ".."})
 """Last parts of a source whose content is copied, not the directory itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
     """One path that a command creates, replaces or removes, as it is written."""
 
     path: str
@@ -27,8 +27,7 @@ class Changed:
     """A directory is moved or copied to this name, with all that is in it, unless a directory is there already."""
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(msgspec.Struct):
     """The words of a command: where to, what, and how."""
 
     operands: list[Word]

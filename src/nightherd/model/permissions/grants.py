@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -202,19 +201,18 @@ def is_within(path: str, directory: str) -> bool:
 
 def fingerprint(value: Any) -> str:
     """A text that is the same for the same value, and does not show it."""
-    plain = msgspec.json.encode(_plain(value), order="deterministic")
+    plain = msgspec.json.encode(_named(value), order="sorted")
     return hashlib.sha256(plain).hexdigest()[:32]
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, _plain(asdict(value))]
+def _named(value: Any) -> Any:
+    """`value` with the name of its type, where that is one of ours."""
+    if isinstance(value, msgspec.Struct):
+        return [type(value).__name__, value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _named(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, frozenset):
-        return sorted(_plain(one) for one in value)
+        return [_named(item) for item in value]
     return value
 
 
@@ -225,7 +223,7 @@ def _maxima(limits: Limits) -> dict[str, int]:
 
 
 def _day_names() -> tuple[str, ...]:
-    return tuple(DayLimits.__dataclass_fields__)
+    return DayLimits.__struct_fields__
 
 
 def _milliseconds(duration: timedelta | None) -> int | None:

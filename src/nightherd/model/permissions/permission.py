@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef, split_tool_name
@@ -86,13 +87,11 @@ AUTO_APPROVED: Mapping[PermissionMode, frozenset[str]] = {
 """Tools, and programs that Bash runs, that need no rule. `bypassPermissions` approves everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(msgspec.Struct, frozen=True):
     """The call may be made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(msgspec.Struct, frozen=True):
     """The call may not be made, and why."""
 
     reason: str
@@ -102,8 +101,7 @@ Decision = Allowed | Denied
 ALLOWED = Allowed()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """What one agent may do, read from its declaration once."""
 
     mode: PermissionMode

@@ -10,8 +10,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.mcp import McpServer
@@ -31,8 +32,7 @@ _CLAUDE = re.compile(
 _GLOB = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectedPaths:
+class ProtectedPaths(msgspec.Struct, frozen=True, kw_only=True):
     """What a fleet protects, as absolute paths."""
 
     files: tuple[str, ...] = ()
@@ -73,8 +73,7 @@ def _words_of(server: McpServer) -> tuple[str, ...]:
     return () if server.command is None else (server.command, *server.args)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
+class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """Protected paths on one machine: every name under which they are known there."""
 
     files: frozenset[str] = frozenset()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer
@@ -240,7 +241,7 @@ def clamped(limits: Limits, maxima: Maxima) -> Limits:
     values = {name: _lower(limits.maximum(name), maxima.get(name.value)) for name in LimitName}
     days: dict[str, Any] = {
         name: _lower(limits.per_day.maximum(LimitName(name)), maxima.get(f"{PER_DAY}{name}"))
-        for name in DayLimits.__dataclass_fields__
+        for name in DayLimits.__struct_fields__
     }
     changed: dict[str, Any] = {name.value: value for name, value in values.items()}
     changed["duration"] = _time(values[LimitName.DURATION])

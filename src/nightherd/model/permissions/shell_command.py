@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 KEYWORDS = frozenset(
     {
@@ -37,8 +38,7 @@ _BREAKS = frozenset(" \t\n;&|()<>")
 _GLOB = frozenset("*?[")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(msgspec.Struct, frozen=True):
     """One word, quotes taken off. `is_fixed` means that no expansion changes it but that of file names."""
 
     text: str
@@ -46,8 +46,7 @@ class Word:
     has_glob: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(msgspec.Struct, frozen=True):
     """One program and its words, and how it was written."""
 
     words: tuple[Word, ...]
@@ -64,16 +63,15 @@ class Simple:
         return self.words[0].text.rpartition("/")[2]
 
 
-@dataclass(slots=True)
-class ShellCommand:
+class ShellCommand(msgspec.Struct):
     """All that a command would run, in the order it is written, also inside substitutions."""
 
-    simples: list[Simple] = field(default_factory=list)
+    simples: list[Simple] = msgspec.field(default_factory=list)
     is_plain: bool = True
     """Only programs with fixed words, joined by `;`, `&&`, `||` and `|`: nothing is substituted or redirected."""
     is_opaque: bool = False
     """Part of it cannot be told by reading: not understood, or a program whose name is made at run time."""
-    outputs: list[Word] = field(default_factory=list)
+    outputs: list[Word] = msgspec.field(default_factory=list)
     """Files that output is redirected to."""
 
 

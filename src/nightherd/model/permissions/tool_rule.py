@@ -14,7 +14,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.mcp import PREFIX, check_server_name, split_tool_name
@@ -31,8 +32,7 @@ _FORM = re.compile(r"(?P<name>[^()]*)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 _MCP_TOOL = re.compile(r"[A-Za-z0-9_-]*\*?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRule:
+class ToolRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that was understood."""
 
     text: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -34,8 +33,7 @@ MODE_RANK = {
 UNRANKED = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Widening:
+class Widening(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is granted and was not accepted."""
 
     what: str

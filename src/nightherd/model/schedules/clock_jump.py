@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from nightherd.model.units import format_duration
 
@@ -11,8 +12,7 @@ JUMP = timedelta(minutes=1)
 """A smaller difference is how clocks are kept right, or a machine that was busy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Both clocks at one moment."""
 
     at: datetime

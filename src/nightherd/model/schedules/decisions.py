@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nightherd.model.agents.state import AgentState, with_status
 from nightherd.model.change import Answer, Applied, FireSlot, Refused, ResetAgent, Why

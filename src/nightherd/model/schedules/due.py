@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.schedules.rule import (
@@ -39,16 +40,14 @@ TOO_MANY = f"missed: more than {MOST_AT_ONCE} slots were due, and only the lates
 SUPERSEDED = "missed: a later slot was due as well"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class Due(msgspec.Struct, frozen=True, kw_only=True):
     """A slot that is to come: its instant, and when it is fired."""
 
     instant: datetime
     runs_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a due instant is to become: a job, or skipped for a reason."""
 
     instant: datetime
@@ -60,16 +59,14 @@ class Verdict:
         return self.reason is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
     """The earliest instant whose slot `catch_up: all` still makes up for, and why not earlier."""
 
     at: datetime
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(msgspec.Struct, frozen=True, kw_only=True):
     """Every slot of a schedule that is due by now, oldest first, and the one after them."""
 
     verdicts: tuple[Verdict, ...]

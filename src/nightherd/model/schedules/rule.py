@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 from cronsim import CronSim, CronSimError
 
 from nightherd.errors import InvalidValueError
@@ -20,8 +20,7 @@ from nightherd.model.units import format_duration
 UTC_NAME = "UTC"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
     """Due at every whole multiple of `every` since 1970 in UTC.
 
     So the instants are the same for every process and after every restart.
@@ -33,8 +32,7 @@ class Interval:
         return f"every {format_duration(self.every)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cron:
+class Cron(msgspec.Struct, frozen=True, kw_only=True):
     """Due whenever the clock on the wall of `timezone` matches `expression`."""
 
     expression: str
@@ -58,8 +56,7 @@ class CatchUp(StrEnum):
     """Every one, in order; a slot that would overlap waits instead of being skipped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """One declared schedule of an agent, resolved."""
 
     name: str
@@ -69,7 +66,7 @@ class Schedule:
     """Where a cron expression that replaces the rule is read."""
     prompt: str | None = None
     """What its jobs are asked; None for the agent's `default_prompt`."""
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     enabled: bool = True
     jitter: timedelta = timedelta()
     max_overlap: int = 1

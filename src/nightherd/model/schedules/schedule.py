@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
@@ -31,8 +33,7 @@ SCHEDULE_LIFECYCLE = Lifecycle(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleState:
+class ScheduleState(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule's row."""
 
     id: str
@@ -66,8 +67,7 @@ class SlotOutcome(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """A due instant's row: it is there once, with exactly one outcome."""
 
     id: str
@@ -115,8 +115,7 @@ def switched_off(state: ScheduleState) -> ScheduleState:
     return replace(state, status=ScheduleStatus.DISABLED, next_run_at=None, next_due_at=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleOverride:
+class ScheduleOverride(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody set about a schedule beside the fleet file; deleted when it is reset.
 
     Older versions left a row in which nothing is set. It is no override.
@@ -137,8 +136,7 @@ def may_fire(is_declared: bool, override: ScheduleOverride | None) -> bool:
     return is_declared if said is None else said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSchedule:
+class PlanSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """What a schedule is by its declaration, and which slot of it comes next.
 
     `override` and `replaces` are what was found when this was worked out; with another override, or another
@@ -159,8 +157,7 @@ class PlanSchedule:
     """The instant of the slot that was to come."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverrideSchedule:
+class OverrideSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """Switch a schedule on or off, or give it another rule; None leaves that part of the override as it is.
 
     Enabling forgets the failures it paused itself for. `reset` takes the whole override away.

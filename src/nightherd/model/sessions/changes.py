@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Execution, Job, JobTexts
 from nightherd.model.sessions.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkSession:
+class ForkSession(msgspec.Struct, frozen=True, kw_only=True):
     """A new session that begins with what another had said up to a place. Nothing is copied.
 
     `session` names its parent and the place; it is numbered by the store and never joined unasked.
@@ -20,39 +20,34 @@ class ForkSession:
     session: Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseSession:
+class UseSession(msgspec.Struct, frozen=True, kw_only=True):
     """Make a session the current one of its key."""
 
     session_id: SessionId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameSession:
+class RenameSession(msgspec.Struct, frozen=True, kw_only=True):
     """Give a session a name; None takes it away."""
 
     session_id: SessionId
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireSession:
+class ExpireSession(msgspec.Struct, frozen=True, kw_only=True):
     """A session that waits is over, because it is too old or has gone unused for too long."""
 
     session_id: SessionId
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveSession:
+class RemoveSession(msgspec.Struct, frozen=True, kw_only=True):
     """Clean up a session in which nothing is going on. Its row and its journals stay."""
 
     session_id: SessionId
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshAdopted:
+class RefreshAdopted(msgspec.Struct, frozen=True, kw_only=True):
     """What an adopted session was made from has grown: its row follows, as long as no job of ours was in it."""
 
     session: Session
@@ -60,8 +55,7 @@ class RefreshAdopted:
     """How many jobs it has that only retell what its source says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptTurns:
+class AdoptTurns(msgspec.Struct, frozen=True, kw_only=True):
     """What was said in a session outside the fleet is a job of it that is over.
 
     `rows` are the job's. The session becomes `session` if it still is `expected`, and no job is at work in it;

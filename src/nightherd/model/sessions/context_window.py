@@ -7,7 +7,8 @@ latest messages stay as they are, and a call is never parted from its result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from nightherd.model.journal.event import (
     ErrorEvent,
@@ -35,8 +36,7 @@ LINE_LIMIT = 160
 MOST_LINES = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What a summary already stands for: the number of the last message, and its text."""
 
     covers: int = 0

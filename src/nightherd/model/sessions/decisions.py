@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from nightherd.model.change import Answer, Applied, Refused, Why
 from nightherd.model.decisions.rows import Rows

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import msgspec
 
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.sessions.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedSession(Session):
+class ObservedSession(Session, frozen=True, kw_only=True):
     """A session's row with what was observed when it was read. Only rows are written, never this."""
 
     lost_job: ObservedJob | None = None
     """Set when the session is `active` and no live worker has its running job."""
 
 
-_COLUMNS = tuple(field.name for field in fields(Session))
-
-
 def with_lost_job(session: Session, lost_job: ObservedJob | None) -> ObservedSession:
     """The session's row with the lost job that is in it."""
-    values = {name: getattr(session, name) for name in _COLUMNS}
-    return ObservedSession(**values, lost_job=lost_job)
+    return ObservedSession(**msgspec.structs.asdict(session), lost_job=lost_job)
 
 
 def lost_job_of(session: Session) -> ObservedJob | None:

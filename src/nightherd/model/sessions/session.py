@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+import msgspec
 
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.lifecycle import Lifecycle
@@ -46,8 +47,7 @@ SESSION_LIFECYCLE = Lifecycle(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKey:
+class SessionKey(msgspec.Struct, frozen=True, kw_only=True):
     """What a shared session belongs to; jobs with the same key share it, others never do."""
 
     agent: str
@@ -56,8 +56,7 @@ class SessionKey:
     schedule: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A session's row: identity, standing and how far it has come."""
 
     id: SessionId
@@ -163,8 +162,7 @@ def why_not_join(current: Session, proposed: Session, at: datetime, *, is_used: 
     return next((f"session {current.id}: {reason}" for is_so, reason in checks if is_so), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionQuery:
+class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions a list shows: newest first, `before` a number, at most `limit`."""
 
     agent: str | None = None
@@ -182,8 +180,7 @@ DEFAULT_CONTEXT_WINDOW = 20
 """How many of the latest messages a summary leaves as they are when nothing was said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTerms:
+class SessionTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How jobs share context, how long that lives, and how much of it a model is given.
 
     `timeout` means one thing for a job's own session and another for a shared one; ask `max_age`,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.journal.system import SessionHeader

@@ -7,10 +7,10 @@ among its output, and the answers go into its input. No port, no token, no proce
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import msgspec
 
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.runtimes.claude.duty import Duty, parsed
@@ -39,8 +39,7 @@ INITIALIZE: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Waiting:
+class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     call: GatedCall
     since: float

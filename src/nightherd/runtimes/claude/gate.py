@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 
 from nightherd.model.journal.event import (
     Event,
@@ -50,8 +50,7 @@ def refuse_nothing(tool: str, input: Mapping[str, Any]) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatedCall:
+class GatedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that waits at the gate."""
 
     call: str | None
@@ -59,7 +58,7 @@ class GatedCall:
     agent: str | None = None
     """The sub-agent that makes it."""
     tool: str = ""
-    input: Mapping[str, Any] = field(default_factory=dict)
+    input: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, hook: Message) -> GatedCall:

@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from nightherd.model.secrets import NO_SECRETS, Secrets
 
 
-@dataclass(frozen=True, slots=True)
-class InFile:
+class InFile(msgspec.Struct, frozen=True):
     """A value that is passed by a file of this name, in a directory that only its owner can enter."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One option of the program; without a value, a switch."""
 
     name: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 SYNTHETIC = "<synthetic>"
 """The model of lines that Claude writes itself, such as the text of an API error."""
@@ -20,8 +21,7 @@ CUT_OFF = "[Tool call interrupted"
 Line = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """The conversation that a resumed session begins with."""
 
     uuids: frozenset[str] = frozenset()

@@ -8,8 +8,10 @@ resumed conversation and composed again, so that notes do not pile up however of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import dropwhile
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.model.journal.event import (
     Event,
@@ -53,8 +55,7 @@ LOST = (
 ASKED_NOW = "So far what is on record. This is what you are asked:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What Claude is told first, in which of its sessions."""
 
     text: str

@@ -10,8 +10,9 @@ import errno
 import re
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nightherd.model.jobs.retry import can_pass
 from nightherd.model.journal.event import ErrorEvent
@@ -24,8 +25,7 @@ STDERR_SHOWN = 2000
 """Characters of standard error that an error's text ends with, when there is nothing better to say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What Claude said about how it ended, and what it said about the failure before."""
 
     text: str
@@ -40,8 +40,7 @@ class Report:
     """The subscription's limit that was hit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A row: what it is called, whether trying again later can help, and what has to be so."""
 
     code: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.errors import NightherdError
 from nightherd.host.system import SystemClock

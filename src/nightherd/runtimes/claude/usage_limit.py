@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec.structs import replace
 
 from nightherd.runtimes.claude.answer import body_of
 
@@ -20,11 +22,10 @@ def is_api_error(message: Mapping[str, Any]) -> bool:
     return bool(message.get("error") or message.get("is_api_error_message"))
 
 
-@dataclass(frozen=True, slots=True)
-class ApiError:
+class ApiError(msgspec.Struct, frozen=True):
     """One such report; without a message, none was made."""
 
-    message: Mapping[str, Any] = field(default_factory=dict)
+    message: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -71,8 +72,7 @@ RESETS = re.compile(
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageLimit:
+class UsageLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A limit that rejects requests until `resets_at`; None where Claude does not say when."""
 
     resets_at: datetime | None

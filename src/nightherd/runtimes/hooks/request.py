@@ -9,11 +9,12 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urlsplit
 
 import anyio
+import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.model.hooks import HttpRequest
 from nightherd.model.units import format_duration
@@ -28,8 +29,7 @@ PASSING = frozenset({408, 425, 429})
 """Refusals that are worth another try."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one try: a status and the beginning of a body, or why there is none."""
 
     status: int | None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import anyio
+import msgspec
 
 from nightherd import __version__
 from nightherd.model.agents.mcp import (
@@ -37,8 +37,7 @@ CALL = timedelta(minutes=10)
 """How long a call may take when the server's `timeout` does not say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundTool:
+class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that a server offers."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nightherd import __version__
 from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef, ToolAnswer
@@ -16,20 +17,17 @@ INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32600, -32601, -32602
 Message = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The answer is known."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class NoReply:
+class NoReply(msgspec.Struct, frozen=True):
     """Nothing is answered: it was a notification."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A tool is to be called; `answered` makes the reply."""
 
     id: Any

@@ -11,11 +11,11 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
 import anyio
+import msgspec
 
 from nightherd.model.agents.mcp import McpServer
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -47,8 +47,7 @@ class Link(Protocol):
         """It is let go, with everything it started. Cannot be cancelled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the processes of servers run, and who ends them."""
 
     directory: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
 import anyio
+import msgspec
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -40,8 +40,7 @@ NOT_UNDERSTOOD = (ValueError, TypeError, AttributeError, LookupError, RecursionE
 """What a provider's client raises when that which came is no JSON, or not of the shape that it takes for granted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, and how long the model may be silent."""
 
     model: Model
@@ -51,22 +50,21 @@ class Asking:
     patience: timedelta
 
 
-@dataclass(slots=True)
-class Question:
+class Question(msgspec.Struct):
     """One request. Iterating over `progress` asks it; after that `answer` is there, or it has raised."""
 
     asking: Asking
-    stream: TextStream = field(default_factory=NoTextStream)
+    stream: TextStream = msgspec.field(default_factory=NoTextStream)
     """Takes the text as it arrives."""
     answer: ModelResponse | None = None
-    usage: RequestUsage = field(default_factory=RequestUsage)
+    usage: RequestUsage = msgspec.field(default_factory=RequestUsage)
     """What the provider has said to have been used, also when the answer was cut off."""
     is_sent: bool = False
     has_begun: bool = False
     """Whether the provider has taken the request: nothing is paid for one that it refused."""
     heard: int = 0
     """Bytes of what has arrived: text, thoughts, arguments of calls."""
-    said: list[str] = field(default_factory=list)
+    said: list[str] = msgspec.field(default_factory=list)
     """Pieces of text that have arrived."""
 
     @property

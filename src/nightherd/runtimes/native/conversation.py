@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import cast
 
+import msgspec
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -28,19 +29,18 @@ from nightherd.runtimes.native.repair import load_or_retell
 UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
 
 
-@dataclass(slots=True, kw_only=True)
-class Conversation:
+class Conversation(msgspec.Struct, kw_only=True):
     """The messages so far; `take` adds to them what has been recorded since."""
 
     secrets: Secrets
-    messages: list[ModelMessage] = field(default_factory=list)
-    written: set[str] = field(default_factory=set)
+    messages: list[ModelMessage] = msgspec.field(default_factory=list)
+    written: set[str] = msgspec.field(default_factory=set)
     """The constants that are on record in this job, by hash."""
     cut_off: str | None = None
     """What had arrived of an answer that never ended, and has not been told to the model."""
     unreadable: int = 0
     """How many messages of the record could not be read, and are told as far as their lines say them."""
-    call_ids: set[str] = field(default_factory=set)
+    call_ids: set[str] = msgspec.field(default_factory=set)
     """The ids of all calls on record, also of those that a summary stands for."""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from datetime import datetime
 from typing import Any, cast
 
@@ -38,8 +38,7 @@ _ANSWERS = TypeAdapter(list[ModelResponse], config=_CONFIG)
 """As `ModelMessagesTypeAdapter`, which takes twice as long: it tries which of the two a message is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoded:
+class Encoded(msgspec.Struct, frozen=True, kw_only=True):
     """A message as lines, and the constants that the lines refer to."""
 
     constants: tuple[Context, ...]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -82,8 +81,7 @@ class RunFailure(Exception):
         self.recoverable = recoverable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A row: which errors it is about, what they are called, and whether trying again later can help."""
 
     kind: type[BaseException]

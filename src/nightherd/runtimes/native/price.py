@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from genai_prices.data_snapshot import get_snapshot
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import Model
@@ -54,8 +55,7 @@ class CostSource(StrEnum):
     """Nobody knows the model's prices: the cost is counted as nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """An amount and its source."""
 
     amount: MicroUsd
@@ -146,8 +146,7 @@ def _count(tokens: Any) -> int:
     return int(min(tokens, MOST_TOKENS))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
+class WorstCase(msgspec.Struct, frozen=True, kw_only=True):
     """The most that a request can come to."""
 
     cost: MicroUsd | None
@@ -155,15 +154,14 @@ class WorstCase:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prospect:
+class Prospect(msgspec.Struct, frozen=True, kw_only=True):
     """A request about to be made: what it sends, and what it can come to for each size of answer."""
 
     model: Model
     declared: Prices
     asked: int
     """The most tokens that it sends."""
-    sent: RequestUsage = field(default_factory=RequestUsage)
+    sent: RequestUsage = msgspec.field(default_factory=RequestUsage)
     """What is probably sent with it: not the most, but what is counted should nobody ever say."""
 
     def worst_case(self, max_output: int) -> WorstCase:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -41,8 +40,7 @@ When the work is done, end with a short account of what you did and of what is l
 """What an agent without a `system_prompt` is told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """The instructions, and the constants that are put on record."""
 
     instructions: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
@@ -29,8 +29,7 @@ SHORT = 2_000
 Work = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutcome]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedTool:
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool as the model is offered it, and what does its work."""
 
     name: str
@@ -94,8 +93,7 @@ def offer_found(
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """What a call came to; `denied` says why it was not made."""
 
     outcome: ToolOutcome

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.checkpoints.checkpoint import TriggerPoint

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+import msgspec
 
 from nightherd.model.agents.script import Fail, Say, Sleep, Spend, Think, Turn, UseTool
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, ToolUseEvent
@@ -16,8 +17,7 @@ SCRIPT_FINISHED = "script_finished"
 """Stop reason when the session had come to the end of the script before this job began."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedTurn:
+class PlannedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn does, in order: wait, answer, call a tool, fail.
 
     A turn that neither answers nor calls still has an (empty) answer: what is not on record would be

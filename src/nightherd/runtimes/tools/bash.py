@@ -6,11 +6,11 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import anyio
+import msgspec
 
 from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.permissions.shell_command import LONGEST
@@ -27,8 +27,7 @@ KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """The shell was killed, or the last command in it was: by the system for lack of memory, or by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bash:
+class Bash(msgspec.Struct, frozen=True):
     """`command`, optionally `timeout` (milliseconds, or a duration) and `description` (for readers).
 
     Standard output and error come back as one text in the order they were written; of a long one the

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
     """One tool as a model sees it."""
 
     description: str

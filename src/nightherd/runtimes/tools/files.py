@@ -6,10 +6,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
@@ -51,8 +51,7 @@ def _take_over(file: int, old: os.stat_result) -> None:
 EDIT_LIMIT_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """`file_path`, `old_string`, `new_string`, optionally `replace_all`.
 
     `old_string` has to stand in the file exactly once, unless all are to be replaced. Everything else in
@@ -115,8 +114,7 @@ def _line_end_hint(content: bytes, old: bytes) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """`file_path` and `content`. Missing directories are made; an existing file is replaced, mode kept."""
 
     name: str = "Write"
@@ -152,8 +150,7 @@ LONGEST_SECRET_BYTES = 8 * 1024
 """Read beyond the limit, so that a secret that begins before it is masked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """`file_path`, optionally `offset` (first line, from 1) and `limit` (how many lines).
 
     The result is the text as it stands in the file. One that is cut short ends with a note that says so.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeGuard
+
+from msgspec.structs import replace
 
 from nightherd.errors import JournalError
 from nightherd.model.secrets import NO_SECRETS, SecretFilter, Secrets

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
@@ -34,8 +34,7 @@ NOTHING = "nothing found"
 MODES = ("content", "files", "count")
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(msgspec.Struct, frozen=True):
     """`pattern` for the paths of files (`src/**/*.py`), optionally `path`, the directory to look in.
 
     The result is one path a line, relative to the working directory, in order.
@@ -55,8 +54,7 @@ class Glob:
         return await _search(self.name, asked, context)
 
 
-@dataclass(frozen=True, slots=True)
-class Grep:
+class Grep(msgspec.Struct, frozen=True):
     """`pattern`, a regular expression, for lines of files; optionally `path`, a file or the directory to look in,
     `glob` for the files to look into, `ignore_case`, and `mode`: `content`, `files` or `count`.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.children import SpawnCall, SpawnResult
@@ -19,21 +20,20 @@ if TYPE_CHECKING:
     from nightherd.ports.runtime import KeepOutput
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where and for whom a call runs."""
 
     working_directory: Path
     tool_use_id: str
     more_directories: tuple[Path, ...] = ()
     """Where else files may be read and changed."""
-    marks: Mapping[str, str] = field(default_factory=dict)
+    marks: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Variables every process of the run carries, by which its processes are found again."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The whole environment of processes the tool starts; the marks are added to it."""
     grace: timedelta = timedelta(seconds=2)
     """How long a process that is told to stop may take before it is killed."""
-    keepers: Keepers = field(default_factory=Keepers)
+    keepers: Keepers = msgspec.field(default_factory=Keepers)
     """The run's: what a call leaves in the background goes on until they are stopped."""
     keep_output: KeepOutput | None = None
     """Stores an output of which the result has only the ends; None where nothing can be stored."""
@@ -43,8 +43,7 @@ class ToolContext:
     """Has another agent do a part of the work."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutcome:
+class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a call came to. A failure has an `error`, and may have a `result` as far as it got."""
 
     result: str | None = None

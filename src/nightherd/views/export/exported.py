@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.lost import ObservedJob
@@ -28,8 +29,7 @@ class ExportFormat(StrEnum):
     HTML = "html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
     """A session to be exported, as it stands."""
 
     session: Session
