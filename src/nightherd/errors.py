@@ -2,21 +2,21 @@
 
 ```
 NightherdError                       1   an operation failed
-├── UsageError                       2   the request itself makes no sense
-├── NotFoundError                    3   nothing by that name
+├── UsageError                       2   the request is wrong
+├── NotFoundError                    3   nothing has that name
 │   ├── AgentNotFoundError
 │   ├── JobNotFoundError
 │   ├── SessionNotFoundError
-│   └── AmbiguousIdError                 more than one by that prefix
-├── ForbiddenError                   4   policy says no
-├── RefusedError                     5   the state it is in does not allow it
-│   ├── TransitionError                  a step the lifecycle's table does not have
+│   └── AmbiguousIdError                 several ids have that prefix
+├── ForbiddenError                   4   policy does not allow it
+├── RefusedError                     5   the current state does not allow it
+│   ├── TransitionError                  a status change that the lifecycle does not have
 │   ├── NotYetError                      the job has to wait: its session is busy, a limit is reached
 │   └── FencedError                      another worker owns this execution now
 ├── ConfigError                     78   the configuration cannot be used
 │   ├── ConfigNotFoundError              no fleet file
 │   └── ConfigInvalidError               located problems, all of them
-│       └── AgentBlockedError            the agent asks for protection that cannot be given
+│       └── AgentBlockedError            a protective setting of the agent cannot be honoured
 ├── StateError                       1   the state directory cannot be used
 │   ├── StateDirectoryCreateError
 │   ├── StateDirectoryValidationError
@@ -26,24 +26,27 @@ NightherdError                       1   an operation failed
 │   ├── SchemaVersionError          78   written by a newer nightherd
 │   └── JournalError                     a journal line that cannot be read or written
 ├── RunnerError                      1   a job failed while it ran
-│   ├── SDKInitializationError           the runtime could not begin: key, network, program, directory
-│   ├── SDKStreamingError                it failed on the way: limits, connection, provider
-│   ├── MalformedResponseError           it answered what nobody can read
-│   └── JobTimeoutError            124   the job ran longer than it may
+│   ├── SDKInitializationError           the runtime could not start: key, network, program, directory
+│   ├── SDKStreamingError                it failed while running: limits, connection, provider
+│   ├── MalformedResponseError           its response could not be parsed
+│   └── JobTimeoutError            124   the job exceeded its time limit
 ├── InvalidValueError                2   a duration, size, amount or id that does not parse
-├── NoDaemonError                   69   nobody runs the fleet whom to ask
-└── InterruptedRunError            130   a person pressed Ctrl-C
+├── NoDaemonError                   69   no daemon runs the fleet
+└── InterruptedRunError            130   Ctrl-C was pressed
 ```
 
-A class carries what every surface needs: its docstring is the default message, `exit_code` is what the
-command line ends with, `http_status` what the API answers, `next_step` the thing to do when the one who
-raises it knows no better `hint`.
+A class carries what every surface needs: its docstring is the default message, `exit_code` is the exit code of
+the command line, `http_status` the status of the API's response.
+An error says what to do in two ways. `hint` is words that fit every surface. `next_step` is an `Action` that each
+surface spells its own way: the command line as a command, the API as a request, a program as a value to act on.
 Outcomes a caller plans for (suspended, refused by a guard, skipped) are values, not exceptions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
+
+from nightherd.next_step import Action, NextStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,30 +59,40 @@ class NightherdError(Exception):
 
     exit_code: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
-    next_step: ClassVar[str | None] = None
+    usual_step: ClassVar[NextStep | None] = None
+    """What to do when the raiser gives neither a hint nor a step."""
 
-    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        next_step: NextStep | None = None,
+    ) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
-        self.hint = hint or type(self).next_step
+        self.hint = hint
+        self.next_step = next_step
+        if hint is None and next_step is None:
+            self.next_step = type(self).usual_step
         super().__init__(self.message)
 
 
 class UsageError(NightherdError):
-    """The request makes no sense as it stands."""
+    """The request is not valid."""
 
     exit_code = 2
     http_status = 400
 
 
 class InvalidValueError(NightherdError, ValueError):
-    """The value cannot be understood."""
+    """The value is not valid."""
 
     exit_code = 2
     http_status = 400
 
 
 class NotFoundError(NightherdError):
-    """There is nothing by that name."""
+    """Nothing has that name."""
 
     exit_code = 3
     http_status = 404
@@ -88,23 +101,23 @@ class NotFoundError(NightherdError):
 class AgentNotFoundError(NotFoundError):
     """The fleet has no such agent."""
 
-    next_step = "nightherd agent list"
+    usual_step = NextStep(Action.LIST_AGENTS)
 
 
 class JobNotFoundError(NotFoundError):
     """There is no such job."""
 
-    next_step = "nightherd jobs"
+    usual_step = NextStep(Action.LIST_JOBS)
 
 
 class SessionNotFoundError(NotFoundError):
     """There is no such session."""
 
-    next_step = "nightherd session"
+    usual_step = NextStep(Action.LIST_SESSIONS)
 
 
 class AmbiguousIdError(NotFoundError):
-    """More than one thing matches that prefix."""
+    """Several ids have that prefix."""
 
     http_status = 409
 
@@ -117,14 +130,14 @@ class ForbiddenError(NightherdError):
 
 
 class RefusedError(NightherdError):
-    """The state it is in does not allow this."""
+    """The current state does not allow this."""
 
     exit_code = 5
     http_status = 409
 
 
 class TransitionError(RefusedError):
-    """The lifecycle has no such step."""
+    """The lifecycle does not allow this change."""
 
     def __init__(self, lifecycle: str, current: str, target: str) -> None:
         self.lifecycle = lifecycle
@@ -134,7 +147,7 @@ class TransitionError(RefusedError):
 
 
 class NotYetError(RefusedError):
-    """The job has to wait its turn."""
+    """The job has to wait."""
 
 
 class FencedError(RefusedError):
@@ -146,33 +159,39 @@ class ConfigError(NightherdError):
 
     exit_code = 78
     http_status = 422
-    next_step = "nightherd config check"
+    usual_step = NextStep(Action.CHECK_CONFIG)
 
 
 class ConfigNotFoundError(ConfigError):
     """No fleet file was found."""
 
-    next_step = "nightherd init"
+    usual_step = NextStep(Action.CREATE_FLEET)
 
 
 class ConfigInvalidError(ConfigError):
-    """The configuration has mistakes; each is located in `problems`."""
+    """The configuration has errors; `problems` has each with its place."""
 
     def __init__(
-        self, problems: Sequence[Problem], message: str | None = None, *, hint: str | None = None
+        self,
+        problems: Sequence[Problem],
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        next_step: NextStep | None = None,
     ) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
         plural = "" if count == 1 else "s"
-        super().__init__(message or f"{count} problem{plural} in the configuration", hint=hint)
+        text = message or f"{count} problem{plural} in the configuration"
+        super().__init__(text, hint=hint, next_step=next_step)
 
 
 class AgentBlockedError(ConfigInvalidError):
-    """The agent does not run: a setting that protects cannot be honoured."""
+    """The agent cannot run: a protective setting cannot be honoured."""
 
     def __init__(self, agent: str, problems: Sequence[Problem]) -> None:
-        message = f"agent {agent!r} does not run: {problems[0].message}"
-        super().__init__(problems, message, hint=f"nightherd config show {agent} --origin")
+        message = f"agent {agent!r} cannot run: {problems[0].message}"
+        super().__init__(problems, message, next_step=NextStep(Action.SHOW_CONFIG, agent=agent))
 
 
 PASSING_CODES = frozenset(("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "BUSY"))
@@ -188,14 +207,15 @@ class StateError(NightherdError):
         path: str | None = None,
         code: str | None = None,
         hint: str | None = None,
+        next_step: NextStep | None = None,
     ) -> None:
         self.path = path
         self.code = code
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, next_step=next_step)
 
     @property
     def can_pass(self) -> bool:
-        """Whether the same may work later without anything being repaired: a full disk, say."""
+        """Return whether a retry may succeed without a repair, as with a full disk."""
         return self.code in PASSING_CODES
 
 
@@ -204,7 +224,7 @@ class StateDirectoryCreateError(StateError):
 
 
 class StateDirectoryValidationError(StateError):
-    """The state directory is not whole."""
+    """The state directory is incomplete."""
 
     def __init__(self, message: str | None = None, *, missing_paths: Sequence[str] = ()) -> None:
         self.missing_paths = tuple(missing_paths)
@@ -222,9 +242,10 @@ class StateFileError(StateError):
         operation: str = "read",
         code: str | None = None,
         hint: str | None = None,
+        next_step: NextStep | None = None,
     ) -> None:
         self.operation = operation
-        super().__init__(message, path=path, code=code, hint=hint)
+        super().__init__(message, path=path, code=code, hint=hint, next_step=next_step)
 
 
 class AtomicWriteError(StateError):
@@ -243,7 +264,7 @@ class AtomicWriteError(StateError):
 
 
 class SafeReadError(StateError):
-    """A file could not be read, also after retries."""
+    """A file could not be read, even after retries."""
 
 
 class SchemaVersionError(StateError):
@@ -275,35 +296,35 @@ class RunnerError(NightherdError):
 
 
 class SDKInitializationError(RunnerError):
-    """The runtime could not begin."""
+    """The runtime could not start."""
 
     def is_missing_api_key(self) -> bool:
-        """Whether there are no credentials, or none that are accepted."""
+        """Return whether credentials are missing or rejected."""
         return self.code in ("missing_api_key", "auth_failed")
 
     def is_network_error(self) -> bool:
-        """Whether the provider could not be reached."""
+        """Return whether the provider could not be reached."""
         return self.code == "network"
 
 
 class SDKStreamingError(RunnerError):
-    """The run failed on the way."""
+    """The run failed."""
 
     def is_rate_limited(self) -> bool:
-        """Whether the provider wants fewer requests."""
+        """Return whether the provider limits requests."""
         return self.code in ("rate_limited", "overloaded")
 
     def is_connection_error(self) -> bool:
-        """Whether the connection was lost."""
+        """Return whether the connection was lost."""
         return self.code in ("network", "stalled", "killed")
 
     def is_recoverable(self) -> bool:
-        """Whether the same may succeed later."""
+        """Return whether a retry may succeed."""
         return self.is_rate_limited() or self.is_connection_error() or self.code == "server_error"
 
 
 class MalformedResponseError(RunnerError):
-    """The runtime answered what nobody can read."""
+    """The runtime's response cannot be parsed."""
 
     def __init__(
         self,
@@ -321,18 +342,18 @@ class MalformedResponseError(RunnerError):
 
 
 class JobTimeoutError(RunnerError):
-    """The job ran longer than it may."""
+    """The job exceeded its time limit."""
 
     exit_code = 124
     http_status = 504
 
 
 class NoDaemonError(NightherdError):
-    """No process runs the fleet."""
+    """No daemon runs the fleet."""
 
     exit_code = 69
     http_status = 503
-    next_step = "nightherd start --detach"
+    usual_step = NextStep(Action.START_DAEMON)
 
 
 class InterruptedRunError(NightherdError):
@@ -343,26 +364,26 @@ class InterruptedRunError(NightherdError):
 
 
 def unwrapped(error: BaseException) -> BaseException:
-    """What went wrong, without the wrapping of task groups."""
+    """Return the error inside exception groups."""
     return unwrapped(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says; one that is not ours with its kind."""
+    """Return an error's message; for a foreign error also its class."""
     if isinstance(error, NightherdError):
         return error.message
     return str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
 def code_of(error: NightherdError | type[NightherdError]) -> str:
-    """The error's name for programs: `JobNotFoundError` is `job_not_found`."""
+    """Return the error's name for programs: `JobNotFoundError` is `job_not_found`."""
     kind = error if isinstance(error, type) else type(error)
     words = kind.__name__.removesuffix("Error")
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in words)[1:]
 
 
 def exit_code_for(code: str) -> int:
-    """What the command line ends with for the error of this name; 1 for a name that is none of ours."""
+    """Return the exit code of the error with this name; 1 for an unknown name."""
     return next((kind.exit_code for kind in _family(NightherdError) if code_of(kind) == code), 1)
 
 

@@ -12,6 +12,7 @@ from config.folder import Folder
 from nightherd.config.discovery import find_fleet_file
 from nightherd.config.load import check_fleet
 from nightherd.errors import ConfigNotFoundError
+from nightherd.next_step import Action, NextStep
 
 
 def test_fleet_file_is_found_upward_from_a_directory_below(folder: Folder) -> None:
@@ -67,7 +68,7 @@ def test_no_fleet_file_anywhere_says_how_to_make_one(tmp_path: Path) -> None:
         check_fleet(tmp_path, environ={}, cwd=tmp_path)
 
     assert caught.value.exit_code == 78
-    assert "nightherd init" in (caught.value.hint or "")
+    assert caught.value.next_step == NextStep(Action.CREATE_FLEET)
 
 
 def test_discovery_imports_neither_yaml_nor_pydantic() -> None:

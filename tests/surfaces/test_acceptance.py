@@ -17,6 +17,7 @@ from nightherd.config.acceptance import RECORD, admit
 from nightherd.config.load import load_fleet
 from nightherd.daemon.fleet_files import FleetFiles, Loading, stamp_of
 from nightherd.errors import RefusedError
+from nightherd.next_step import Action, NextStep
 from surfaces.drivers import Cli, Shell
 
 FLEET = """\
@@ -291,4 +292,4 @@ def test_a_program_is_told_that_an_agent_waits_to_be_accepted(accepted: Path) ->
 
     with pytest.raises(RefusedError, match="nobody has accepted") as refused:
         anyio.run(run)
-    assert refused.value.hint == "nightherd reload --accept"
+    assert refused.value.next_step == NextStep(Action.ACCEPT_CONFIG)

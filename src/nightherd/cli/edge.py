@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nightherd.cli.next_steps import advice_for
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import neutralise
 from nightherd.errors import (
@@ -58,7 +59,7 @@ def run_guarded(
     except ConfigInvalidError as error:
         return _tell_problems(screen, error)
     except NightherdError as error:
-        hint = error.hint or _usual_step(error, arguments)
+        hint = advice_for(error) or _usual_step(error, arguments)
         return _tell(screen, code_of(error), error.message, hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         stopped = InterruptedRunError()
@@ -128,7 +129,7 @@ def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> in
 def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
     from nightherd.cli.fleet.problems import problems_data, problems_text
 
-    hint = error.hint
+    hint = advice_for(error)
     if screen.is_json:
         data = {
             "code": code_of(error),

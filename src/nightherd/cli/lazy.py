@@ -98,7 +98,7 @@ class LazyGroup(click.Group):
                 error.ctx = click.Context(command, info_name=ctx.invoked_subcommand, parent=ctx)
             raise
         except (UsageError, InvalidValueError) as error:
-            if error.hint is None:
+            if error.hint is None and error.next_step is None:
                 error.hint = f"{ctx.command_path} {ctx.invoked_subcommand} --help"
             raise
 

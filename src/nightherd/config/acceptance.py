@@ -22,6 +22,7 @@ from nightherd.model.permissions.widening import (
     widenings,
     with_settings_of,
 )
+from nightherd.next_step import Action, NextStep
 
 RECORD = "accepted.json"
 VERSION = 1
@@ -110,7 +111,7 @@ def refuse_unaccepted(name: str | None, declared: Fleet, fleet: Fleet) -> None:
     if name in declared.agents and name not in fleet.agents:
         raise RefusedError(
             f"agent {name!r} is new or has another runtime, and nobody has accepted that",
-            hint=ACCEPT,
+            next_step=NextStep(Action.ACCEPT_CONFIG),
         )
 
 
@@ -209,7 +210,7 @@ def _read(state_dir: Path) -> Record:
             f"cannot read what was accepted, {path}: {error}",
             path=str(path),
             operation="read",
-            hint=ACCEPT,
+            next_step=NextStep(Action.ACCEPT_CONFIG),
         ) from error
 
 

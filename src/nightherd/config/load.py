@@ -217,7 +217,6 @@ def locate(path: Path | str, cwd: Path) -> Path:
     if found is None:
         raise ConfigNotFoundError(
             f"no {FLEET_FILE_NAMES[0]} in {start} or in any directory above it",
-            hint="make one with: nightherd init",
         )
     return found
 

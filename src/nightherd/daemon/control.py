@@ -16,6 +16,7 @@ from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import NoDaemonError
 from nightherd.host.process import is_alive
 from nightherd.model.checkpoints.retention import RetentionRun
+from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import timestamp
 
 STEP_S = 0.05
@@ -25,7 +26,7 @@ def get_daemon(state_dir: Path) -> DaemonRecord:
     """Who runs the directory; `NoDaemonError` when nobody does."""
     record = find_daemon(state_dir)
     if record is None:
-        raise NoDaemonError(f"nothing runs {state_dir}", hint="nightherd start")
+        raise NoDaemonError(f"nothing runs {state_dir}", next_step=NextStep(Action.START_DAEMON))
     return record
 
 

@@ -22,6 +22,7 @@ from nightherd.files.atomic import atomic_write_json
 from nightherd.files.paths import directory_identity
 from nightherd.files.permission import state_file_error
 from nightherd.host.process import is_alive, this_process
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Process
 
 LOCK = "daemon.lock"
@@ -145,5 +146,5 @@ def _refusal(state_dir: Path, handle: int) -> RefusedError:
     since = f" since {record.started_at:%Y-%m-%dT%H:%M:%SZ}" if record is not None else ""
     return RefusedError(
         f"{state_dir} is run by process {pid or 'unknown'}{since} already",
-        hint="nightherd status, nightherd restart or nightherd stop",
+        next_step=NextStep(Action.RESTART_DAEMON),
     )

@@ -23,6 +23,7 @@ from nightherd.errors import FencedError, message_of, unwrapped
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
+from nightherd.next_step import Action, NextStep
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.running import make_worker_loop, open_worker
 
@@ -176,5 +177,5 @@ class Relay:
         if at_work.failure is None:
             raise FencedError(
                 f"{context.worker} was silent for longer than its lease, and was given up",
-                hint="nightherd worker",
+                next_step=NextStep(Action.START_WORKER),
             )

@@ -20,6 +20,7 @@ from nightherd.engine.imports.transcripts import Sink, TranscriptFacts
 from nightherd.errors import NotFoundError
 from nightherd.imports.claude_lines import Tally
 from nightherd.imports.lines import blocks, opened, reason_of, shown
+from nightherd.next_step import Action, NextStep
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9]")
@@ -133,7 +134,7 @@ def find_transcripts(root: Path, report: Report) -> list[ClaudeTranscript]:
     if not projects.is_dir() or (projects == root and root.name != "projects"):
         raise NotFoundError(
             f"{shown(root)} has no Claude Code sessions: there is no directory `projects` in it",
-            hint="nightherd import claude DIR",
+            next_step=NextStep(Action.IMPORT_CLAUDE),
         )
     found: dict[str, ClaudeTranscript] = {}
     for project in _children(projects, report):

@@ -28,6 +28,7 @@ from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus, sc
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.model.units import FREE, MicroUsd, parse_usd
 from nightherd.model.usage import NOTHING_USED, Usage
+from nightherd.next_step import Action, NextStep
 
 TOOL = "herdctl"
 DIRECTORY = ".herdctl"
@@ -92,7 +93,7 @@ def _locate(given: Path) -> Path:
             return root
     raise NotFoundError(
         f"{shown(given)} is no state directory of herdctl, and has none in it",
-        hint="nightherd import herdctl DIR",
+        next_step=NextStep(Action.IMPORT_HERDCTL),
     )
 
 

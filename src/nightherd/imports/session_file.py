@@ -16,6 +16,7 @@ from nightherd.model.journal.event import Event
 from nightherd.model.journal.system import known
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
 from nightherd.model.units import MicroUsd, parse_usd
+from nightherd.next_step import Action, NextStep
 
 SCHEMA = "nightherd/v1/session_export"
 VERSION = 1
@@ -92,7 +93,7 @@ def read_session_file(path: Path) -> SessionFile:
         raise StateFileError(
             f"{shown(path)} is no exported session: {error}",
             path=str(path),
-            hint="nightherd session export SESSION -o FILE",
+            next_step=NextStep(Action.EXPORT_SESSION),
         ) from error
 
 

@@ -15,6 +15,7 @@ from nightherd.library.state import open_changes
 from nightherd.model.change import Change, Refused, Why
 from nightherd.model.sessions.changes import RemoveSession, RenameSession, UseSession
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
 from nightherd.views.conversation import find_session_id
 from nightherd.wiring.files import refresh_mirror
@@ -94,8 +95,8 @@ def _check(answers: Sequence[object]) -> None:
     for answer in answers:
         if isinstance(answer, Refused):
             if answer.why is Why.MISSING:
-                raise SessionNotFoundError(answer.message, hint="nightherd session list")
-            raise RefusedError(answer.message, hint="nightherd session list")
+                raise SessionNotFoundError(answer.message, next_step=NextStep(Action.LIST_SESSIONS))
+            raise RefusedError(answer.message, next_step=NextStep(Action.LIST_SESSIONS))
 
 
 def _info(session: Session) -> SessionInfo:

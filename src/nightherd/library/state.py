@@ -24,6 +24,7 @@ from nightherd.model.agents.state import AgentState, AgentStatus
 from nightherd.model.change import Refused, ResetAgent
 from nightherd.model.ids import JobId, RandomText, SessionId
 from nightherd.model.secrets import Secrets
+from nightherd.next_step import Action, NextStep
 from nightherd.state import directory
 from nightherd.views.fleet import show_fleet
 from nightherd.wiring.files import refresh_mirror
@@ -109,7 +110,7 @@ async def update_agent_state(
     async with open_changes(root) as record:
         (answer,) = await record.state.apply([ResetAgent(agent=agent)])
     if isinstance(answer, Refused):
-        raise AgentNotFoundError(answer.message, hint="nightherd agent list")
+        raise AgentNotFoundError(answer.message, next_step=NextStep(Action.LIST_AGENTS))
     await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return get_agent_state(root, agent)
 

@@ -20,6 +20,7 @@ from nightherd.model.journal.live_text import is_cut_off
 from nightherd.model.journal.message import Message, whole_messages
 from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Journals, StateReader
 
 DEEPEST = 1_000
@@ -168,7 +169,8 @@ def find_session_id(reader: StateReader, reference: str) -> SessionId:
         return found[0]
     if not found:
         raise SessionNotFoundError(
-            f"there is no session {reference or repr(reference)}", hint="nightherd session list"
+            f"there is no session {reference or repr(reference)}",
+            next_step=NextStep(Action.LIST_SESSIONS),
         )
     raise AmbiguousIdError(
         f"{reference!r} could be {', '.join(found[:5])}", hint="give more characters of the id"

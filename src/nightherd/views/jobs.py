@@ -13,6 +13,7 @@ from nightherd.errors import AmbiguousIdError, JobNotFoundError
 from nightherd.model.ids import JOB_ID, JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.units import to_usd
+from nightherd.next_step import Action, NextStep
 
 if TYPE_CHECKING:  # only names: a list of jobs must not load what else there is
     from collections.abc import Iterator, Sequence
@@ -50,7 +51,9 @@ def find_job_id(reader: JobList, reference: str) -> JobId:
         newest = reader.list_jobs(JobQuery(status=status, limit=1))
         if not newest:
             what = "failed jobs" if status else "jobs"
-            raise JobNotFoundError(f"there are no {what} yet", hint="nightherd run AGENT -p TEXT")
+            raise JobNotFoundError(
+                f"there are no {what} yet", next_step=NextStep(Action.RUN_WITH_PROMPT)
+            )
         return newest[0].id
     if JOB_ID.fullmatch(reference):
         return get_job(reader, JobId(reference)).id
@@ -61,11 +64,12 @@ def find_job_id(reader: JobList, reference: str) -> JobId:
         return found[0]
     if reference.startswith("@"):
         raise JobNotFoundError(
-            f"{reference!r} is neither {LAST} nor {LAST_FAILED}", hint="nightherd jobs"
+            f"{reference!r} is neither {LAST} nor {LAST_FAILED}",
+            next_step=NextStep(Action.LIST_JOBS),
         )
     if not found:
         what = f"no job begins with {reference!r}" if reference else "nothing at all names no job"
-        raise JobNotFoundError(what, hint="nightherd jobs")
+        raise JobNotFoundError(what, next_step=NextStep(Action.LIST_JOBS))
     shown = ", ".join(found[:SHOWN_CANDIDATES]) + (", ..." if len(found) > SHOWN_CANDIDATES else "")
     raise AmbiguousIdError(f"{reference!r} could be {shown}", hint="give more characters of the id")
 

@@ -30,6 +30,7 @@ from nightherd.model.sessions.session import (
 )
 from nightherd.model.units import to_usd
 from nightherd.model.usage import tokens_in
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import (
     Segment,
@@ -73,7 +74,7 @@ def find_session(reader: StateReader, reference: str) -> Session:
     if reference == LAST:
         newest = reader.list_sessions(SessionQuery(limit=1))
         if not newest:
-            raise SessionNotFoundError("there are no sessions yet", hint="nightherd run AGENT")
+            raise SessionNotFoundError("there are no sessions yet", next_step=NextStep(Action.RUN))
         return newest[0]
     return get_session(reader, find_session_id(reader, reference))
 
@@ -83,7 +84,7 @@ def get_session(reader: StateReader, session_id: SessionId) -> Session:
     session = reader.find_session(session_id)
     if session is None:
         raise SessionNotFoundError(
-            f"there is no session {session_id}", hint="nightherd session list"
+            f"there is no session {session_id}", next_step=NextStep(Action.LIST_SESSIONS)
         )
     return session
 
@@ -94,7 +95,7 @@ def latest_of_agent(reader: StateReader, agent: str) -> Session:
     used = [one for one in newest if one.job_count or one.parent_session_id is None]
     if not used:
         raise SessionNotFoundError(
-            f"agent {agent!r} has no session yet", hint=f"nightherd run {agent}"
+            f"agent {agent!r} has no session yet", next_step=NextStep(Action.RUN, agent=agent)
         )
     return max(used, key=lambda session: (session.last_active_at, session.number))
 

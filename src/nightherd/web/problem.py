@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from nightherd.errors import ConfigInvalidError, NightherdError, StateFileError, code_of
+from nightherd.next_step import Action, NextStep
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -26,6 +27,26 @@ WORDS = {
 DISKS = {"ENOSPC": 507, "EDQUOT": 507, "EIO": 503, "EROFS": 503}
 """Statuses of what the system says about a disk that cannot be written."""
 
+REQUESTS = {
+    Action.CANCEL_JOB: "POST /v1/jobs/{job}/cancel",
+    Action.FOLLOW_JOB: "GET /v1/jobs/{job}/events",
+    Action.LIST_AGENTS: "GET /v1/agents",
+    Action.LIST_JOBS: "GET /v1/jobs",
+    Action.LIST_SCHEDULES: "GET /v1/schedules",
+    Action.LIST_SESSIONS: "GET /v1/sessions",
+    Action.RESUME_JOB_WITH_PROMPT: 'POST /v1/jobs/{job}/resume with a "prompt"',
+    Action.RESUME_SESSION_AS: 'POST /v1/sessions/{session}/resume with an "agent"',
+    Action.RESUME_SESSION_WITH_PROMPT: 'POST /v1/sessions/{session}/resume with a "prompt"',
+    Action.RUN: "POST /v1/jobs",
+    Action.RUN_IN_CHANNEL: 'POST /v1/jobs with a "channel"',
+    Action.RUN_IN_SESSION: 'POST /v1/jobs with "resume"',
+    Action.RUN_WITH_PROMPT: 'POST /v1/jobs with a "prompt"',
+    Action.SHOW_EVENTS: "GET /v1/jobs/{job}/events",
+    Action.SHOW_JOB: "GET /v1/jobs/{job}",
+    Action.SHOW_STATUS: "GET /v1/status",
+}
+"""The API's request for each action that it has one for."""
+
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["type", "title", "status", "detail", "code"],
@@ -36,6 +57,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "detail": {"type": "string"},
         "code": {"type": "string"},
         "hint": {"type": ["string", "null"]},
+        "next": {"type": ["object", "null"]},
         "problems": {"type": "array", "items": {"type": "object"}},
     },
 }
@@ -83,7 +105,24 @@ def problem_of(error: NightherdError) -> Response:
         more["problems"] = [
             {"message": one.message, "path": one.path, "hint": one.hint} for one in error.problems
         ]
-    return problem(status_of(error), code_of(error), error.message, hint=error.hint, **more)
+    step = error.next_step
+    more["next"] = None if step is None else {k: v for k, v in step._asdict().items() if v}
+    return problem(
+        status_of(error),
+        code_of(error),
+        error.message,
+        hint=error.hint or request_for(step),
+        **more,
+    )
+
+
+def request_for(step: NextStep | None) -> str | None:
+    """Return the request that takes a step; None for a step that the API does not have."""
+    pattern = None if step is None else REQUESTS.get(step.action)
+    if step is None or pattern is None:
+        return None
+    job, session = step.job or "{job}", step.session or "{session}"
+    return pattern.format(job=job, session=session)
 
 
 def status_of(error: NightherdError) -> int:

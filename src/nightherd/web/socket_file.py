@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nightherd.errors import RefusedError, StateFileError
+from nightherd.next_step import Action, NextStep
 
 BACKLOG = 512
 LONGEST = 100
@@ -93,4 +94,4 @@ def _refuse_taken(path: Path) -> None:
         connect(path, 1.0).close()
     except OSError:
         return  # left behind by somebody who is gone
-    raise RefusedError(f"somebody serves at {path} already", hint="nightherd status")
+    raise RefusedError(f"somebody serves at {path} already", next_step=NextStep(Action.SHOW_STATUS))

@@ -51,7 +51,7 @@ def test_a_raise_does_not_help_against_a_budget_of_the_fleet(folder: Path, cli: 
     refused = cli("jobs", "resume", job, "--raise", "spend=2")
 
     assert refused.code == 5
-    assert "not at a limit of its own" in refused.err
+    assert "not stopped by a limit of its own" in refused.err
     assert "nightherd limits show spender" in refused.err
     assert cli("jobs", "show", job, "--json").data["status"] == "suspended"
 

@@ -11,6 +11,7 @@ from engine.bench import AGENT, Bench, persistent
 from nightherd.errors import InvalidValueError, NightherdError, UsageError
 from nightherd.model.jobs.job import JobStatus, TriggerType
 from nightherd.model.sessions.session import SessionMode, SessionStatus
+from nightherd.next_step import Action, NextStep
 
 
 def test_submitted_job_is_on_record_with_everything_it_was_asked() -> None:
@@ -140,7 +141,7 @@ def test_agent_without_any_prompt_is_refused_with_the_command_that_works() -> No
     with pytest.raises(UsageError, match="no default_prompt") as caught:
         bench.submit(None)
 
-    assert caught.value.hint == "nightherd run coder -p TEXT"
+    assert caught.value.next_step == NextStep(Action.RUN_WITH_PROMPT, agent="coder")
 
 
 def test_secrets_in_a_prompt_are_masked_before_it_is_written() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nightherd.cli.fleet.problems import notice_text
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.next_steps import advice_for
 from nightherd.config.load import LoadedFleet, load_fleet
 from nightherd.errors import RefusedError
 from nightherd.model.agents.agent import Fleet, RuntimeName
@@ -98,7 +99,7 @@ def tell_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] =
         names = [agent.name for agent in chosen if agent.runtime is runtime]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         invocation.screen.say(
-            f"the jobs of {', '.join(names[:NAMED])}{more} wait: {error.message}\n  try: {error.hint}"
+            f"the jobs of {', '.join(names[:NAMED])}{more} wait: {error.message}\n  try: {advice_for(error)}"
         )
 
 

@@ -24,6 +24,7 @@ from nightherd.model.sessions.changes import ForkSession
 from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.text import counted
 from nightherd.model.usage import tokens_in
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import Clock, Journals, RuntimeFork, StateReader, StateWriter
 from nightherd.views.checkpoints import list_bookmarks
 from nightherd.views.conversation import (
@@ -94,7 +95,7 @@ def find_point(
     if session.imported_from is not None and not parts and session.message_count:
         raise RefusedError(
             f"what was said in session {session.id} is in its own transcript only, not on record here",
-            hint=f"nightherd session takeover {session.id}",
+            next_step=NextStep(Action.TAKE_OVER_SESSION, session=session.id),
         )
     number = _number(reader, journals, parts, at)
     if number == 0:
@@ -129,7 +130,7 @@ def _number(
             if not 0 <= seq <= _last_seq(journals, part):
                 raise InvalidValueError(
                     f"job {part.job.id} has no event {seq}: its record ends with {_last_seq(journals, part)}",
-                    hint=f"nightherd jobs tail {part.job.id}",
+                    next_step=NextStep(Action.SHOW_EVENTS, job=part.job.id),
                 )
             return message_at(journals, parts, part.job.id, seq)
         case AtCheckpoint(number=number, job_id=job_id):

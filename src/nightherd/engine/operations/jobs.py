@@ -23,6 +23,7 @@ from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.overrides import for_another_try
 from nightherd.model.journal.event import Event, describe, mark_appended
 from nightherd.model.schedules.jobs import session_terms
+from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import get_job
 
 
@@ -42,7 +43,9 @@ async def retry_job(
     if job is None or texts is None:
         raise JobNotFoundError(f"there is no job {job_id}")
     if not job.is_terminal:
-        raise RefusedError(f"job {job_id} is {job.status}", hint=f"nightherd jobs cancel {job_id}")
+        raise RefusedError(
+            f"job {job_id} is {job.status}", next_step=NextStep(Action.CANCEL_JOB, job=job_id)
+        )
     if not context.can_run(agent.runtime):
         raise RefusedError(f"runtime {agent.runtime.value!r} is not available here")
     schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
@@ -72,7 +75,7 @@ async def cancel_job(
     """The job, ended with all below it, or about to be stopped by its worker; `RefusedError` when it had ended."""
     (answer,) = await stores.state.apply([CancelJob(job_id=job_id, at=stores.clock.now())])
     if isinstance(answer, Refused) and answer.why is Why.STATUS:
-        raise RefusedError(answer.message, hint=f"nightherd jobs show {job_id}")
+        raise RefusedError(answer.message, next_step=NextStep(Action.SHOW_JOB, job=job_id))
     job = job_of(answer)
     if not job.is_terminal:
         # A worker that is gone stops nothing: then the job ends here, as cancelled.
@@ -121,7 +124,8 @@ async def update_job(
     (answer,) = await record.state.apply([change])
     if isinstance(answer, Refused) and answer.why is Why.STATUS:
         raise RefusedError(
-            f"{answer.message}; it cannot become {status}", hint=f"nightherd jobs show {job_id}"
+            f"{answer.message}; it cannot become {status}",
+            next_step=NextStep(Action.SHOW_JOB, job=job_id),
         )
     job = job_of(answer)
     if job.is_terminal:

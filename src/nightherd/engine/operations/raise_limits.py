@@ -14,11 +14,11 @@ from nightherd.engine.limits.guard import limits_for
 from nightherd.errors import JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Answer
-from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
 from nightherd.model.jobs.overrides import KEPT, AmendJob
 from nightherd.model.limits.limits import COUNTED, LimitName, Used, shown
 from nightherd.model.limits.spending import used_of
+from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
 
 
@@ -62,7 +62,7 @@ def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: Sta
             has = "no limit" if now is None else f"a limit of {shown(name, now)}"
             raise RefusedError(
                 f"{text}: job {job.id} runs with {has}; a job that runs can only be given more",
-                hint=f"nightherd jobs show {job.id}",
+                next_step=NextStep(Action.SHOW_JOB, job=job.id),
             )
 
 
@@ -80,7 +80,7 @@ def check_raised(job: Job, agent: Agent, overrides: Mapping[str, Any], reader: S
         raise RefusedError(
             f"{name.value}: job {job.id} has used {amount} already;"
             f" {maximum} would be its new maximum, not what is added",
-            hint=f"nightherd jobs show {job.id}",
+            next_step=NextStep(Action.SHOW_JOB, job=job.id),
         )
     _check_not_lower(job, agent, new, reader)
 
@@ -90,9 +90,8 @@ def _check_stopped_by_own(job: Job, new: Mapping[str, int]) -> None:
     if not new or job.suspend_reason is not SuspendReason.BUDGET:
         return
     raise RefusedError(
-        f"job {job.id} is not at a limit of its own, so --raise changes nothing: {job.error}",
-        hint=f"change the limit that it met, then: nightherd jobs resume {job.id};"
-        f" to see it: {advice_on(job) or f'nightherd limits show {job.agent}'}",
+        f"job {job.id} was not stopped by a limit of its own, so raising one changes nothing: {job.error}",
+        next_step=NextStep(Action.RAISE_SHARED_LIMIT, agent=job.agent, job=job.id),
     )
 
 
@@ -108,7 +107,7 @@ def _check_not_lower(job: Job, agent: Agent, new: Mapping[str, int], reader: Sta
             raise RefusedError(
                 f"{text}: {shown(name, maximum)} is less than its limit of {shown(name, now)};"
                 " --raise sets a new, higher maximum",
-                hint=f"nightherd jobs show {job.id}",
+                next_step=NextStep(Action.SHOW_JOB, job=job.id),
             )
 
 

@@ -38,6 +38,7 @@ from nightherd.model.jobs.job import Job, JobStatus, TriggerType
 from nightherd.model.jobs.overrides import KEPT
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionMode
+from nightherd.next_step import Action, NextStep
 from nightherd.views.checkpoints import list_bookmarks
 from nightherd.views.jobs import get_job
 from nightherd.views.sessions import get_session
@@ -114,7 +115,7 @@ async def resume_job(
     if job.status is JobStatus.COMPLETED and wish.prompt is None:
         raise RefusedError(
             f"job {job_id} is completed: to resume it is to start a new job in its session",
-            hint=f"nightherd jobs resume {job_id} -p TEXT",
+            next_step=NextStep(Action.RESUME_JOB_WITH_PROMPT, job=job_id),
         )
     return await continue_session(
         job.session_id, agent, wish, context, resumed_from=job_id, dedupe_key=dedupe_key
@@ -125,10 +126,14 @@ def _refused(job: Job, context: Stores) -> RefusedError:
     ahead = context.reader.jobs_ahead(job, 1)
     if job.status is JobStatus.PENDING and ahead:
         message = f"job {job.id} waits for its turn: {ahead_text(ahead[0])}"
-        return RefusedError(message, hint=f"nightherd jobs show {ahead[0].id}")
+        return RefusedError(message, next_step=NextStep(Action.SHOW_JOB, job=ahead[0].id))
     if job.status is JobStatus.PENDING:
-        return RefusedError(f"job {job.id} waits for a worker already", hint="nightherd worker")
-    return RefusedError(f"job {job.id} is running", hint=f"nightherd jobs tail {job.id} -f")
+        return RefusedError(
+            f"job {job.id} waits for a worker already", next_step=NextStep(Action.START_WORKER)
+        )
+    return RefusedError(
+        f"job {job.id} is running", next_step=NextStep(Action.FOLLOW_JOB, job=job.id)
+    )
 
 
 async def continue_session(
@@ -182,7 +187,7 @@ async def run_branch(request: SubmitRequest, context: FleetContext) -> Submitted
     if key.mode is SessionMode.FRESH_PER_JOB:
         raise UsageError(
             f"agent {key.agent!r} begins a new session for every job; there is nothing to branch from",
-            hint=f"nightherd run {key.agent}",
+            next_step=NextStep(Action.RUN, agent=key.agent),
         )
     current = context.reader.current_session(key)
     if current is None:
@@ -231,13 +236,13 @@ def _check_agent(session: Session, agent: Agent, context: FleetContext) -> None:
     if session.agent in context.agents:
         raise RefusedError(
             f"session {session.id} belongs to agent {session.agent!r}, not to {agent.name!r}",
-            hint=f"nightherd run {session.agent} --resume {session.id}",
+            next_step=NextStep(Action.RUN_IN_SESSION, session=session.id, agent=session.agent),
         )
     runtime = agent.runtime.value
     if runtime != session.runtime_type and not {runtime, session.runtime_type} <= CLAUDE:
         raise RefusedError(
             f"session {session.id} was run by {session.runtime_type}, and agent {agent.name!r} is run by {runtime}",
-            hint="nightherd agent list",
+            next_step=NextStep(Action.LIST_AGENTS),
         )
 
 
@@ -262,13 +267,13 @@ async def resume_at(
         there = ", ".join(str(one.number) for one in found) or "none"
         raise InvalidValueError(
             f"job {job_id} has no checkpoint {number}; there are {there}",
-            hint=f"nightherd checkpoint list {job_id}",
+            next_step=NextStep(Action.LIST_CHECKPOINTS, job=job_id),
         )
     if job.status is JobStatus.SUSPENDED and number == found[-1].number:
         return await resume_job(job_id, agent, wish, context, rescue=rescue)
     if job.status in (JobStatus.RUNNING, JobStatus.PENDING):
         raise RefusedError(
-            f"job {job_id} is {job.status.value}", hint=f"nightherd jobs cancel {job_id}"
+            f"job {job_id} is {job.status.value}", next_step=NextStep(Action.CANCEL_JOB, job=job_id)
         )
     if job.session_id is None:
         raise RefusedError(f"job {job_id} has no session to go on in")
@@ -312,5 +317,5 @@ def _check_not_completed(session_id: SessionId, last: Job) -> None:
     if last.status is JobStatus.COMPLETED:
         raise RefusedError(
             f"session {session_id}: its last job {last.id} is completed; to resume it is to start a new job",
-            hint=f"nightherd session resume {session_id} -p TEXT",
+            next_step=NextStep(Action.RESUME_SESSION_WITH_PROMPT, session=session_id),
         )

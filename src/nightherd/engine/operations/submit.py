@@ -39,6 +39,7 @@ from nightherd.model.sessions.session import (
     SessionTerms,
 )
 from nightherd.model.text import fill_inputs, input_text, input_values, render
+from nightherd.next_step import Action, NextStep
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 ID_TRIES = 8
@@ -95,7 +96,7 @@ async def submit(request: SubmitRequest, context: FleetContext) -> Submitted:
             case Applied():
                 raise NightherdError("the job was recorded and not returned")
             case Refused(why=Why.MISSING, message=message):
-                raise SessionNotFoundError(message, hint="nightherd session list")
+                raise SessionNotFoundError(message, next_step=NextStep(Action.LIST_SESSIONS))
             case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
                 raise RefusedError(message, hint=held_choices(holder))
             case Refused(message=message):
@@ -120,14 +121,17 @@ def prompt_of(request: SubmitRequest) -> str:
     """
     if request.prompt is not None:
         if not request.prompt.strip():
-            raise UsageError("the prompt is empty", hint="give one with -p TEXT or -f FILE")
+            raise UsageError(
+                "the prompt is empty",
+                next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent.name),
+            )
         is_typed = request.trigger_type is TriggerType.MANUAL
         return fill_inputs(request.prompt, request.inputs) if is_typed else request.prompt
     if request.agent.default_prompt is not None:
         return render(request.agent.default_prompt, values_of(request.agent, request.inputs))
     raise UsageError(
         f"agent {request.agent.name!r} has no default_prompt, and none was given",
-        hint=f"nightherd run {request.agent.name} -p TEXT",
+        next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent.name),
     )
 
 
@@ -189,7 +193,7 @@ def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Ses
     if is_per_channel and request.channel_id is None and request.into is None:
         raise UsageError(
             f"agent {agent.name!r} keeps one session for each channel, and no channel was given",
-            hint=f"nightherd run {agent.name} --channel ID",
+            next_step=NextStep(Action.RUN_IN_CHANNEL, agent=agent.name),
         )
     return Session(
         id=session_id,

@@ -14,6 +14,7 @@ from nightherd.model.sessions.order import suspended_text
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionTerms
 from nightherd.model.text import ShowTime, render, time_text
 from nightherd.model.units import shortest
+from nightherd.next_step import Action, NextStep
 
 
 def session_terms(agent: Agent, schedule: Schedule) -> SessionTerms | None:
@@ -78,13 +79,14 @@ def find_schedule(agents: Mapping[str, Agent], reference: str) -> tuple[Agent, S
     agent_name, slash, name = reference.partition("/")
     if not slash or not name:
         raise InvalidValueError(
-            f"{reference!r} is no schedule; write AGENT/NAME", hint="nightherd schedule list"
+            f"{reference!r} is no schedule; write AGENT/NAME",
+            next_step=NextStep(Action.LIST_SCHEDULES),
         )
     agent = agents.get(agent_name)
     schedule = agent.schedules.get(name) if agent is not None else None
     if agent is None or schedule is None:
         what = f"agent {agent_name!r}" if agent is None else f"schedule {reference!r}"
-        raise NotFoundError(f"the fleet has no {what}", hint="nightherd schedule list")
+        raise NotFoundError(f"the fleet has no {what}", next_step=NextStep(Action.LIST_SCHEDULES))
     return agent, schedule
 
 

@@ -1,0 +1,55 @@
+"""What to type next: the command for each action that an error suggests."""
+
+from __future__ import annotations
+
+from nightherd.errors import NightherdError
+from nightherd.next_step import Action, NextStep
+
+COMMANDS = {
+    Action.ACCEPT_CONFIG: "nightherd reload --accept",
+    Action.CANCEL_JOB: "nightherd jobs cancel {job}",
+    Action.CHECK_CONFIG: "nightherd config check",
+    Action.CREATE_FLEET: "nightherd init",
+    Action.EXPORT_SESSION: "nightherd session export {session} -o FILE",
+    Action.FOLLOW_JOB: "nightherd jobs tail {job} -f",
+    Action.IMPORT_CLAUDE: "nightherd import claude DIR",
+    Action.IMPORT_HERDCTL: "nightherd import herdctl DIR",
+    Action.LIST_AGENTS: "nightherd agent list",
+    Action.LIST_CHECKPOINTS: "nightherd checkpoint list {job}",
+    Action.LIST_JOBS: "nightherd jobs",
+    Action.LIST_SCHEDULES: "nightherd schedule list",
+    Action.LIST_SESSIONS: "nightherd session list",
+    Action.RAISE_SHARED_LIMIT: (
+        "nightherd limits show {agent} to see the limit; raise it, then: nightherd jobs resume {job}"
+    ),
+    Action.RESTART_DAEMON: "nightherd status, nightherd restart or nightherd stop",
+    Action.RESUME_JOB_WITH_PROMPT: "nightherd jobs resume {job} -p TEXT",
+    Action.RESUME_SESSION_AS: "nightherd session resume {session} --agent {agent}",
+    Action.RESUME_SESSION_WITH_PROMPT: "nightherd session resume {session} -p TEXT",
+    Action.RUN: "nightherd run {agent}",
+    Action.RUN_IN_CHANNEL: "nightherd run {agent} --channel ID",
+    Action.RUN_IN_SESSION: "nightherd run {agent} --resume {session}",
+    Action.RUN_WITH_PROMPT: "nightherd run {agent} -p TEXT",
+    Action.SHOW_CONFIG: "nightherd config show {agent} --origin",
+    Action.SHOW_EVENTS: "nightherd jobs tail {job}",
+    Action.SHOW_JOB: "nightherd jobs show {job}",
+    Action.SHOW_STATUS: "nightherd status",
+    Action.START_DAEMON: "nightherd start --detach",
+    Action.START_WORKER: "nightherd worker",
+    Action.TAKE_OVER_SESSION: "nightherd session takeover {session}",
+}
+
+
+def command_for(step: NextStep) -> str:
+    """Return the command line of a step; what the step does not name is left for the reader to fill in."""
+    return COMMANDS[step.action].format(
+        agent=step.agent or "AGENT", job=step.job or "JOB", session=step.session or "SESSION"
+    )
+
+
+def advice_for(error: NightherdError) -> str | None:
+    """Return what a person at a shell can do about an error: its hint, its next command, or both."""
+    command = None if error.next_step is None else command_for(error.next_step)
+    if error.hint is None or command is None:
+        return error.hint or command
+    return f"{error.hint}; then: {command}"
