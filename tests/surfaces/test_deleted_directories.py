@@ -39,6 +39,6 @@ def test_job_ends_as_far_as_its_record_can_be_kept(
     assert cli("run", "vandal", "-p", name).code == code
 
     assert cli("jobs", "show", "@last", "--json").data["status"] == status
-    assert cli("doctor", "--fix").code == 0
+    assert cli("doctor", "--fix", "--verify").code == 0
     assert cli("doctor", "--verify", "--json").data["level"] == "ok"
     assert cli("run", "vandal", "-p", "nothing").code == 0

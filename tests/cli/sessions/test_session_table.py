@@ -12,7 +12,7 @@ from cli.sessions.ranch import Ranch
 from surfaces.drivers import Shell
 
 LINES = [
-    "agent resume <agent-name>",
+    'agent resume <agent-name> --prompt "Continue from where you left off."',
     'jobs resume <job-id> --prompt "Continue from where you left off. Focus on the failing test."',
     "session fork <session-id>",
     'session fork <session-id> --run --prompt "Try a different approach"',

@@ -118,8 +118,12 @@ def test_rebuilt_database_answers_every_list_and_show_as_before(mixed: Ward) -> 
             assert (now["status"], now["exit_reason"]) == ("failed", "error")
             assert now["error"]["code"] == "interrupted"
     now_rows = mixed.rows()
-    for table in ("job_texts", "checkpoints", "slots"):
+    for table in ("job_texts", "slots"):
         assert now_rows[table] == rows[table]
+    # The job that was running has ended as interrupted, with the checkpoint of a failure.
+    (of_interrupted,) = [row for row in now_rows["checkpoints"] if row not in rows["checkpoints"]]
+    assert (of_interrupted[1], of_interrupted[5]) == (job_id(1), "on_error")
+    assert all(row in now_rows["checkpoints"] for row in rows["checkpoints"])
     assert len(now_rows["sessions"]) == len(rows["sessions"])
     # The job that ended as interrupted has no state.json yet: the doctor writes it.
     mixed.doctor("--fix", "--verify")

@@ -391,8 +391,9 @@ def test_files_for_claude_do_not_outlive_a_killed_worker_nor_a_killed_keeper(
             worker.kill()
             anyio.run(until, lambda: not left())
         job = herd.job()["id"]
-        of_killed_keeper = cli_stage.root / "tmp" / f"nightherd-{job}.1-abc"
-        of_another = cli_stage.root / "tmp" / f"nightherd-{job}x.1-abc"
+        of_directory, _, _ = kept.name.partition(job)
+        of_killed_keeper = kept.with_name(f"{of_directory}{job}.1-abc")
+        of_another = kept.with_name(f"{of_directory}{job}x.1-abc")
         for one in (of_killed_keeper, of_another):
             one.mkdir()
             (one / "system-prompt").write_text("private")
