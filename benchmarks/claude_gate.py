@@ -19,7 +19,7 @@ import claude_agent_sdk
 from benchmarks.sdk_events import EVENTS, Cost, OpenGate, bare, cpu, environment
 from benchmarks.sdk_events import run as run_many
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import ToolResultEvent
 from nightherd.ports import RuntimeRequest
@@ -29,6 +29,7 @@ from nightherd.runtimes.claude.runtime import ClaudeRuntime
 from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say
+from nightherd.wiring.runtimes import KNOWN_RUNTIMES
 
 ROUNDS = 3
 TURNS = 20
@@ -63,7 +64,7 @@ async def follow(runtime: ClaudeRuntime, root: Path, variables: dict[str, str]) 
     """Carry the run out; how many of its calls succeeded."""
     agent = Agent(
         name="bench",
-        runtime=RuntimeName(runtime.name),
+        runtime=KNOWN_RUNTIMES.get(runtime.name),
         working_directory=str(root),
         permission_mode="bypassPermissions",
     )

@@ -25,7 +25,6 @@ import anyio.lowlevel
 from benchmarks.peers.asked import ask, environment
 from msgspec.structs import replace
 
-from nightherd.config.load import load_fleet
 from nightherd.db.ledger import Ledger
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.operations.submit import SubmitRequest, submit
@@ -39,6 +38,7 @@ from nightherd.model.ids import JobId, SessionId, generate_execution_id
 from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.sessions.session import Session
 from nightherd.ports import StateReader, no_probe
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import make_worker_loop, open_worker
 from nightherd.wiring.stores import open_reader, open_repair
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from nightherd.config.load import load_fleet
+from nightherd.wiring.fleets import load_fleet
 
 AGENT = """\
 name: agent-{number}

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
@@ -29,6 +28,7 @@ from nightherd.web.api_context import open_api_context
 from nightherd.web.app import make_app
 from nightherd.web.server import serve
 from nightherd.web.socket_file import address_of
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_journals
 

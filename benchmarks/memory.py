@@ -9,13 +9,13 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.config.load import load_fleet
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.job import Job
 from nightherd.model.journal.event import Event, ToolResultEvent
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import make_worker_loop, open_worker
 
 AT_ONCE = 500

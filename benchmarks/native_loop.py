@@ -27,10 +27,11 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.secrets import find_secrets
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.runtimes.native.script_model import WholeAnswers
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
@@ -107,7 +108,7 @@ async def loop(place: Path, number: int) -> None:
 def agent_at(place: Path) -> Agent:
     return Agent(
         name="a",
-        runtime=RuntimeName.NATIVE,
+        runtime=NATIVE,
         working_directory=str(place),
         permission_mode="bypassPermissions",
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.config.load import load_fleet
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.engine.workers.rescue import rescue
 from nightherd.files.paths import directory_identity
@@ -17,6 +16,7 @@ from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.jobs.job import JobQuery, JobStatus
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker, rescue_terms
 from nightherd.wiring.stores import open_repair
 

@@ -20,12 +20,13 @@ from msgspec.structs import replace
 
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
 from nightherd.host.process import is_at_work
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.state import AgentState, AgentStatus
 from nightherd.model.change import AdoptRows, Row
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType
 from nightherd.model.schedules.rule import Cron, Interval, Rule, Schedule
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.views.fleet import show_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_reader, open_repair, system_clock
@@ -48,7 +49,7 @@ def make_fleet(agents: int, rules: list[Rule]) -> Fleet:
     made = [
         Agent(
             name=f"agent{number}",
-            runtime=RuntimeName.SCRIPTED,
+            runtime=SCRIPTED,
             working_directory="/",
             schedules=schedules,
         )

@@ -28,10 +28,11 @@ from claude_agent_sdk import (
     HookMatcher,
 )
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import ToolResultEvent, ToolUseEvent
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, Message
 from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 from nightherd.testing.messages_api import MessagesApi
@@ -109,7 +110,7 @@ async def with_runtime(root: Path, api: MessagesApi) -> int:
     """The same through the runtime."""
     agent = Agent(
         name="bench",
-        runtime=RuntimeName.SDK,
+        runtime=SDK,
         working_directory=str(root),
         permission_mode="bypassPermissions",
     )

@@ -14,7 +14,8 @@ from pathlib import Path
 import anyio
 
 from nightherd.engine.operations.submit import SubmitRequest, submit
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.wiring.running import open_worker
 
 ROUNDS = 20
@@ -36,9 +37,7 @@ def cpu_seconds(command: list[str], environment: dict[str, str]) -> float:
 
 async def record_jobs(state_dir: Path) -> None:
     """A state directory as it is after a while: so many jobs, submitted and not yet run."""
-    agent = Agent(
-        name="sleeper", runtime=RuntimeName.SCRIPTED, working_directory=str(state_dir.parent)
-    )
+    agent = Agent(name="sleeper", runtime=SCRIPTED, working_directory=str(state_dir.parent))
     fleet = Fleet(file=str(state_dir.parent / "nightherd.yaml"), agents={agent.name: agent})
     async with open_worker(state_dir, fleet, {}) as context:
         for number in range(JOBS):

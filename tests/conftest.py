@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from msgspec.structs import replace
 
 from components import ABSENT, Components
 from nightherd.testing.fork_server import ForkServer
@@ -75,7 +76,9 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a fleet of scripted agents; the test stands in it. Nothing is installed but the core."""
-    monkeypatch.setitem(runtimes.EXTRAS, "sdk", ("a_package_that_nobody_has", "claude"))
+    sdk = runtimes.RUNTIMES["sdk"]
+    missing = replace(sdk.capabilities, package="a_package_that_nobody_has")
+    monkeypatch.setitem(runtimes.RUNTIMES, "sdk", replace(sdk, capabilities=missing))
     (tmp_path / "nightherd.yaml").write_text(FLEET)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -32,7 +32,7 @@ from pydantic_ai.usage import RequestUsage
 
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
-from nightherd.model.agents.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Durability, Fleet
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus
@@ -42,6 +42,7 @@ from nightherd.model.limits.limits import Limits
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.encode import encode
 from nightherd.runtimes.native.setup import HASH_DIGITS
 from nightherd.wiring import running as workshops
@@ -142,7 +143,7 @@ def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
     talk = Talk(messages, has_tools=has_tools)
     agent = Agent(
         name="grazer",
-        runtime=RuntimeName.NATIVE,
+        runtime=NATIVE,
         working_directory=str(root),
         system_prompt="You graze.",
         limits=Limits(turns=10**9),

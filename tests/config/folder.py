@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from nightherd.config.load import CheckedFleet, LoadedFleet, check_fleet, load_fleet
+from nightherd.config.load import CheckedFleet, LoadedFleet
 from nightherd.model.agents.agent import Agent
 from nightherd.model.problem import Problem, Severity
+from nightherd.wiring.fleets import check_fleet, load_fleet
 
 
 class Folder:

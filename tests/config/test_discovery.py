@@ -10,9 +10,9 @@ import pytest
 
 from config.folder import Folder
 from nightherd.config.discovery import find_fleet_file
-from nightherd.config.load import check_fleet
 from nightherd.errors import ConfigNotFoundError
 from nightherd.next_step import Action, NextStep
+from nightherd.wiring.fleets import check_fleet
 
 
 def test_fleet_file_is_found_upward_from_a_directory_below(folder: Folder) -> None:

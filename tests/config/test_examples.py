@@ -12,15 +12,17 @@ import pytest
 
 from nightherd.config.documents import decode
 from nightherd.config.json_schema import DIALECT, json_schema
-from nightherd.config.load import LoadedFleet, load_fleet
+from nightherd.config.load import LoadedFleet
 from nightherd.config.merge import plain_value
 from nightherd.config.reference import keys_of
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.files.yaml_load import compose
 from nightherd.files.yaml_nodes import MappingNode, Node, ScalarNode
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.problem import Problem
 from nightherd.model.sessions.session import SessionMode
+from nightherd.runtimes.claude.capabilities import CLI
+from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.runtimes import runtime_names
 
 EXAMPLES = Path(__file__).parent / "examples"
 FILES = sorted(
@@ -54,7 +56,7 @@ def read(file: Path) -> Any:
 
 @functools.cache
 def validator(kind: str) -> jsonschema.Draft202012Validator:
-    schema = json_schema("agent" if kind == "agent" else "fleet")
+    schema = json_schema("agent" if kind == "agent" else "fleet", runtimes=runtime_names())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -92,7 +94,7 @@ def test_herdctl_files_load_unchanged() -> None:
     assert isinstance(keeper, AgentSchema)
     assert isinstance(writer, AgentSchema)
 
-    assert loaded.fleet.agents["keeper"].runtime is RuntimeName.CLI
+    assert loaded.fleet.agents["keeper"].runtime is CLI
     assert keeper.docker is not None
     assert (keeper.docker.image, keeper.docker.memory) == (
         "registry.example/claude:latest",
@@ -138,7 +140,7 @@ def test_the_json_schema_finds_mistakes(fleet: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["fleet", "agent"])
 def test_every_property_of_the_json_schema_is_described(kind: str) -> None:
-    schema = json_schema("agent" if kind == "agent" else "fleet")
+    schema = json_schema("agent" if kind == "agent" else "fleet", runtimes=runtime_names())
     definitions = [("the file", schema), *schema["$defs"].items()]
 
     bare = [

@@ -105,7 +105,7 @@ def test_calls_that_may_be_made_again_are_no_use_to_claude(folder: Folder, runti
     folder.fleet(f"agents:\n  - name: a\n    runtime: {runtime}\n    idempotent_tools: [Read]\n")
 
     assert folder.notices() == [
-        "nightherd.yaml:4:5 'idempotent_tools' is not used: Claude goes on by itself with what was cut off"
+        f"nightherd.yaml:4:5 'idempotent_tools' is not used: runtime {runtime} repeats no calls"
     ]
 
 

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.config.json_schema import json_schema
-from nightherd.config.load import CheckedFleet, check_fleet
+from nightherd.config.load import CheckedFleet
 from nightherd.config.reference import keys_of
 from nightherd.config.report import render_problems
 from nightherd.config.show import render_show, show
+from nightherd.wiring.fleets import check_fleet
 
 EXAMPLE = (Path(__file__).parent / "examples" / "every-key" / "nightherd.yaml").read_bytes()
 WORDS = sorted(

@@ -16,12 +16,14 @@ from pydantic import BaseModel
 from config.folder import Folder
 from nightherd.config import resolve
 from nightherd.config.json_schema import schema_of
-from nightherd.config.load import LoadedFleet, load_fleet
-from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting
+from nightherd.config.load import LoadedFleet
+from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting, never
 from nightherd.config.reference import keys_of
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetSettings
 from nightherd.files.yaml_nodes import MappingNode
+from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.runtimes import KNOWN_RUNTIMES
 
 EVERY_KEY = Path(__file__).parent / "examples" / "every-key"
 OLDER_NAMES = ("workspace", "docker.base_image", "schedules.*.expression")
@@ -64,7 +66,9 @@ def everything() -> LoadedFleet:
 def read_of_agents(loaded: LoadedFleet) -> set[str]:
     asked: set[str] = set()
     for section in loaded.agents.values():
-        resolve.resolve_agent(watched(section.model, "", asked), fleet=(), home="/")
+        resolve.resolve_agent(
+            watched(section.model, "", asked), fleet=(), home="/", runtimes=KNOWN_RUNTIMES
+        )
     return {path.replace(".steps[]", "") for path in asked}
 
 
@@ -117,7 +121,7 @@ def test_every_key_is_read_or_waits_and_never_both(
     is_agent = model is AgentSchema
     read = read_of_agents(everything) if is_agent else read_of_fleet(everything)
     table = AGENT_KEYS if is_agent else FLEET_KEYS
-    rows = [row for row in table if not (row.values or row.runtimes)]
+    rows = [row for row in table if not (row.values or row.is_used_by is not never)]
 
     dead = [
         path

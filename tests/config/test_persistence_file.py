@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from nightherd.config.load import check_fleet
 from nightherd.config.persistence import PROJECT_FILE, SHIPPED, load_persistence
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
@@ -21,6 +20,7 @@ from nightherd.model.checkpoints.persistence import (
     Persistence,
     WriteRetry,
 )
+from nightherd.wiring.fleets import check_fleet
 
 EXTENDS = "extends: nightherd/state_schema.yaml\n"
 

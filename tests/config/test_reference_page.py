@@ -8,11 +8,13 @@ from nightherd.config.json_schema import schema_of
 from nightherd.config.reference import BEGIN, END, keys_of, updated
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
+from nightherd.wiring.runtimes import RUNTIMES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats" / "fleet-file.md"
 HOW = (
     'write it anew: python -c "from pathlib import Path; from nightherd.config.reference import updated; '
-    "p = Path('docs/formats/fleet-file.md'); p.write_text(updated(p.read_text()))\""
+    "from nightherd.wiring.runtimes import RUNTIMES; p = Path('docs/formats/fleet-file.md'); "
+    'p.write_text(updated(p.read_text(), [one.capabilities for one in RUNTIMES.values()]))"'
 )
 
 
@@ -21,7 +23,7 @@ def test_the_page_holds_the_reference_of_this_schema() -> None:
 
     assert BEGIN in page
     assert END in page
-    assert page == updated(page), HOW
+    assert page == updated(page, [one.capabilities for one in RUNTIMES.values()]), HOW
 
 
 def test_the_page_has_a_row_for_every_key() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import anyio
 
-from nightherd.config.load import load_fleet
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.change import Change
 from nightherd.model.ids import JobId
@@ -22,6 +21,7 @@ from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus
 from nightherd.model.journal.event import Event
 from nightherd.model.worker import Worker
 from nightherd.ports import Findings
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_journals, open_reader, open_repair
 from surfaces.drivers import Shell

@@ -17,7 +17,6 @@ from nightherd import ports
 from nightherd.cli import doctor
 from nightherd.cli.jobs import run
 from nightherd.cli.main import main
-from nightherd.config.load import load_fleet
 from nightherd.engine.doctor.record import apply_changes, list_jobs, recollected
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.stuck import ending
@@ -31,6 +30,7 @@ from nightherd.state import repair as checks
 from nightherd.state import repair as mending
 from nightherd.testing.ending import Ending
 from nightherd.testing.fork_process import Say
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_repair
 

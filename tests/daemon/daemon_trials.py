@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 
-from nightherd.config.load import load_fleet
 from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.retention import FIRST_S
@@ -19,6 +18,7 @@ from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.errors import NightherdError
 from nightherd.testing.fork_process import Say
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import make_worker_loop, open_worker
 
 

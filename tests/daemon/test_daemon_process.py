@@ -13,13 +13,13 @@ import anyio
 import pytest
 
 from daemon.pasture import QUIET, Pasture, wait_for
-from nightherd.config.load import load_fleet
 from nightherd.daemon.record import LOCK, RECORD, SOCKET, find_daemon
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.mirror.fleet_state import FleetState, read_fleet_state
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus
 from nightherd.web.socket_file import connect
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_reader
 

@@ -17,7 +17,6 @@ from daemon.test_daemon_process import began
 from daemon.test_reloading import ask
 from nightherd.cli.gateway.direct import DirectGateway, Override
 from nightherd.cli.gateway.socket import SocketGateway
-from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
 from nightherd.engine.operations.fork import AtMessage
 from nightherd.engine.operations.resume import ResumeOptions
@@ -27,6 +26,7 @@ from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.schedules.schedule import ScheduleStatus
 from nightherd.web.socket_file import listen
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.stores import open_reader
 from surfaces.drivers import Cli, submit_pending
 

@@ -16,7 +16,7 @@ from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
 from nightherd.engine.workers.lease import Lease
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.jobs.changes import LoseExecution
 from nightherd.model.jobs.job import ExitReason, Job
@@ -25,6 +25,7 @@ from nightherd.model.journal.recollection import recollect
 from nightherd.model.secrets import find_secrets
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.ports import Journals
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.testing.determinism import CountingText, FakeClock
 from nightherd.testing.memory_journals import MemoryJournals
 from nightherd.testing.memory_state import MemoryStore
@@ -32,7 +33,7 @@ from nightherd.testing.runtime import PlayedRuntime
 
 AGENT = Agent(
     name="coder",
-    runtime=RuntimeName.SCRIPTED,
+    runtime=SCRIPTED,
     working_directory="/srv/repo",
     default_prompt="Look after ${repo}, issue ${inputs.issue}",
     repo="owner/project",

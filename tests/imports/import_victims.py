@@ -20,6 +20,7 @@ from nightherd.journal.finished import FinishedJournalFiles
 from nightherd.model.change import Answer, Change
 from nightherd.model.secrets import find_secrets
 from nightherd.ports import Probe
+from nightherd.runtimes.claude.capabilities import CLI
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
@@ -101,6 +102,7 @@ async def desk_at(root: Path, reach: Probe) -> AsyncIterator[ImportContext]:
             shelf=ProbedShelf(TranscriptCopies(root / "transcripts"), reach),
             secrets=find_secrets({}),
             version="9.9.9",
+            has_transcripts=CLI.can_resume,
             pens=ImportWriters(
                 state=ProbedStore(store, reach),
                 journals=FinishedJournalFiles(root / "jobs", root / "blobs", probe=reach),

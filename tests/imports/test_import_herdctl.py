@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from imports.conftest import Importer
 from imports.foreign_trees import CWD, ClaudeTree, HerdctlTree, fingerprint, uuid
 from nightherd.engine.schedules.scheduler import Scheduler
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.change import AdoptRows
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.job import ExecutionStatus, ExitReason, JobStatus
@@ -26,6 +26,7 @@ from nightherd.model.journal.recollection import rebuilt_rows, recollect
 from nightherd.model.schedules.rule import Interval, Schedule
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.state.directory import init_state_directory
 from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import FakeClock
@@ -421,7 +422,7 @@ def test_disabled_schedules_stay_disabled_when_the_fleet_runs(
     )
     agent = Agent(
         name="coder",
-        runtime=RuntimeName.SCRIPTED,
+        runtime=SCRIPTED,
         working_directory=str(importer.state.parent),
         default_prompt="go",
         schedules={

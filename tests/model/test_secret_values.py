@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from config.folder import Folder
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.hooks import Hook, HookPoint, HttpRequest
 from nightherd.model.secrets import find_secrets, secrets_of
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.wiring.stores import known_secrets
 
 VALUE = "s3cr3t-v4lue-of-it"
@@ -145,7 +146,7 @@ def test_what_servers_and_hooks_are_told_is_secret() -> None:
     )
     agent = Agent(
         name="a",
-        runtime=RuntimeName.SCRIPTED,
+        runtime=SCRIPTED,
         working_directory="/",
         mcp_servers=(server,),
         hooks=(Hook(id="after_run[0]", point=HookPoint.AFTER_RUN, action=action),),

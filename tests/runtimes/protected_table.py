@@ -6,10 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.hooks import Hook, HookPoint, ShellCommand
 from nightherd.model.permissions.protected import ProtectedPaths, protected_paths
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 
 NAME = "w (a),[b] c!x{1}"
 """A directory that reads like a rule."""
@@ -46,7 +47,7 @@ def prepare(place: Path) -> ProtectedPaths:
     )
     other = Agent(
         name="other",
-        runtime=RuntimeName.SCRIPTED,
+        runtime=SCRIPTED,
         working_directory=str(place),
         mcp_servers=(server,),
         hooks=(hook,),

@@ -11,12 +11,13 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Script, Step, compile_script
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import Event
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.runtimes.tools.bash import Bash
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome
@@ -40,7 +41,7 @@ class Stage:
     def request(self, script: Script | None, prompt: str = "go", **more: Any) -> RuntimeRequest:
         agent = Agent(
             name="player",
-            runtime=RuntimeName.SCRIPTED,
+            runtime=SCRIPTED,
             working_directory=str(self.directory),
             script=script,
             **{"permission_mode": "bypassPermissions", **self.rules},

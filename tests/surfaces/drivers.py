@@ -15,10 +15,10 @@ import anyio
 import pytest
 
 from nightherd.cli.main import main
-from nightherd.config.load import load_fleet
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.ids import JobId
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 
 FLEET = """\

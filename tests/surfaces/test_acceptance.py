@@ -14,10 +14,11 @@ import pytest
 
 from nightherd import Order, open_fleet
 from nightherd.config.acceptance import RECORD, admit
-from nightherd.config.load import load_fleet
 from nightherd.daemon.fleet_files import FleetFiles, Loading, stamp_of
 from nightherd.errors import RefusedError
 from nightherd.next_step import Action, NextStep
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
+from nightherd.wiring.fleets import load_fleet
 from surfaces.drivers import Cli, Shell
 
 FLEET = """\
@@ -242,7 +243,7 @@ def test_a_reload_keeps_what_was_in_place(fleet: Path) -> None:
     assert second.fleet.agents["eve"].mcp_servers[0].args == ("old",)
     assert second.pending == ("agent eve: MCP server x changed",)
     assert third.fleet is not None
-    assert third.fleet.agents["eve"].runtime == "scripted"
+    assert third.fleet.agents["eve"].runtime is SCRIPTED
     assert first.pending == ()
 
 

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from nightherd import Order, open_fleet
-from nightherd.config.load import load_fleet
 from nightherd.engine.operations.schedules import NoJob, slot_job
 from nightherd.errors import AgentBlockedError
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from surfaces.drivers import Cli
 

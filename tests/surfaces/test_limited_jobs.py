@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from nightherd import open_fleet
-from nightherd.config.load import load_fleet
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Refuse, Say
+from nightherd.wiring.fleets import load_fleet
 from surfaces.drivers import Cli
 from web.web_world import following, served
 

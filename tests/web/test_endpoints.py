@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nightherd.config.load import check_fleet, load_fleet
 from nightherd.errors import InvalidValueError
 from nightherd.model.webhooks import (
     Endpoint,
@@ -18,6 +17,7 @@ from nightherd.model.webhooks import (
     is_loopback,
     wants_event,
 )
+from nightherd.wiring.fleets import check_fleet, load_fleet
 
 FLEET = """\
 webhooks:

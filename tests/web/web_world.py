@@ -17,7 +17,6 @@ import anyio
 import anyio.abc
 from anyio import to_thread
 
-from nightherd.config.load import load_fleet
 from nightherd.daemon.record import SOCKET
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
@@ -27,6 +26,7 @@ from nightherd.web.api_context import ApiContext, open_api_context
 from nightherd.web.app import make_app
 from nightherd.web.server import Port, serve
 from nightherd.web.socket_file import address_of, connect
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 
 FLEET = """\

@@ -18,11 +18,11 @@ from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import neutralise
 from nightherd.config.acceptance import ACCEPT, pending_of
-from nightherd.config.load import load_fleet
 from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_step
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.doctor import Finding, Level
 from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.repair import doctor_checks, night_checks, noted_damage, rebuild_database
 from nightherd.wiring.stores import open_repair, system_clock
 
@@ -147,7 +147,7 @@ async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
         return []
 
     def checks() -> list[Check]:
-        from nightherd.config.load import load_fleet
+        from nightherd.wiring.fleets import load_fleet
 
         loaded = load_fleet(
             file,

@@ -15,7 +15,6 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import one_line
-from nightherd.config.load import load_fleet
 from nightherd.engine.imports.context import ImportContext, OnProgress, Report
 from nightherd.engine.imports.jobs import import_fleet
 from nightherd.engine.imports.transcripts import import_transcripts
@@ -23,6 +22,7 @@ from nightherd.errors import ConfigNotFoundError
 from nightherd.imports.claude import default_directory, find_transcripts
 from nightherd.imports.herdctl import read_fleet
 from nightherd.model.agents.agent import Fleet
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.repair import open_import
 from nightherd.wiring.stores import system_clock
 

@@ -50,7 +50,7 @@ def complete_sessions(
 
 def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The names of the fleet's agents that begin so."""
-    from nightherd.config.load import load_fleet
+    from nightherd.wiring.fleets import load_fleet
 
     try:
         invocation = _invocation(ctx)
@@ -65,7 +65,7 @@ def complete_schedules(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """The fleet's schedules that begin so, as AGENT/NAME."""
-    from nightherd.config.load import load_fleet
+    from nightherd.wiring.fleets import load_fleet
 
     try:
         invocation = _invocation(ctx)

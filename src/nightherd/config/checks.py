@@ -17,16 +17,14 @@ from nightherd.config.resolve_fleet import resolve_web
 from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.wording import did_you_mean
 from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode, problem_at, text_of
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.permissions.tool_rule import MCP, TOOL
 from nightherd.model.text import quote
 
-CLAUDE = frozenset({RuntimeName.SDK, RuntimeName.CLI})
-
 
 def check_capabilities(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """Every capability of an agent that Claude runs is one that Claude can be held to."""
-    if agent.runtime not in CLAUDE:
+    """Every capability of an agent whose single calls nobody checks is one that its runtime can be held to."""
+    if agent.runtime.checks_every_call:
         return
     given = draft.node.get("required_caps")
     items: tuple[Node, ...] = given.items if isinstance(given, SequenceNode) else ()
@@ -119,7 +117,7 @@ SETTINGS_FILES = {
 
 def settings_files(agent: Agent) -> tuple[str, ...]:
     """The settings files in its working directory that the agent obeys, there or not."""
-    if agent.runtime not in CLAUDE:
+    if not agent.runtime.supports_setting_sources:
         return ()
     named = (name for source in agent.setting_sources for name in SETTINGS_FILES.get(source, ()))
     return tuple(f"{agent.working_directory}/{name}" for name in named)

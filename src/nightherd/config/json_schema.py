@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -30,9 +30,26 @@ OLDER_NAMES = {"workspace": "AgentSettings", "base_image": "FleetDocker", "expre
 Schema = dict[str, Any]
 
 
-def json_schema(kind: FileKind = "fleet") -> Schema:
-    """The schema of a whole file, every property described. Variables may stand for any scalar."""
-    return {"$schema": DIALECT, **schema_of(MODELS[kind]), "title": TITLES[kind]}
+def json_schema(kind: FileKind = "fleet", *, runtimes: Sequence[str] = ()) -> Schema:
+    """The schema of a whole file, every property described. Variables may stand for any scalar.
+
+    The key `runtime` takes the names of `runtimes`; any text without them.
+    """
+    schema = with_runtimes(schema_of(MODELS[kind]), runtimes)
+    return {"$schema": DIALECT, **schema, "title": TITLES[kind]}
+
+
+def with_runtimes(schema: Schema, names: Sequence[str]) -> Schema:
+    """Return the schema with the names of runtimes wherever an agent names one."""
+    result = dict(schema)
+    properties = schema.get("properties", {})
+    if names and "runtime" in properties:
+        described = {key: properties["runtime"][key] for key in ("description", "default")}
+        choices = [{"enum": list(names)}, {"$ref": "#/$defs/Variable"}]
+        result["properties"] = {**properties, "runtime": {"anyOf": choices, **described}}
+    if "$defs" in schema:
+        result["$defs"] = {name: with_runtimes(one, names) for name, one in schema["$defs"].items()}
+    return result
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from nightherd.config.assemble import Assembly
 from nightherd.config.checks import (
     AGENT_HOOKS,
-    CLAUDE,
     LIMIT_HOOKS,
     check_capabilities,
     check_submitted,
@@ -32,13 +31,20 @@ from nightherd.config.resolve import (
     resolve_agent,
     resolve_fleet,
 )
+from nightherd.config.schema.agent import DEFAULT_RUNTIME
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings
 from nightherd.config.validate import check
-from nightherd.config.wording import did_you_mean
-from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, InvalidValueError
-from nightherd.files.yaml_nodes import MappingNode, Node, place_of, problem_at
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.config.wording import did_you_mean, not_one_of
+from nightherd.errors import (
+    ConfigInvalidError,
+    ConfigNotFoundError,
+    InvalidValueError,
+    RefusedError,
+)
+from nightherd.files.yaml_nodes import MappingNode, Node, place_of, problem_at, text_of
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.agents.runtime import KnownRuntimes, RuntimeCapabilities
 from nightherd.model.problem import Place, Problem, Severity
 from nightherd.model.schedules.jobs import prompt_text
 from nightherd.model.schedules.rule import Schedule
@@ -79,14 +85,19 @@ class CheckedFleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_fleet(
-    path: Path | str, *, environ: Mapping[str, str], cwd: Path, state_dir: Path | None = None
+    path: Path | str,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    runtimes: KnownRuntimes,
+    state_dir: Path | None = None,
 ) -> LoadedFleet:
     """The fleet at `path` (a file, or a directory to search upward from), ready to use.
 
     Raises `ConfigNotFoundError` when no file is found, `ConfigInvalidError` with all problems otherwise.
     Reads files only; nothing is written, and the process's environment is what `environ` says.
     """
-    checked = check_fleet(path, environ=environ, cwd=cwd, state_dir=state_dir)
+    checked = check_fleet(path, environ=environ, cwd=cwd, runtimes=runtimes, state_dir=state_dir)
     if checked.loaded is None:
         raise ConfigInvalidError(
             [problem for problem in checked.problems if problem.severity is Severity.ERROR]
@@ -95,7 +106,12 @@ def load_fleet(
 
 
 def check_fleet(
-    path: Path | str, *, environ: Mapping[str, str], cwd: Path, state_dir: Path | None = None
+    path: Path | str,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    runtimes: KnownRuntimes,
+    state_dir: Path | None = None,
 ) -> CheckedFleet:
     """Everything there is to say about the fleet at `path`; problems are values here.
 
@@ -107,7 +123,7 @@ def check_fleet(
     assembly = Assembly(environ, findings, Documents(findings))
     assembly.assemble(str(file))
     settings = check_settings(assembly, findings)
-    agents = check_agents(assembly.drafts, assembly.fleets, findings)
+    agents = check_agents(assembly.drafts, assembly.fleets, findings, runtimes)
     check_project_file(state_dir or file.parent / STATE_DIRECTORY, findings)
     loaded = None
     if settings is not None:
@@ -263,6 +279,7 @@ def check_agents(
     drafts: list[Draft],
     fleets: Sequence[tuple[tuple[str, ...], MappingNode]],
     findings: Findings,
+    runtimes: KnownRuntimes,
 ) -> list[tuple[Agent, Section]]:
     """The agents whose drafts are right, no two of one name."""
     agents: list[tuple[Agent, Section]] = []
@@ -271,11 +288,12 @@ def check_agents(
         if findings.full:
             break
         checked = check(AgentSchema, draft.node, findings, path=draft.path)
-        found = tuple(inactive_keys(draft.node, AGENT_KEYS, draft.path))
+        runtime = check_runtime(draft, findings, runtimes)
+        found = tuple(inactive_keys(draft.node, AGENT_KEYS, draft.path, runtime))
         findings.extend(found)
-        if checked is None:
+        if checked is None or runtime is None:
             continue
-        agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home)
+        agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home, runtimes=runtimes)
         agent = replace(
             agent,
             model_place=place_of_value(draft.node, "model"),
@@ -299,6 +317,23 @@ def check_agents(
     return agents
 
 
+def check_runtime(
+    draft: Draft, findings: Findings, runtimes: KnownRuntimes
+) -> RuntimeCapabilities | None:
+    """Return what the agent's runtime can do; None when there is no runtime by that name."""
+    node = draft.node.get("runtime")
+    path = f"{draft.path}.runtime"
+    try:
+        runtime = runtimes.find(text_of(node) or DEFAULT_RUNTIME)
+    except RefusedError as error:
+        findings.add(problem_at(node or draft.declared, error.message, path=path, hint=error.hint))
+        return None
+    if runtime is None and node is not None:
+        message, hint = not_one_of(list(runtimes.names()), node)
+        findings.add(problem_at(node, message, path=path, hint=hint))
+    return runtime
+
+
 def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
     """A schedule's job has to be asked something, and what its prompt uses has to be there."""
     values = {"repo": agent.repo} if agent.repo is not None else {}
@@ -315,27 +350,27 @@ def check_schedules(agent: Agent, draft: Draft, findings: Findings) -> None:
 
 
 def check_script(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """A scripted agent needs a script, a native one a model or a script; no other has a use for a script."""
-    is_scripted = agent.runtime is RuntimeName.SCRIPTED
-    is_native = agent.runtime is RuntimeName.NATIVE
+    """A script, or a model, is there if the runtime needs it; a script that is not played is reported."""
+    can = agent.runtime
     runtime, script = draft.node.entries.get("runtime"), draft.node.entries.get("script")
-    if is_scripted and agent.script is None and runtime is not None:
-        message = "a scripted agent needs a 'script'"
+    if can.needs_script and agent.script is None and runtime is not None:
+        message = f"a {can.name} agent needs a 'script'"
         findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
-    elif is_native and agent.script is None and agent.model is None and runtime is not None:
-        message = "a native agent needs a 'model': write provider:name"
+    elif can.needs_model and agent.script is None and agent.model is None and runtime is not None:
+        message = f"a {can.name} agent needs a 'model': write provider:name"
         findings.add(problem_at(runtime.value, message, path=f"{draft.path}.runtime"))
-    elif not (is_scripted or is_native) and agent.script is not None and script is not None:
-        message = f"'script' is not used: the runtime is {agent.runtime}"
+    elif not can.takes_script and agent.script is not None and script is not None:
+        message = f"'script' is not used: the runtime is {can.name}"
         path = f"{draft.path}.script"
         findings.add(problem_at(script.key, message, path=path, severity=Severity.NOTICE))
 
 
 def check_idempotent(agent: Agent, draft: Draft, findings: Findings) -> None:
-    """Calls are made again by our own loops alone."""
+    """Calls that were cut off are made again by runtimes that can do so."""
     entry = draft.node.entries.get("idempotent_tools")
-    if entry is not None and agent.idempotent_tools and agent.runtime in CLAUDE:
-        message = "'idempotent_tools' is not used: Claude goes on by itself with what was cut off"
+    if entry is not None and agent.idempotent_tools and not agent.runtime.repeats_calls:
+        runtime = agent.runtime.name
+        message = f"'idempotent_tools' is not used: runtime {runtime} repeats no calls"
         path = f"{draft.path}.idempotent_tools"
         findings.add(problem_at(entry.key, message, path=path, severity=Severity.NOTICE))
 

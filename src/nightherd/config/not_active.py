@@ -8,7 +8,7 @@ A key that only adds something is a notice. One that protects stops the agent: i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -22,6 +22,7 @@ from nightherd.files.yaml_nodes import (
     problem_at,
     text_of,
 )
+from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.problem import Problem, Severity
 from nightherd.model.text import quote
 
@@ -35,6 +36,11 @@ class Protection(msgspec.Struct, frozen=True):
     hint: str
 
 
+def never(runtime: RuntimeCapabilities) -> bool:
+    """No runtime has the feature yet."""
+    return False
+
+
 class Waiting(msgspec.Struct, frozen=True):
     """A key, or some values of one, whose feature is not there yet."""
 
@@ -42,8 +48,8 @@ class Waiting(msgspec.Struct, frozen=True):
     feature: str
     values: frozenset[str] = frozenset()
     """Only these values of the key are waiting; none means the key as a whole."""
-    runtimes: frozenset[str] = frozenset()
-    """Only for agents of these runtimes is the key waiting; none means for every agent."""
+    is_used_by: Callable[[RuntimeCapabilities], bool] = never
+    """Whether the runtime of an agent reads the key, or has no use for it: there it is not waiting."""
     protection: Protection | None = None
     """Set for a key that protects: an agent that switches it on does not run."""
 
@@ -51,11 +57,6 @@ class Waiting(msgspec.Struct, frozen=True):
 CLAUDE = "running agents with Claude"
 CONTAINERS = "containers"
 
-MODELS = frozenset({"native"})
-"""Runtimes that use a model, but not through Claude; a script has no use for what models are told."""
-OWN_LOOPS = frozenset({"native", "scripted"})
-"""Runtimes whose tools we run ourselves."""
-DEFAULT_RUNTIME = "sdk"
 CONTAINER = Protection(
     "enabled",
     "a container, and there are none yet",
@@ -71,10 +72,27 @@ AGENT_KEYS = (
     Waiting("schedules.*.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.trigger.type", "chat", frozenset({"chat"})),
     Waiting("schedules.*.work_source", "work sources"),
-    Waiting("agents", CLAUDE, runtimes=MODELS),
-    Waiting("sandbox", CLAUDE, runtimes=OWN_LOOPS, protection=SANDBOX),
-    Waiting("setting_sources", CLAUDE, runtimes=MODELS),
-    Waiting("plugins", CLAUDE, runtimes=MODELS),
+    Waiting(
+        "agents",
+        CLAUDE,
+        is_used_by=lambda runtime: runtime.supports_subagents or not runtime.uses_model,
+    ),
+    Waiting(
+        "sandbox",
+        CLAUDE,
+        is_used_by=lambda runtime: runtime.supports_sandbox,
+        protection=SANDBOX,
+    ),
+    Waiting(
+        "setting_sources",
+        CLAUDE,
+        is_used_by=lambda runtime: runtime.supports_setting_sources or not runtime.uses_model,
+    ),
+    Waiting(
+        "plugins",
+        CLAUDE,
+        is_used_by=lambda runtime: runtime.supports_plugins or not runtime.uses_model,
+    ),
     Waiting("docker", CONTAINERS, protection=CONTAINER),
     *(
         Waiting(f"hooks.{point}[].{key}", "chat")
@@ -103,14 +121,18 @@ OUTER_ONLY = "is used in the outermost fleet file alone"
 LIMITS_HINT = "write it into the outer fleet file, or into the agents"
 
 
-def inactive_keys(node: MappingNode, table: tuple[Waiting, ...], path: str) -> Iterator[Problem]:
-    """One problem for each key of `node` that is not active yet, at its place.
+def inactive_keys(
+    node: MappingNode,
+    table: tuple[Waiting, ...],
+    path: str,
+    runtime: RuntimeCapabilities | None = None,
+) -> Iterator[Problem]:
+    """One problem for each key of `node` that is not active yet, at its place; `runtime` is the agent's.
 
     A notice; `Severity.BLOCKED` for one that protects and is switched on.
     """
-    runtime = text_of(node.get("runtime")) or DEFAULT_RUNTIME
     for waiting in table:
-        if waiting.runtimes and runtime not in waiting.runtimes:
+        if runtime is not None and waiting.is_used_by(runtime):
             continue
         for entry, dotted in entries_at(node, waiting.key):
             if waiting.values and text_of(entry.value) not in waiting.values:

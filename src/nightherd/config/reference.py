@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from nightherd.config.json_schema import Schema, forms, schema_of
+from nightherd.config.json_schema import Schema, forms, schema_of, with_runtimes
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, Waiting
 from nightherd.config.schema.agent import Agent
 from nightherd.config.schema.fleet import AgentReference, FleetReference, FleetSettings
+from nightherd.model.agents.runtime import RuntimeCapabilities
 
 REPEATED = ("schedules[]", "script[].steps[]")
 """Where the same keys are told again: schedules in the list form, and the steps of a `repeat`."""
@@ -118,40 +119,45 @@ def waiting_for(path: str, table: tuple[Waiting, ...]) -> Waiting | None:
     return next((row for row in table if not row.values and row.key == path), None)
 
 
-def not_yet(row: Waiting | None) -> str:
-    """What the row means, behind a key's description."""
+def not_yet(row: Waiting | None, runtimes: Sequence[RuntimeCapabilities]) -> str:
+    """What the row means for agents of these runtimes, behind a key's description."""
     if row is None:
         return ""
-    runtimes = ", ".join(f"`{runtime}`" for runtime in sorted(row.runtimes))
-    return f" *Not active yet for runtime {runtimes}.*" if runtimes else " *Not active yet.*"
+    names = [f"`{one.name}`" for one in runtimes if not row.is_used_by(one)]
+    if len(names) == len(runtimes):
+        return " *Not active yet.*"
+    return f" *Not active yet for runtime {', '.join(names)}.*"
 
 
-def table_of(schema: Schema, waiting: tuple[Waiting, ...]) -> str:
+def table_of(
+    schema: Schema, waiting: tuple[Waiting, ...], runtimes: Sequence[RuntimeCapabilities] = ()
+) -> str:
     """A table of keys in Markdown."""
     lines = ["| key | takes | default | what it says |", "|---|---|---|---|"]
     for key in keys_of(schema):
         row = waiting_for(key.path, waiting)
-        cells = (f"`{key.path}`", key.takes, key.default, key.description + not_yet(row))
+        cells = (f"`{key.path}`", key.takes, key.default, key.description + not_yet(row, runtimes))
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def reference() -> str:
-    """The whole reference: the fleet file, entries that name other files, and agents."""
+def reference(runtimes: Sequence[RuntimeCapabilities]) -> str:
+    """The whole reference: the fleet file, entries that name other files, and agents of these runtimes."""
+    agent = with_runtimes(schema_of(Agent), [one.name for one in runtimes])
     parts = [
         ("### The fleet file", table_of(schema_of(FleetSettings), FLEET_KEYS)),
         ("### An entry of `agents` that names a file", table_of(schema_of(AgentReference), ())),
         ("### An entry of `fleets`", table_of(schema_of(FleetReference), ())),
         (
             "### An agent, inline or in a file; `defaults` and `overrides`",
-            table_of(schema_of(Agent), AGENT_KEYS),
+            table_of(agent, AGENT_KEYS, runtimes),
         ),
     ]
     return "\n".join(f"{title}\n\n{table}" for title, table in parts)
 
 
-def updated(page: str) -> str:
+def updated(page: str, runtimes: Sequence[RuntimeCapabilities]) -> str:
     """The text of the page with the reference between its marks written anew."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{reference()}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{reference(runtimes)}\n{END}{after}"

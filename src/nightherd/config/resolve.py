@@ -59,8 +59,9 @@ from nightherd.config.schema.script import (
     WriteInput,
     WriteStep,
 )
-from nightherd.model.agents.agent import Agent, Durability, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Durability, Fleet
 from nightherd.model.agents.mcp import McpServer, McpTransport
+from nightherd.model.agents.runtime import KnownRuntimes
 from nightherd.model.agents.script import (
     Fail,
     Repeat,
@@ -150,13 +151,15 @@ def of_fleet(agent: Agent, shared: tuple[Hook, ...], limits: Limits) -> Agent:
     )
 
 
-def resolve_agent(agent: AgentSchema, *, fleet: tuple[str, ...], home: str) -> Agent:
+def resolve_agent(
+    agent: AgentSchema, *, fleet: tuple[str, ...], home: str, runtimes: KnownRuntimes
+) -> Agent:
     """One agent; without a working directory of its own it works at `home`."""
     directory = agent.working_directory
     session = resolve_session(agent.session)
     return Agent(
         name=".".join((*fleet, agent.name)),
-        runtime=RuntimeName(agent.runtime),
+        runtime=runtimes.get(agent.runtime),
         working_directory=home if directory is None else directory.root,
         description=agent.description,
         repo=agent.repo,

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from nightherd.config.acceptance import RECORD, Admission, admit
 from nightherd.config.discovery import STATE_DIRECTORY
-from nightherd.config.load import CheckedFleet, check_fleet
+from nightherd.config.load import CheckedFleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.errors import ConfigInvalidError, NightherdError
 from nightherd.host.system import SystemClock
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.problem import Severity
+from nightherd.wiring.fleets import check_fleet
 
 DOTENV = ".env"
 Stamp = tuple[tuple[str, int, int, int], ...]

@@ -284,7 +284,7 @@ class ChildJobs:
 
     async def _run(self, job: Job) -> None:
         agent, run = self._context.agents.get(job.agent), self._context.run_job
-        if agent is None or run is None or not self._context.can_run(agent.runtime):
+        if agent is None or run is None or not self._context.can_run(agent.runtime.name):
             return
         limit = limit_now(agent, self._context)
         if limit is not None and limit.until > self._context.clock.now() + SHORT_WAIT:

@@ -12,7 +12,8 @@ import msgspec
 from anyio import to_thread
 
 from nightherd.engine.workers.lease import Lease
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.checkpoints.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.model.checkpoints.persistence import Persistence
 from nightherd.model.ids import RandomText, WorkerId

@@ -28,12 +28,22 @@ class TranscriptFile(Protocol):
 class ClaudeTranscripts:
     """Implements the `Transcripts` port; `find` gives the transcript of a session by its id and directory.
 
-    `price` estimates what an answer cost.
+    `is_claude` tells the runtimes that keep them; `price` estimates what an answer cost.
     """
 
-    def __init__(self, find: Callable[[str, str], TranscriptFile], price: Price = no_price) -> None:
+    def __init__(
+        self,
+        find: Callable[[str, str], TranscriptFile],
+        is_claude: Callable[[str], bool],
+        price: Price = no_price,
+    ) -> None:
         self._find = find
+        self._is_claude = is_claude
         self._price = price
+
+    def covers(self, runtime_type: str) -> bool:
+        """Return whether the runtime of that name keeps Claude's transcripts."""
+        return self._is_claude(runtime_type)
 
     def last_said(self, runtime_session_id: str, directory: str) -> str | None:
         """The uuid of the last thing said in Claude's own file."""

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from nightherd.config.acceptance import Admission, admit, refuse_unaccepted
 from nightherd.config.discovery import find_fleet_file
-from nightherd.config.load import load_fleet
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.operations.fork import AtLastTurn, AtMessage
@@ -41,6 +40,7 @@ from nightherd.views.conversation import find_session_id
 from nightherd.views.jobs import find_job_id, get_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import get_session
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker, rescuer
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock
@@ -155,7 +155,7 @@ class OpenFleet:
         after it is on record.
         """
         agent = self._agent(order.agent)
-        check_runtime(agent.runtime)
+        check_runtime(agent.runtime.name)
         job = await self.submit(order)
         on_job_created(job)
         return await self._see_to(job, agent, injected_servers, on_message, cancel or Cancel())

@@ -12,7 +12,6 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.config.discovery import find_fleet_file
-from nightherd.config.load import load_fleet
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.errors import AgentNotFoundError, ConfigError, RefusedError
 from nightherd.files.yaml_dump import atomic_write_yaml
@@ -28,6 +27,7 @@ from nightherd.next_step import Action, NextStep
 from nightherd.state import directory
 from nightherd.views.fleet import show_fleet
 from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.stores import known_secrets, open_repair, random_text, system_clock
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.schedules.clock_jump import JUMP
 
 
@@ -83,19 +84,21 @@ def version_fault(text: str | None) -> str | None:
     return FAULTS.get(version)
 
 
-def claude_findings(facts: ClaudeFacts, agents: Sequence[str], runtime: str) -> Iterator[Finding]:
+def claude_findings(
+    facts: ClaudeFacts, agents: Sequence[str], runtime: RuntimeCapabilities
+) -> Iterator[Finding]:
     """Whether the agents named can be run by this `claude` tonight."""
     who = named(agents)
     if facts.program is None:
         yield _finding(
             Level.WARNING,
             "claude",
-            f"{who} ({runtime}): there is no `claude` on PATH",
+            f"{who} ({runtime.name}): there is no `claude` on PATH",
             "install Claude Code, or put `claude` on the PATH of the worker",
         )
         return
     yield _finding(
-        Level.OK, "claude", f"{who} ({runtime}): claude {facts.version} at {facts.program}"
+        Level.OK, "claude", f"{who} ({runtime.name}): claude {facts.version} at {facts.program}"
     )
     fault = version_fault(facts.version)
     if fault is not None:
@@ -109,17 +112,19 @@ def claude_findings(facts: ClaudeFacts, agents: Sequence[str], runtime: str) -> 
     yield from _cleanup_findings(facts)
 
 
-def _login_findings(facts: ClaudeFacts, who: str, runtime: str) -> Iterator[Finding]:
+def _login_findings(
+    facts: ClaudeFacts, who: str, runtime: RuntimeCapabilities
+) -> Iterator[Finding]:
     if facts.login is None:
         yield _finding(
             Level.WARNING,
             "claude",
-            f"{who} ({runtime}): no login of Claude was found",
+            f"{who} ({runtime.name}): no login of Claude was found",
             "run `claude` and log in, or export ANTHROPIC_API_KEY",
         )
         return
     yield _finding(Level.OK, "claude", f"login: {facts.login}")
-    if runtime == "sdk" and facts.is_subscription:
+    if runtime.wants_api_key and facts.is_subscription:
         yield _finding(
             Level.WARNING,
             "claude",

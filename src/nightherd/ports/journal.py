@@ -206,6 +206,9 @@ class FinishedJournals(Protocol):
 class Transcripts(Protocol):
     """The transcripts that runtimes keep of their sessions themselves, read as events."""
 
+    def covers(self, runtime_type: str) -> bool:
+        """Return whether the runtime of that name keeps transcripts that can be read here."""
+
     def last_said(self, runtime_session_id: str, directory: str) -> str | None:
         """The runtime's name of the last thing said there, whoever said it; None when that cannot be told. Cheap."""
 
@@ -227,6 +230,10 @@ class Transcripts(Protocol):
 
 class NoTranscripts:
     """Nothing is kept anywhere."""
+
+    def covers(self, runtime_type: str) -> bool:
+        """No runtime keeps any."""
+        return False
 
     def last_said(self, runtime_session_id: str, directory: str) -> str | None:
         """Nothing was said."""

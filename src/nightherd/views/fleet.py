@@ -187,7 +187,7 @@ def agent_row(view: AgentView) -> dict[str, Any]:
         "lost_since": None if lost is None or lost.lost is None else timestamp(lost.lost.since),
         "lost_next": None if lost is None or lost.lost is None else lost.lost.next,
         "is_declared": declared is not None,
-        "runtime": declared.runtime.value if declared is not None else None,
+        "runtime": declared.runtime.name if declared is not None else None,
         "description": declared.description if declared is not None else None,
     }
 

@@ -348,8 +348,8 @@ async def _raised(job_id: JobId, body: Resumption, site: ApiContext) -> dict[str
 
 def check_runs(agent: Agent, site: ApiContext) -> None:
     """`RefusedError` when nobody here could run the agent."""
-    if not site.context.can_run(agent.runtime):
-        raise RefusedError(f"runtime {agent.runtime.value!r} is not available here")
+    if not site.context.can_run(agent.runtime.name):
+        raise RefusedError(f"runtime {agent.runtime.name!r} is not available here")
 
 
 async def _check_same(request: SubmitRequest, submitted: Submitted, site: ApiContext) -> None:

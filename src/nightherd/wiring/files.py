@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from nightherd.wiring.runtimes import price_estimate
+from nightherd.wiring.runtimes import keeps_claude_transcripts, price_estimate
 from nightherd.wiring.stores import (
     load_persistence,
     open_feed,
@@ -59,7 +59,7 @@ def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcrip
         estimate = price_estimate()
         return None if estimate is None else estimate(model, usage)
 
-    return ClaudeTranscripts(find, price)
+    return ClaudeTranscripts(find, keeps_claude_transcripts, price)
 
 
 def finished_journals(state_dir: Path) -> FinishedJournals:

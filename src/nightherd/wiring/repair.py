@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nightherd import __version__
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
+from nightherd.wiring.runtimes import keeps_claude_transcripts
 from nightherd.wiring.stores import (
     known_secrets,
     load_persistence,
@@ -65,6 +66,7 @@ async def open_import(
             shelf=shelf,
             secrets=known_secrets(fleet, environ, state_dir),
             version=__version__,
+            has_transcripts=keeps_claude_transcripts,
             pens=pens,
         )
 

@@ -1,4 +1,4 @@
-"""Which class runs which runtime, and what has to be installed for it."""
+"""The registry of runtimes: what each can do, what makes it, and whether it is installed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from nightherd.errors import RefusedError
+from nightherd.model.agents.runtime import KnownRuntimes
+from nightherd.runtimes.claude.capabilities import CLI, SDK
+from nightherd.runtimes.native.capabilities import NATIVE
+from nightherd.runtimes.registration import RegisteredRuntime, RuntimeContext
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Sequence
     from datetime import timedelta
     from pathlib import Path
 
-    from nightherd.model.agents.agent import RuntimeName
+    from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
     from nightherd.ports import Runtime
     from nightherd.runtimes.claude.answer import Price
     from nightherd.runtimes.keeper.keepers import Keepers
-
-
-EXTRAS = {"native": ("pydantic_ai", "native"), "sdk": ("claude_agent_sdk", "claude")}
-"""What a runtime cannot do without, and the extra of this package that brings it."""
-
 
 PRICES = "genai_prices"
 """Where it is installed, what Claude's answers cost is estimated as they come."""
@@ -35,32 +35,48 @@ def has_price(model: str) -> bool:
     return is_published(model)
 
 
+def find_capabilities(name: str) -> RuntimeCapabilities | None:
+    """Return what the runtime called `name` can do; None when there is none. Loads no vendor's package."""
+    registered = RUNTIMES.get(name)
+    return None if registered is None else registered.capabilities
+
+
+def runtime_names() -> Sequence[str]:
+    """Return the names of all runtimes."""
+    return list(RUNTIMES)
+
+
+KNOWN_RUNTIMES = KnownRuntimes(find=find_capabilities, names=runtime_names)
+"""What a fleet is loaded with."""
+
+
+def keeps_claude_transcripts(name: str) -> bool:
+    """Return whether the runtime called `name` resumes from transcripts of Claude Code."""
+    capabilities = find_capabilities(name)
+    return capabilities is not None and capabilities.can_resume(CLI.name)
+
+
 def can_run(name: RuntimeName) -> bool:
-    """Whether something here runs `name`."""
-    return name.value in RUNTIMES and _missing_extra(name) is None
+    """Return whether the runtime called `name` exists and is installed."""
+    capabilities = find_capabilities(name)
+    return capabilities is not None and _is_installed(capabilities)
 
 
-def _missing_extra(name: RuntimeName) -> str | None:
-    package, extra = EXTRAS.get(name.value, (None, None))
-    if package is None or find_spec(package) is not None:
-        return None
-    return extra
+def _is_installed(capabilities: RuntimeCapabilities) -> bool:
+    return capabilities.package is None or find_spec(capabilities.package) is not None
 
 
 def check_runtime(name: RuntimeName) -> None:
-    """`RefusedError` when nothing here runs `name`."""
-    extra = _missing_extra(name)
-    if extra is not None:
-        raise RefusedError(
-            f"runtime {name.value!r} is not installed",
-            hint=f"pip install 'nightherd[{extra}]', or set `runtime: cli` to use your own `claude`",
-        )
-    if not can_run(name):
-        there = " and ".join(repr(known) for known in RUNTIMES)
-        raise RefusedError(
-            f"runtime {name.value!r} is not available yet; {there} are",
-            hint="set `runtime: cli` to use your own `claude`, or `runtime: scripted` and give a `script:`",
-        )
+    """Raise `RefusedError` when the runtime called `name` is not installed."""
+    capabilities = KNOWN_RUNTIMES.get(name)
+    if _is_installed(capabilities):
+        return
+    extra = capabilities.extra
+    what = capabilities.package if extra is None else f"'nightherd[{extra}]'"
+    raise RefusedError(
+        f"runtime {name!r} is not installed",
+        hint=f"pip install {what}, or set `runtime: cli` to use your own `claude`",
+    )
 
 
 class Runtimes:
@@ -74,21 +90,21 @@ class Runtimes:
 
     def __call__(self, name: RuntimeName) -> Runtime:
         """The runtime called `name`; `RefusedError` when nothing here runs it."""
-        made = self._made.get(name.value)
+        made = self._made.get(name)
         if made is None:
             made = runtime_for(name, self._keepers, self._state_dir, self._grace)
-            self._made[name.value] = made
+            self._made[name] = made
         return made
 
     def is_loaded(self, name: RuntimeName) -> bool:
         """Whether it is had at once: the first of its kind may take seconds to import."""
-        return name.value in self._made
+        return name in self._made
 
 
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
-    return RUNTIMES[name.value](keepers, state_dir, grace)
+    return RUNTIMES[name].make(RuntimeContext(keepers=keepers, state_dir=state_dir, grace=grace))
 
 
 def price_estimate() -> Price | None:
@@ -100,46 +116,49 @@ def price_estimate() -> Price | None:
     return estimate
 
 
-def _cli(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+def _cli(context: RuntimeContext) -> Runtime:
     from nightherd.runtimes.claude.answer import no_price
     from nightherd.runtimes.claude.cli import ClaudeCliRuntime
 
     return ClaudeCliRuntime(
-        keepers=keepers,
-        grace=grace,
-        transcripts=state_dir / "transcripts",
+        keepers=context.keepers,
+        grace=context.grace,
+        transcripts=context.state_dir / "transcripts",
         price=price_estimate() or no_price,
     )
 
 
-def _sdk(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+def _sdk(context: RuntimeContext) -> Runtime:
     from nightherd.runtimes.claude.answer import no_price
     from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 
     return ClaudeSdkRuntime(
-        keepers=keepers,
-        grace=grace,
-        transcripts=state_dir / "transcripts",
+        keepers=context.keepers,
+        grace=context.grace,
+        transcripts=context.state_dir / "transcripts",
         price=price_estimate() or no_price,
     )
 
 
-def _native(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+def _native(context: RuntimeContext) -> Runtime:
     from nightherd.runtimes.native.runtime import NativeRuntime
 
-    return NativeRuntime(keepers=keepers, grace=grace)
+    return NativeRuntime(keepers=context.keepers, grace=context.grace)
 
 
-def _scripted(keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
+def _scripted(context: RuntimeContext) -> Runtime:
     from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 
-    return ScriptedRuntime(keepers=keepers, grace=grace)
+    return ScriptedRuntime(keepers=context.keepers, grace=context.grace)
 
 
-RUNTIMES: Mapping[str, Callable[[Keepers, Path, timedelta], Runtime]] = {
-    "cli": _cli,
-    "native": _native,
-    "sdk": _sdk,
-    "scripted": _scripted,
+RUNTIMES: dict[str, RegisteredRuntime] = {
+    runtime.capabilities.name: runtime
+    for runtime in (
+        RegisteredRuntime(capabilities=SDK, make=_sdk),
+        RegisteredRuntime(capabilities=CLI, make=_cli),
+        RegisteredRuntime(capabilities=NATIVE, make=_native),
+        RegisteredRuntime(capabilities=SCRIPTED, make=_scripted),
+    )
 }
-"""What makes each runtime; one that is not here is not available."""
+"""The runtimes of this package, one line each."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.schedules.due import parse_rule
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.views.schedules import make_view, why_next
 from surfaces.drivers import Cli
 
@@ -165,7 +166,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     ],
 )
 def test_a_schedule_that_runs_says_how_many_of_its_jobs_hold_it_up(most: int, said: str) -> None:
-    agent = Agent(name="shepherd", runtime=RuntimeName.SCRIPTED, working_directory="/")
+    agent = Agent(name="shepherd", runtime=SCRIPTED, working_directory="/")
     schedule = Schedule(name="hourly", rule=parse_rule("1h", "UTC"), max_overlap=most)
     state = ScheduleState(
         id="shepherd/hourly", agent="shepherd", name="hourly", status=ScheduleStatus.RUNNING

@@ -20,7 +20,7 @@ from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import FencedError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Say, Spend, Step, UseTool, compile_script
 from nightherd.model.checkpoints.checkpoint import Checkpoint, TriggerPoint
 from nightherd.model.checkpoints.persistence import DEFAULT, Performance, Persistence, Trigger
@@ -32,6 +32,7 @@ from nightherd.model.journal.system import Complete, SystemSubtype
 from nightherd.model.limits.limits import Limits
 from nightherd.model.log import LogLine
 from nightherd.model.units import MicroUsd
+from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.checkpoints import list_bookmarks, thread_state
@@ -148,7 +149,7 @@ def test_what_is_switched_off_is_not_made(tmp_path: Path, point: TriggerPoint) -
 
 
 def test_a_watched_runtime_shows_its_places_by_its_events() -> None:
-    bench = bench_of(replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY))
+    bench = bench_of(replace(AGENT, runtime=SDK, limits=ROOMY))
 
     job = bench.run()
 
@@ -237,7 +238,7 @@ def long_run(turns: int) -> tuple[Event, ...]:
 
 
 def test_a_bookmark_is_as_small_after_many_messages_as_after_few() -> None:
-    agent = replace(AGENT, runtime=RuntimeName.SDK, limits=Limits(tokens=10**9))
+    agent = replace(AGENT, runtime=SDK, limits=Limits(tokens=10**9))
     short, long = (
         Bench(PlayedRuntime(long_run(5)), agent=agent),
         Bench(PlayedRuntime(long_run(300)), agent=agent),
@@ -329,7 +330,7 @@ def test_the_last_checkpoint_is_written_when_the_throttle_ends_though_the_model_
 ):
     bench = Bench(
         PlayedRuntime((*turn(1), *turn(2), *turn(3)), is_endless=True),
-        agent=replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY),
+        agent=replace(AGENT, runtime=SDK, limits=ROOMY),
     )
     folder = Folder()
     bench.context = replace(bench.context, threads=folder)
@@ -382,7 +383,7 @@ def test_a_file_that_cannot_be_written_is_in_the_operator_log_once(tmp_path: Pat
 def test_rescue_brings_the_file_up_to_what_is_on_record() -> None:
     bench = Bench(
         PlayedRuntime((*turn(1), *turn(2), *turn(3)), is_endless=True),
-        agent=replace(AGENT, runtime=RuntimeName.SDK, limits=ROOMY),
+        agent=replace(AGENT, runtime=SDK, limits=ROOMY),
     )
     yard, folder = Yard(bench=bench), Folder()
     job_id = bench.submit().job.id

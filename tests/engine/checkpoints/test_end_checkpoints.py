@@ -18,7 +18,6 @@ from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.rescue import rescue
 from nightherd.engine.workers.stuck import end_stuck_jobs, stuck_jobs
 from nightherd.errors import FencedError
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.change import Change
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.changes import (
@@ -34,6 +33,7 @@ from nightherd.model.journal.event import ErrorEvent
 from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import Limits
 from nightherd.model.usage import Totals
+from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.testing.runtime import PlayedRuntime
 from nightherd.views.checkpoints import list_bookmarks
 
@@ -42,7 +42,7 @@ ROOMY = Limits(turns=100)
 
 
 def bench_with(limits: Limits) -> Bench:
-    agent = replace(AGENT, runtime=RuntimeName.SDK, limits=limits)
+    agent = replace(AGENT, runtime=SDK, limits=limits)
     return Bench(PlayedRuntime(FOUR_TURNS), agent=agent)
 
 
@@ -54,7 +54,7 @@ def suspended(bench: Bench) -> Job:
 
 def abandoned_after_three_turns(limits: Limits = ROOMY) -> tuple[Yard, Job]:
     """A job whose worker vanished in the middle."""
-    agent = replace(AGENT, runtime=RuntimeName.SDK, limits=limits)
+    agent = replace(AGENT, runtime=SDK, limits=limits)
     played = PlayedRuntime((*turn(1), *turn(2), *turn(3)), is_endless=True)
     bench = Bench(played, agent=agent)
     job_id = bench.submit().job.id

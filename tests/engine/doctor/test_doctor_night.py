@@ -18,6 +18,7 @@ from nightherd.model.doctor import (
     parse_version,
     version_fault,
 )
+from nightherd.runtimes.claude.capabilities import CLI, SDK
 from surfaces.drivers import Cli
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -136,8 +137,8 @@ def test_sdk_with_a_subscription_is_warned_about_and_cli_is_not() -> None:
     facts = ClaudeFacts(program="/c", version="2.1.325", login="subscription", is_subscription=True)
 
     levels = {
-        runtime: {one.level for one in claude_findings(facts, ["coder"], runtime)}
-        for runtime in ("sdk", "cli")
+        runtime.name: {one.level for one in claude_findings(facts, ["coder"], runtime)}
+        for runtime in (SDK, CLI)
     }
 
     assert levels == {"sdk": {Level.OK, Level.WARNING}, "cli": {Level.OK}}

@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from engine.doctor.ward import Ward, killed, lines, running
-from nightherd.config.load import load_fleet
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
 from nightherd.mirror.position import MirrorLock
@@ -31,6 +30,7 @@ from nightherd.model.worker import WorkerStatus
 from nightherd.state.reader import SqliteReader
 from nightherd.testing.state_values import BEGINNING, checkpoint, fire, job_id, start, worker
 from nightherd.testing.state_values import submit as submitted
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from nightherd.wiring.stores import open_repair
 from surfaces.drivers import Shell, submit_pending

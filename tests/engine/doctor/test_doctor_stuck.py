@@ -51,7 +51,6 @@ import os, signal, sys
 from msgspec.structs import replace
 from pathlib import Path
 import anyio
-from nightherd.config.load import load_fleet
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.change import SettleExecution
@@ -245,7 +244,7 @@ def test_worker_that_is_gone_without_a_job_is_given_up(ward: Ward, shell: Shell)
 import os, signal
 from pathlib import Path
 import anyio
-from nightherd.config.load import load_fleet
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring import open_workshop
 async def main():
     here = Path.cwd()

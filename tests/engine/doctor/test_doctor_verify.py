@@ -13,7 +13,7 @@ BUSY = """
 import os
 from pathlib import Path
 import anyio
-from nightherd.config.load import load_fleet
+from nightherd.wiring.fleets import load_fleet
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.wiring import open_workshop

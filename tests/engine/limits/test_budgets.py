@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from engine.limits.turns import CENT, END, FOUR_TURNS, used
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Say, Spend, compile_script
 from nightherd.model.change import Applied, Change, Refused, Why
 from nightherd.model.jobs.changes import ResumeJob
@@ -30,6 +30,7 @@ from nightherd.model.limits.spending import Budget, CountUsage
 from nightherd.model.schedules.rule import Interval, Schedule
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
+from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.state.store import SqliteStore
 from nightherd.testing.determinism import FakeClock
@@ -175,9 +176,7 @@ def test_a_schedules_day_is_its_own(tmp_path: Path) -> None:
 
 
 def test_a_watched_job_is_stopped_before_the_tools_of_the_turn_that_used_the_day_up() -> None:
-    agent = replace(
-        AGENT, runtime=RuntimeName.SDK, limits=Limits(per_day=DayLimits(spend=cents(20)))
-    )
+    agent = replace(AGENT, runtime=SDK, limits=Limits(per_day=DayLimits(spend=cents(20))))
 
     job = Bench(PlayedRuntime(FOUR_TURNS), agent=agent).run()
 
@@ -186,9 +185,7 @@ def test_a_watched_job_is_stopped_before_the_tools_of_the_turn_that_used_the_day
 
 
 def test_a_watched_job_that_has_answered_is_let_end_although_the_day_is_used_up() -> None:
-    agent = replace(
-        AGENT, runtime=RuntimeName.SDK, limits=Limits(per_day=DayLimits(spend=cents(5)))
-    )
+    agent = replace(AGENT, runtime=SDK, limits=Limits(per_day=DayLimits(spend=cents(5))))
 
     job = Bench(PlayedRuntime(END), agent=agent).run()
 

@@ -13,7 +13,7 @@ from engine.limits.resuming import resume
 from engine.limits.turns import CENT, FOUR_TURNS, used
 from nightherd.host.system import SystemClock
 from nightherd.journal.files import JournalFiles
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Say, Spend, compile_script
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.jobs.overrides import overridden
@@ -21,13 +21,14 @@ from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, ToolRe
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.limits.limits import LimitName, Limits, OnLimit
 from nightherd.model.units import MicroUsd
+from nightherd.runtimes.claude.capabilities import SDK
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.testing.runtime import PlayedRuntime
 
 
 def claude(limits: Limits) -> Agent:
     """An agent whose runtime is only watched."""
-    return replace(AGENT, runtime=RuntimeName.SDK, limits=limits)
+    return replace(AGENT, runtime=SDK, limits=limits)
 
 
 def scripted(tmp_path: Path, limits: Limits, *, turns: int = 4) -> Agent:

@@ -19,13 +19,14 @@ from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.engine.workers.clock_watch import wake_jobs
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import NotYetError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Answer, Change
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.changes import SuspendExecution
 from nightherd.model.jobs.job import JobStatus, SuspendReason
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.model.limits.login import STAGGER
+from nightherd.runtimes.claude.capabilities import CLI, SDK
 from nightherd.testing.determinism import START, FakeClock
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import ANSWER
@@ -39,8 +40,8 @@ HIT = ErrorEvent(
     extra={"recoverable": True, "resets_at": RESET.isoformat(), "limit": "five_hour"},
 )
 KEY = {"ANTHROPIC_API_KEY": "sk-of-the-tests"}
-FIRST = replace(AGENT, runtime=RuntimeName.CLI, max_concurrent=5)
-SECOND = replace(FIRST, name="second", runtime=RuntimeName.SDK)
+FIRST = replace(AGENT, runtime=CLI, max_concurrent=5)
+SECOND = replace(FIRST, name="second", runtime=SDK)
 SCRIPTED = replace(AGENT, name="scripted")
 
 
@@ -138,7 +139,7 @@ def test_pause_of_our_own_stops_no_other_job() -> None:
 
 
 def test_slots_of_a_limited_login_are_skipped_and_every_view_says_so() -> None:
-    declared = fleet(HOURLY, agents=("coder", "twin"), runtime=RuntimeName.CLI)
+    declared = fleet(HOURLY, agents=("coder", "twin"), runtime=CLI)
     stall = Stall(declared)
     agent = declared.agents["coder"]
     stall.bench.agent = agent

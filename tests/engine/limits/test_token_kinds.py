@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.agents.script import Say, Spend, compile_script
 from nightherd.model.change import Change
 from nightherd.model.ids import JobId
@@ -25,7 +26,9 @@ from nightherd.model.journal.event import (
 from nightherd.model.journal.system import Complete
 from nightherd.model.limits.limits import NO_LIMITS, DayLimits, Limits
 from nightherd.model.usage import Totals, Usage
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.runtime import NativeRuntime
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.runtimes.scripted.runtime import ScriptedRuntime
 from nightherd.state.directory import init_state_directory
 from nightherd.state.reader import SqliteReader
@@ -36,6 +39,7 @@ from nightherd.testing.state_values import job_id, settle, start, submit
 from nightherd.views.checkpoints import checkpoint_row, list_bookmarks, thread_state
 from nightherd.views.limits import limits_of_job
 from nightherd.views.observed import own_job
+from nightherd.wiring.runtimes import KNOWN_RUNTIMES
 
 CACHED = Usage(
     input_tokens=10,
@@ -47,7 +51,7 @@ CACHED = Usage(
 LIMIT = 250_000
 
 
-def scripted(tmp_path: Path, runtime: RuntimeName, limits: Limits) -> Agent:
+def scripted(tmp_path: Path, runtime: RuntimeCapabilities, limits: Limits) -> Agent:
     steps = [step for n in range(4) for step in (Say(f"turn {n + 1}"), Spend(CACHED))]
     return replace(
         AGENT,
@@ -73,13 +77,13 @@ def watched_turns() -> Sequence[Event]:
 def bench_for(name: str, tmp_path: Path, limits: Limits = NO_LIMITS) -> Bench:
     match name:
         case "native":
-            agent = scripted(tmp_path, RuntimeName.NATIVE, limits)
+            agent = scripted(tmp_path, NATIVE, limits)
             return Bench(NativeRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
         case "scripted":
-            agent = scripted(tmp_path, RuntimeName.SCRIPTED, limits)
+            agent = scripted(tmp_path, SCRIPTED, limits)
             return Bench(ScriptedRuntime(), agent=agent)  # type: ignore[arg-type]  # any runtime does
         case _:
-            agent = replace(AGENT, runtime=RuntimeName(name), limits=limits)
+            agent = replace(AGENT, runtime=KNOWN_RUNTIMES.get(name), limits=limits)
             return Bench(PlayedRuntime(tuple(watched_turns())), agent=agent)
 
 

@@ -13,7 +13,6 @@ from engine.bench import AGENT, Bench
 from engine.limits.resuming import resume
 from nightherd.engine.operations.schedules import NoJob, slot_job
 from nightherd.errors import AgentBlockedError
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.agents.script import Say as ScriptSay
 from nightherd.model.agents.script import Spend, compile_script
 from nightherd.model.jobs.job import JobStatus, SuspendReason
@@ -23,6 +22,8 @@ from nightherd.model.limits.spending import ModelPrice, Prices
 from nightherd.model.schedules.rule import Interval, Schedule
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
+from nightherd.runtimes.claude.capabilities import CLI, SDK
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.runtimes.prices import is_published
 from nightherd.testing.messages_api import MessagesApi
@@ -48,7 +49,7 @@ def bench_for(
     budget: Limits = NO_LIMITS,
     **agent: Any,
 ) -> Bench:
-    own: dict[str, Any] = {"model": OWN, "runtime": RuntimeName.NATIVE, **agent}
+    own: dict[str, Any] = {"model": OWN, "runtime": NATIVE, **agent}
     environment = NativeStage(tmp_path).environment(api)
     bench = Bench(
         NativeRuntime(),  # type: ignore[arg-type]  # any runtime does
@@ -116,8 +117,8 @@ def test_a_fallback_model_needs_a_price_too(agent: dict[str, Any], tmp_path: Pat
     [
         {"model": KNOWN},
         {"model": "openai-chat:gpt-5"},
-        {"runtime": RuntimeName.SDK},
-        {"runtime": RuntimeName.CLI},
+        {"runtime": SDK},
+        {"runtime": CLI},
         {"script": compile_script([ScriptSay("x"), Spend(Usage(cost_microusd=MicroUsd(1)))])},
     ],
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio
 
-from nightherd.config.load import load_fleet
 from nightherd.engine.schedules.scheduler import Scheduler, SchedulingReports
 from nightherd.testing.fork_process import Say
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 
 

@@ -17,7 +17,6 @@ from nightherd.engine.sessions.external_turns import OnRecord, external_events
 from nightherd.engine.workers.rescue import RescueTerms, rescue
 from nightherd.imports.claude_transcripts import ClaudeTranscripts
 from nightherd.imports.claude_turns import last_said, said_since
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.journal.event import (
@@ -35,6 +34,7 @@ from nightherd.model.journal.system import Complete, Init
 from nightherd.model.secrets import find_secrets
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
+from nightherd.runtimes.claude.capabilities import CLI
 from nightherd.testing.runtime import PlayedRuntime
 
 
@@ -235,9 +235,9 @@ def test_next_job_has_on_record_what_was_said_by_hand_before_it_was_asked() -> N
     answer = AssistantEvent(content="a", turn=1, index=0, end=True, uuid="a1")
     introduced = describe(Init(runtime="cli", runtime_session_id="uuid-1"))
     played = PlayedRuntime([introduced, answer, describe(Complete())])
-    bench = Bench(agent=replace(persistent(), runtime=RuntimeName.CLI), runtime=played)
+    bench = Bench(agent=replace(persistent(), runtime=CLI), runtime=played)
     spoken = Spoken()
-    transcripts = ClaudeTranscripts(lambda uuid, directory: spoken)
+    transcripts = ClaudeTranscripts(lambda uuid, directory: spoken, CLI.can_resume)
     bench.context = replace(bench.context, transcripts=transcripts)
     first = bench.run("by the fleet")
     spoken.all += [
@@ -293,10 +293,12 @@ def killed_in_a_call() -> tuple[Bench, JobId]:
         line("assistant", "a2", "r1", text("it is made")),
     ]
     bench = Bench(
-        agent=replace(persistent(), runtime=RuntimeName.CLI),
+        agent=replace(persistent(), runtime=CLI),
         runtime=PlayedRuntime([INTRODUCED, CALL, CALLED]),
     )
-    transcripts = ClaudeTranscripts(lambda uuid, directory: spoken, lambda model, used: MicroUsd(7))
+    transcripts = ClaudeTranscripts(
+        lambda uuid, directory: spoken, CLI.can_resume, lambda model, used: MicroUsd(7)
+    )
     bench.context = replace(bench.context, transcripts=transcripts)
     job_id = bench.submit("by the fleet").job.id
     with pytest.raises(KeyboardInterrupt):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -27,6 +28,9 @@ from nightherd.model.sessions.context_window import SUMMARY_FRAME, contextual, d
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.capabilities import CLI, SDK
+from nightherd.runtimes.native.capabilities import NATIVE
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.testing.runtime import PlayedRuntime
 
 LONG = "x" * 480
@@ -72,7 +76,7 @@ def terms(tokens: int = 100, window: int = 2) -> SessionTerms:
     )
 
 
-def limited(runtime: RuntimeName = RuntimeName.SCRIPTED, **more: int) -> Agent:
+def limited(runtime: RuntimeCapabilities = SCRIPTED, **more: int) -> Agent:
     return replace(AGENT, runtime=runtime, session=terms(**more))
 
 
@@ -176,7 +180,7 @@ def test_what_is_reported_counts_for_what_it_is() -> None:
 def test_the_model_writes_the_summary_where_there_is_one_and_what_it_costs_counts() -> None:
     spent = Usage(input_tokens=400, output_tokens=20, cost_microusd=7)  # type: ignore[arg-type] # money
     said = AssistantEvent(content="in short: " + LONG, usage=spent, turn=1, index=0, end=True)
-    agent = limited(RuntimeName.NATIVE)
+    agent = limited(NATIVE)
     bench = Bench(agent=agent, runtime=Listening([said, describe(Complete())]))
     bench.run("one")
 
@@ -201,7 +205,7 @@ def test_a_summary_that_fails_is_made_without_the_model() -> None:
             for event in (answer(LONG), describe(Complete())):
                 yield event
 
-    bench = Bench(agent=limited(RuntimeName.NATIVE), runtime=Failing())
+    bench = Bench(agent=limited(NATIVE), runtime=Failing())
     bench.run("one")
 
     second = bench.run("two")
@@ -213,8 +217,8 @@ def test_a_summary_that_fails_is_made_without_the_model() -> None:
     assert second.status == "completed"
 
 
-@pytest.mark.parametrize("runtime", [RuntimeName.CLI, RuntimeName.SDK])
-def test_claude_is_told_to_compact(runtime: RuntimeName) -> None:
+@pytest.mark.parametrize("runtime", [CLI, SDK])
+def test_claude_is_told_to_compact(runtime: RuntimeCapabilities) -> None:
     class Claude(PlayedRuntime):
         async def execute(self, request: RuntimeRequest) -> AsyncGenerator[Event, None]:
             self.requests.append(request)

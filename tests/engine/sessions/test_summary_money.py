@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from engine.bench import Bench
 from engine.sessions.test_session_context import LONG, limited, summaries
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, describe
@@ -17,6 +16,7 @@ from nightherd.model.limits.limits import Limits
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Usage
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.testing.runtime import PlayedRuntime
 
 USED = Usage(cost_microusd=MicroUsd(7))
@@ -50,7 +50,7 @@ class Careful(PlayedRuntime):
 def long_session() -> tuple[Bench, Careful]:
     """A session that the next job will have summarised."""
     runtime = Careful()
-    agent = replace(limited(RuntimeName.NATIVE), limits=Limits(spend=LIMIT))
+    agent = replace(limited(NATIVE), limits=Limits(spend=LIMIT))
     bench = Bench(agent=agent, runtime=runtime)
     assert bench.run("first question").cost_microusd == USED.cost_microusd
     runtime.asked.clear()

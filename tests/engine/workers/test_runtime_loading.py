@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.bench import Bench, no_one
 from engine.limits.turns import END
 from nightherd.engine.jobs.runner import run_job
-from nightherd.model.agents.agent import RuntimeName
+from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.jobs.job import JobStatus
 from nightherd.ports import Runtime
 from nightherd.testing.runtime import PlayedRuntime

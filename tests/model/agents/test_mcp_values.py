@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.agents.agent import Agent, Fleet, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
@@ -18,6 +18,7 @@ from nightherd.model.agents.mcp import (
     tool_name,
 )
 from nightherd.model.secrets import secrets_of
+from nightherd.runtimes.claude.capabilities import CLI
 
 
 async def nothing(input: Mapping[str, Any]) -> str:
@@ -68,7 +69,7 @@ def test_what_servers_are_told_in_secret_is_masked_and_never_shown() -> None:
         url="http://localhost/?key=in-the-address",
         headers={"Authorization": "Bearer told-to-the-web"},
     )
-    agent = Agent(name="a", runtime=RuntimeName.CLI, working_directory="/", mcp_servers=(desk, web))
+    agent = Agent(name="a", runtime=CLI, working_directory="/", mcp_servers=(desk, web))
     secrets = secrets_of(Fleet(file="x", agents={"a": agent}), {"API_KEY": "of-the-environment"})
 
     said = "told-to-the-desk, brown-as-a-nut, Bearer told-to-the-web, of-the-environment"

@@ -6,13 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from engine.bench import AGENT
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Script
 from nightherd.model.limits.login import limit_id, limits_that_stop, login_of
+from nightherd.runtimes.claude import capabilities as claude
+from nightherd.runtimes.native import capabilities as native
 
-CLI = replace(AGENT, runtime=RuntimeName.CLI)
-SDK = replace(AGENT, runtime=RuntimeName.SDK)
-NATIVE = replace(AGENT, runtime=RuntimeName.NATIVE, model="anthropic:claude-sonnet-5-5")
+CLI = replace(AGENT, runtime=claude.CLI)
+SDK = replace(AGENT, runtime=claude.SDK)
+NATIVE = replace(AGENT, runtime=native.NATIVE, model="anthropic:claude-sonnet-5-5")
 KEY = {"ANTHROPIC_API_KEY": "sk-secret-1", "HOME": "/home/ann"}
 OAUTH = {"CLAUDE_CODE_OAUTH_TOKEN": "oat-secret-2", "HOME": "/home/ann"}
 

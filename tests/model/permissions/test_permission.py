@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.permissions.permission import (
     ALLOWED,
@@ -26,6 +26,7 @@ from nightherd.model.permissions.tool_rule import (
     parse_rule,
     whole_servers,
 )
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from runtimes.permission_table import CASES, Case, Try
 
 PLACE = Path("/place")
@@ -37,9 +38,7 @@ TABLE = [
 
 
 def agent(**rules: Any) -> Agent:
-    return Agent(
-        name="a", runtime=RuntimeName.SCRIPTED, working_directory=str(PLACE / "work"), **rules
-    )
+    return Agent(name="a", runtime=SCRIPTED, working_directory=str(PLACE / "work"), **rules)
 
 
 def decide_for(tool: str, input: dict[str, Any], **rules: Any) -> Decision:
@@ -181,7 +180,7 @@ def test_links_are_followed_where_somebody_can_look(tmp_path: Path) -> None:
     work.mkdir()
     beside.mkdir()
     (work / "link").symlink_to(beside)
-    own = Agent(name="a", runtime=RuntimeName.SCRIPTED, working_directory=str(work))
+    own = Agent(name="a", runtime=SCRIPTED, working_directory=str(work))
 
     def real(path: str) -> str:
         return str(Path(path).resolve())

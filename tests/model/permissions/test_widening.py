@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nightherd.model.agents.agent import Agent, Fleet, Plugin, RuntimeName
+from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer, McpTransport
 from nightherd.model.hooks import Hook, HookPoint, ShellCommand
 from nightherd.model.limits.limits import DayLimits, Limits
@@ -21,6 +21,7 @@ from nightherd.model.schedules.rule import Interval, Schedule
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import MicroUsd
 from nightherd.model.webhooks import Endpoint, Web, Webhooks
+from nightherd.runtimes.claude.capabilities import CLI, SDK
 
 HOME = "/fleet"
 
@@ -48,7 +49,7 @@ def nightly(**changes: Any) -> dict[str, Any]:
 
 AGENT = Agent(
     name="a",
-    runtime=RuntimeName.SDK,
+    runtime=SDK,
     working_directory="/fleet/desk",
     add_dirs=("/more",),
     permission_mode="acceptEdits",
@@ -84,7 +85,7 @@ WIDER_AGENTS: dict[str, dict[str, Any]] = {
     "a schedule without its turns": nightly(session=None),
     "more in a schedule's day": nightly(limits=replace(NIGHTLY.limits, per_day=DayLimits(turns=4))),
     "a schedule without its day": nightly(limits=replace(NIGHTLY.limits, per_day=DayLimits())),
-    "runtime": {"runtime": RuntimeName.CLI},
+    "runtime": {"runtime": CLI},
     "mode": {"permission_mode": "bypassPermissions"},
     "auto mode": {"permission_mode": "auto"},
     "working directory": {"working_directory": "/elsewhere"},
@@ -213,7 +214,7 @@ def test_a_change_that_narrows_and_widens_is_narrowed_at_once() -> None:
 
 
 def test_what_was_in_place_stays_in_place_until_the_change_is_accepted() -> None:
-    changed = with_agent({"mcp_servers": (server(args=("--all",)),), "runtime": RuntimeName.SDK})
+    changed = with_agent({"mcp_servers": (server(args=("--all",)),), "runtime": SDK})
     variables = replace(changed, dotenv={"KEY": "new"}, environment={"KEY": "new"})
 
     held = restrained(variables, grants_of(FLEET), FLEET)

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import Event
 from nightherd.model.permissions.protected import ProtectedPaths
@@ -21,6 +21,7 @@ from nightherd.runtimes.claude.runtime import ClaudeRuntime
 from nightherd.runtimes.claude.sdk import ClaudeSdkRuntime
 from nightherd.runtimes.keeper.census import Census
 from nightherd.testing.messages_api import MessagesApi
+from nightherd.wiring.runtimes import KNOWN_RUNTIMES
 
 JOB = JobId("job-2025-03-04-cla123")
 EXECUTION = ExecutionId(f"{JOB}.1")
@@ -89,7 +90,7 @@ class ClaudeStage:
         return RuntimeRequest(
             job_id=JOB,
             execution=ExecutionId(execution),
-            agent=Agent(name="tester", runtime=RuntimeName(self.runtime), **given),
+            agent=Agent(name="tester", runtime=KNOWN_RUNTIMES.get(self.runtime), **given),
             prompt=prompt,
             job_turns=job_turns,
             runtime_session_id=runtime_session_id,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nightherd.config.load import load_fleet
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.model.units import MicroUsd
 from nightherd.ports import RuntimeFork, RuntimeRequest
+from nightherd.runtimes.claude.capabilities import CLI, SDK
 from nightherd.runtimes.claude.launch import InFile, Launch
 from nightherd.runtimes.claude.opening import Opening, begin_anew, completed, opening_of
 from nightherd.runtimes.claude.options import (
@@ -26,6 +26,7 @@ from nightherd.runtimes.claude.options import (
     user_message,
 )
 from nightherd.runtimes.claude.runtime import Run, run_instead
+from nightherd.wiring.fleets import load_fleet
 
 FILES = Path("/files")
 JOB = JobId("job-2025-03-04-abc123")
@@ -58,7 +59,7 @@ def files_of(agent: Agent) -> dict[str, str]:
 
 
 def request(**more: Any) -> RuntimeRequest:
-    agent = Agent(name="a", runtime=RuntimeName.CLI, working_directory="/w")
+    agent = Agent(name="a", runtime=CLI, working_directory="/w")
     given = {"execution": ExecutionId(f"{JOB}.1"), "prompt": "mow the lawn", **more}
     return RuntimeRequest(job_id=JOB, agent=agent, **given)
 
@@ -133,9 +134,7 @@ def test_value_that_looks_like_an_option_stays_a_value(tmp_path: Path) -> None:
 
 
 def test_what_is_nobodys_business_goes_by_files(tmp_path: Path) -> None:
-    agent = Agent(
-        name="a", runtime=RuntimeName.CLI, working_directory="/w", system_prompt="Be brief. ✓"
-    )
+    agent = Agent(name="a", runtime=CLI, working_directory="/w", system_prompt="Be brief. ✓")
     launch = launch_of(replace(request(), agent=agent), Opening(text="go"), program="claude")
 
     launch.write_files(tmp_path)
@@ -186,7 +185,7 @@ def test_what_a_claude_agent_brings_along_is_passed_on(tmp_path: Path) -> None:
 def test_what_is_left_for_the_job_is_what_claude_may_spend() -> None:
     agent = Agent(
         name="a",
-        runtime=RuntimeName.CLI,
+        runtime=CLI,
         working_directory="/w",
         max_budget_microusd=MicroUsd(2_000_000),
     )
@@ -218,7 +217,7 @@ def test_what_is_left_for_the_job_is_what_claude_may_spend() -> None:
 def test_claude_takes_the_turns_that_are_left(
     most: int | None, left: int | None, given: list[str]
 ) -> None:
-    agent = Agent(name="a", runtime=RuntimeName.CLI, working_directory="/w", max_turns=most)
+    agent = Agent(name="a", runtime=CLI, working_directory="/w", max_turns=most)
     asked = replace(request(turns_left=left, job_turns=2), agent=agent)
 
     launch = launch_of(asked, Opening(text="go"), program="c")
@@ -229,7 +228,7 @@ def test_claude_takes_the_turns_that_are_left(
 def test_fork_leaves_the_session_it_comes_from_alone() -> None:
     fork = RuntimeFork(runtime_session_id="s-1", at_uuid="u-2")
     opening = opening_of(request(fork=fork))
-    agent = Agent(name="a", runtime=RuntimeName.SDK, working_directory="/w")
+    agent = Agent(name="a", runtime=SDK, working_directory="/w")
 
     given = [option.word(FILES) for option in options_of(agent, opening, turns_left=None)]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import (
     InjectedMcpServerDef,
     InjectedMcpToolDef,
@@ -22,6 +22,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import ToolResultEvent, ToolUseEvent, payload_of
 from nightherd.model.journal.system import Warned
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.claude.capabilities import CLI
 from nightherd.runtimes.claude.mcp import (
     ServerNews,
     entry_of,
@@ -53,7 +54,7 @@ SECRET = ("argued", "told", "addressed", "headed")
 
 
 def agent(**more: Any) -> Agent:
-    return Agent(name="a", runtime=RuntimeName.CLI, working_directory="/", **more)
+    return Agent(name="a", runtime=CLI, working_directory="/", **more)
 
 
 def request(**more: Any) -> RuntimeRequest:

@@ -11,13 +11,14 @@ import anyio
 import pytest
 
 from nightherd.errors import FencedError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.hooks import ShellCommand
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.units import format_duration
 from nightherd.ports import HookCall, HookResult
 from nightherd.runtimes.hooks.carrier import LocalHookCarrier
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.testing.determinism import FakeClock
 from runtimes.stage import is_running
 
@@ -175,7 +176,7 @@ def test_metadata_is_never_looked_for_outside_or_in_something_that_blocks(tmp_pa
 def read_metadata(directory: Path, name: str) -> object:
     agent = Agent(
         name="a",
-        runtime=RuntimeName.SCRIPTED,
+        runtime=SCRIPTED,
         working_directory=str(directory),
         metadata_file=name,
     )

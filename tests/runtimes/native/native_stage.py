@@ -23,12 +23,13 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, StreamedRespons
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent, describe
 from nightherd.model.journal.event import ToolResultEvent as Result
 from nightherd.model.journal.system import ExecutionStarted, Header, SystemSubtype
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.testing.messages_api import MessagesApi
 
@@ -155,7 +156,7 @@ class NativeStage:
                 "execution": EXECUTION,
                 "agent": Agent(
                     name="n",
-                    runtime=RuntimeName.NATIVE,
+                    runtime=NATIVE,
                     **{"working_directory": str(self.directory), **told},
                 ),
                 "prompt": "go",

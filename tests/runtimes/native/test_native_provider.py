@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nightherd.errors import UsageError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.provider import (
     MAX_OUTPUT_TOKENS,
     THOUGHTS,
@@ -23,7 +24,7 @@ KEYS = {"ANTHROPIC_API_KEY": "key-of-anthropic", "OPENAI_API_KEY": "key-of-opena
 
 
 def agent(**more: str) -> Agent:
-    return Agent(name="a", runtime=RuntimeName.NATIVE, working_directory="/", **more)  # type: ignore[arg-type]
+    return Agent(name="a", runtime=NATIVE, working_directory="/", **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

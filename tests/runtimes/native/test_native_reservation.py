@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from engine.limits.resuming import resume
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 from nightherd.model.journal.event import AssistantEvent, ToolUseEvent
 from nightherd.model.limits.limits import NO_LIMITS, DayLimits, LimitName, Limits, OnLimit
 from nightherd.model.limits.spending import Reservation
 from nightherd.model.units import MicroUsd
+from nightherd.runtimes.native.capabilities import NATIVE
 from nightherd.runtimes.native.runtime import NativeRuntime
 from nightherd.testing.messages_api import MessagesApi
 from nightherd.testing.messages_script import Call, Say, Tokens
@@ -30,7 +30,7 @@ TOUCH = Call("Bash", {"command": "touch ran"})
 def bench_for(tmp_path: Path, api: MessagesApi, limits: Limits = NO_LIMITS, **more: Any) -> Bench:
     agent = replace(
         AGENT,
-        runtime=RuntimeName.NATIVE,
+        runtime=NATIVE,
         model="anthropic:claude-sonnet-5-5",
         working_directory=str(tmp_path),
         permission_mode="bypassPermissions",

@@ -18,7 +18,6 @@ from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, status_cell, table
 from nightherd.cli.screen.text import length, neutralise, one_line
 from nightherd.config.acceptance import ACCEPT, pending_of
-from nightherd.config.load import check_fleet
 from nightherd.daemon.control import daemon_row, problem_line, retention_row
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.daemon.retention import last_run
@@ -33,6 +32,7 @@ from nightherd.model.text import counted
 from nightherd.model.units import format_usd
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.views.results import FailedHook, failed_hook_row, failed_hooks
+from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
 
 MOST_HELD, NAMED = 5, 3
@@ -218,7 +218,7 @@ def _agent_cells(
     elif view.declared is None and is_known:
         about = "not in the fleet file"
     elif view.declared is not None and not about:
-        error = why_not_here(view.declared.runtime)
+        error = why_not_here(view.declared.runtime.name)
         about = "" if error is None else error.message
     return (
         state.name,

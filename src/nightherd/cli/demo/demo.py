@@ -44,11 +44,11 @@ from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, Style
 from nightherd.cli.screen.text import neutralise
 from nightherd.config.discovery import STATE_DIRECTORY
-from nightherd.config.load import load_fleet
 from nightherd.engine.operations.submit import SubmitRequest
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.host.process import is_at_work
-from nightherd.model.agents.agent import Fleet, RuntimeName
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobQuery, JobStatus
 from nightherd.model.journal.event import ToolResultEvent
@@ -57,6 +57,7 @@ from nightherd.model.text import shorten
 from nightherd.model.units import format_usd, to_usd
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.results import result_document
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.runtimes import can_run
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
@@ -118,7 +119,7 @@ class Demo:
         environ = self._environment()
         git = find_git(environ)
         lay_out(self.place, git, environ)
-        text = fleet_text(has_git=git is not None, has_native=can_run(RuntimeName.NATIVE))
+        text = fleet_text(has_git=git is not None, has_native=can_run(RuntimeName("native")))
         fleet_file = write_fleet(self.place, text)[0]
         fleet = load_fleet(fleet_file, environ=environ, cwd=self.place).fleet
         self._head("A shop whose discounts make things dearer, and three scripted agents")

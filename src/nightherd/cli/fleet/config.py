@@ -13,13 +13,15 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import complete_agents, json_option
 from nightherd.config.json_schema import FileKind, json_schema
-from nightherd.config.load import CheckedFleet, check_fleet, load_fleet
+from nightherd.config.load import CheckedFleet
 from nightherd.config.report import render_problems, shown_file
 from nightherd.config.show import DEFAULT, render_show
 from nightherd.config.show import show as show_fleet
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.problem import Severity
 from nightherd.model.text import counted
+from nightherd.wiring.fleets import check_fleet, load_fleet
+from nightherd.wiring.runtimes import runtime_names
 from nightherd.wiring.stores import system_clock
 
 
@@ -162,7 +164,7 @@ def is_default(shown: Any) -> bool:
 @click.pass_obj
 def schema(invocation: Invocation, kind: FileKind) -> None:
     """Print the JSON Schema of the fleet file. KIND `agent` prints that of an agent file."""
-    screen, found = invocation.screen, json_schema(kind)
+    screen, found = invocation.screen, json_schema(kind, runtimes=runtime_names())
     if screen.is_json:
         screen.document("schema", {"kind": kind, "json_schema": found}, system_clock().now())
         return

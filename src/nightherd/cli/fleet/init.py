@@ -12,6 +12,7 @@ from nightherd.cli.options import json_option
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, fleet_file_in
 from nightherd.config.json_schema import json_schema
 from nightherd.errors import NightherdError, RefusedError
+from nightherd.wiring.runtimes import runtime_names
 from nightherd.wiring.stores import system_clock
 
 SCHEMA = Path(STATE_DIRECTORY) / "schema" / "fleet.json"
@@ -86,7 +87,9 @@ def write_fleet(directory: Path, text: str, *, name: str = FLEET_FILE_NAMES[0]) 
     (directory / STATE_DIRECTORY).mkdir(mode=0o700, exist_ok=True)
     schema.parent.mkdir(mode=0o700, exist_ok=True)
     schema.touch(mode=0o600)
-    schema.write_text(json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n")
+    schema.write_text(
+        json.dumps(json_schema(runtimes=runtime_names()), indent=1, ensure_ascii=False) + "\n"
+    )
     written = [fleet, schema]
     if _is_in_git(directory) and _ignore(directory / ".gitignore"):
         written.append(directory / ".gitignore")

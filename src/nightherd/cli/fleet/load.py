@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from nightherd.cli.fleet.problems import notice_text
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.next_steps import advice_for
-from nightherd.config.load import LoadedFleet, load_fleet
+from nightherd.config.load import LoadedFleet
 from nightherd.errors import RefusedError
-from nightherd.model.agents.agent import Fleet, RuntimeName
+from nightherd.model.agents.agent import Fleet
+from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.problem import Problem
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.runtimes import check_runtime
 
 TOLD = 20
@@ -92,11 +94,11 @@ def why_not_here(runtime: RuntimeName) -> RefusedError | None:
 def tell_missing(invocation: Invocation, fleet: Fleet, agents: tuple[str, ...] = ()) -> None:
     """Say whose jobs will wait because what runs them is not installed here; of `agents`, or of all."""
     chosen = [fleet.agents[name] for name in agents or fleet.agents if name in fleet.agents]
-    for runtime in dict.fromkeys(agent.runtime for agent in chosen):
+    for runtime in dict.fromkeys(agent.runtime.name for agent in chosen):
         error = why_not_here(runtime)
         if error is None:
             continue
-        names = [agent.name for agent in chosen if agent.runtime is runtime]
+        names = [agent.name for agent in chosen if agent.runtime.name == runtime]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         invocation.screen.say(
             f"the jobs of {', '.join(names[:NAMED])}{more} wait: {error.message}\n  try: {advice_for(error)}"

@@ -124,7 +124,7 @@ def refuse_blocked(agent: Agent) -> None:
 
 def perform(errand: JobCommand, screen: Screen, *, is_shown: bool) -> Finished:
     """Submit the job, run it to its end and show it on the way. Ctrl-C cancels it."""
-    check_runtime(errand.agent.runtime)
+    check_runtime(errand.agent.runtime.name)
     try:
         return anyio.run(_perform, errand, screen, is_shown)
     except ExceptionGroup as group:
@@ -173,7 +173,7 @@ async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
 
 def launch(errand: JobCommand) -> Job:
     """Record the job for a worker to run; once this returns, nothing loses it."""
-    check_runtime(errand.agent.runtime)
+    check_runtime(errand.agent.runtime.name)
     return anyio.run(_launch, errand)
 
 

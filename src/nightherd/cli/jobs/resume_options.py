@@ -106,7 +106,7 @@ def run_or_enqueue(
     invocation = invocation_of(ctx)
     screen = invocation.screen
     if asked.detach:
-        check_runtime(agent.runtime)
+        check_runtime(agent.runtime.name)
         tell_launch(ways.hand_in(open_gateway(invocation, fleet)), invocation)
         return
     errand = JobCommand(

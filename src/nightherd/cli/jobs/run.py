@@ -174,7 +174,7 @@ def run(  # noqa: PLR0913 (an option each)
         wait_timeout=wait_timeout,
     )
     if detach:
-        check_runtime(found.runtime)
+        check_runtime(found.runtime.name)
         tell_launch(_hand_in(open_gateway(invocation, fleet), found, wish, where, into), invocation)
         return
     finished = perform(errand, screen, is_shown=not (quiet or wait or screen.is_json))

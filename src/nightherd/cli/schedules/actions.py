@@ -27,7 +27,7 @@ def run(invocation: Invocation, schedule: str) -> None:
     """Submit a schedule's job now. A worker runs it; the schedule's own due times are not affected."""
     fleet = load_fleet_with_notices(invocation)
     agent, chosen = find_schedule(fleet.agents, schedule)
-    check_runtime(agent.runtime)
+    check_runtime(agent.runtime.name)
     tell_launch(open_gateway(invocation, fleet).run_schedule(agent, chosen), invocation)
 
 

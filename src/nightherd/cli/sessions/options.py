@@ -13,7 +13,6 @@ from nightherd.cli.imports import fleet_if_any
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.options import Command, complete_agents, complete_sessions
-from nightherd.engine.sessions.external_turns import CLAUDE
 from nightherd.engine.sessions.import_turns import ImportedTurns, import_transcript_turns
 from nightherd.errors import AgentNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, Fleet
@@ -22,6 +21,7 @@ from nightherd.model.sessions.session import Session
 from nightherd.ports import StateReader
 from nightherd.views.sessions import find_session, get_session
 from nightherd.wiring.repair import open_turn_import
+from nightherd.wiring.runtimes import keeps_claude_transcripts
 from nightherd.wiring.stores import open_reader
 
 
@@ -73,7 +73,7 @@ def agent_for(session: Session, fleet: Fleet, named: str | None = None) -> Agent
         chosen = find_agent(fleet, named)
         _check(session, chosen, own)
         return chosen
-    if session.runtime_type not in CLAUDE:
+    if not keeps_claude_transcripts(session.runtime_type):
         return find_agent(fleet, session.agent)
     fitting = [agent for agent in fleet.agents.values() if _fits(session, agent)]
     if len(fitting) == 1:
@@ -103,10 +103,11 @@ def _check(session: Session, agent: Agent, own: Agent | None) -> None:
         raise RefusedError(
             f"session {session.id} belongs to agent {own.name!r}, not to {agent.name!r}"
         )
-    if session.runtime_type in CLAUDE and session.runtime_session_id and not _fits(session, agent):
+    is_claudes = keeps_claude_transcripts(session.runtime_type)
+    if is_claudes and session.runtime_session_id and not _fits(session, agent):
         raise RefusedError(
             f"session {session.id} is Claude's, in {session.working_directory}; agent {agent.name!r} is run by "
-            f"{agent.runtime.value} in {agent.working_directory}",
+            f"{agent.runtime.name} in {agent.working_directory}",
             hint="name an agent that is run by Claude in that directory",
         )
 
@@ -114,7 +115,7 @@ def _check(session: Session, agent: Agent, own: Agent | None) -> None:
 def _fits(session: Session, agent: Agent) -> bool:
     """Whether Claude, run for the agent, finds the session: it looks only where it works."""
     here, there = (os.path.realpath(one.working_directory) for one in (agent, session))
-    return agent.runtime.value in CLAUDE and here == there
+    return agent.runtime.can_resume(session.runtime_type) and here == there
 
 
 def _names(agents: Iterable[Agent]) -> str:

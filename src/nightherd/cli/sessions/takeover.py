@@ -27,10 +27,9 @@ from nightherd.model.text import counted
 from nightherd.views.sessions import find_session, get_session, up_to_now
 from nightherd.wiring.files import kept_transcript
 from nightherd.wiring.repair import open_turn_import
+from nightherd.wiring.runtimes import find_capabilities
 from nightherd.wiring.stores import open_journals, system_clock
 
-PROGRAM = "claude"
-CLAUDE = ("cli", "sdk")
 MOST_LOOKED_AT = 100
 """Open jobs of the session that are looked at for one that starts by itself."""
 
@@ -53,10 +52,11 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
             for last in reader.jobs_of_session(found.id)[-1:]
             for job in reader.jobs_ahead(replace(last, number=ANY_NUMBER), MOST_LOOKED_AT)
         ]
+    program_name = takeover_program(shown)
     uuid = check_takeover(shown, open_jobs)
     directory = directory_of(found, fleet_if_any(invocation))
     taken = take_in(invocation, found, directory)
-    line = [PROGRAM, "--resume", uuid]
+    line = [program_name, "--resume", uuid]
     shell = f"cd {shlex.quote(directory)} && {shlex.join(line)}"
     if not is_exec:
         if screen.is_json:
@@ -73,9 +73,9 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
         screen.show(shell)
         return
     _tell_taken(invocation, taken)
-    program = shutil.which(PROGRAM, path=invocation.environ.get("PATH"))
+    program = shutil.which(program_name, path=invocation.environ.get("PATH"))
     if program is None:
-        raise NotFoundError(f"there is no program {PROGRAM!r}", hint="install Claude Code")
+        raise NotFoundError(f"there is no program {program_name!r}", hint=f"install {program_name}")
     screen.say(shell)
     subprocess.call([program, *line[1:]], cwd=directory, env=dict(invocation.environ))
     with reading(invocation) as reader:
@@ -88,19 +88,25 @@ def takeover(invocation: Invocation, session: str, is_exec: bool) -> None:
         _tell_taken(invocation, taken)
 
 
-def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
-    """Claude's own id of the session with `open_jobs`; `RefusedError` when it cannot be taken over.
-
-    A job that starts by itself would write to Claude's transcript while a person does; one that waits for a person
-    is no hindrance.
-    """
-    if session.runtime_type not in CLAUDE:
+def takeover_program(session: Session) -> str:
+    """Return the program in which a person can continue the session; `RefusedError` when there is none."""
+    runtime = find_capabilities(session.runtime_type)
+    if runtime is None or runtime.takeover_program is None:
         raise RefusedError(
-            f"session {session.id} is run by {session.runtime_type}, and {PROGRAM} knows nothing of it",
+            f"session {session.id} is run by {session.runtime_type}, which has no program to continue it in",
             hint=f"nightherd session export {session.id} --format claude",
         )
+    return runtime.takeover_program
+
+
+def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
+    """Return the runtime's id of the session with `open_jobs`; `RefusedError` when it cannot be taken over.
+
+    A job that starts by itself would write to the transcript while a person does; a job that waits for a person
+    does not.
+    """
     if session.runtime_session_id is None:
-        raise RefusedError(f"session {session.id} has not begun at {PROGRAM}'s")
+        raise RefusedError(f"no job of session {session.id} has started yet")
     if session.status is SessionStatus.ACTIVE:
         raise RefusedError(
             f"a job is at work in session {session.id}", hint="nightherd jobs cancel JOB"

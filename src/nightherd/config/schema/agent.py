@@ -35,6 +35,9 @@ PermissionMode = Literal[
     "default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk", "auto", "manual"
 ]
 
+DEFAULT_RUNTIME = "sdk"
+"""What executes an agent that names no runtime."""
+
 Capability = Annotated[
     str,
     shaped(
@@ -112,8 +115,9 @@ class AgentSettings(Model):
         None, description="Where it works; else the directory of the file that declares it."
     )
     repo: Text | None = Field(None, description="Repository it works on; ${repo} in prompts.")
-    runtime: Literal["sdk", "cli", "native", "scripted"] = Field(
-        "sdk", description="What executes it."
+    runtime: Filling = Field(
+        DEFAULT_RUNTIME,
+        description="What executes it: one of these, or a runtime that an installed package adds.",
     )
     script: Script | None = Field(
         None, description="What a scripted agent plays: a list of steps, or a file that holds one."

@@ -9,7 +9,8 @@ from functools import partial
 import msgspec
 
 from nightherd.engine.doctor.doctor import Check
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.runtime import LoginKind
 from nightherd.model.doctor import (
     ClaudeFacts,
     Finding,
@@ -19,15 +20,13 @@ from nightherd.model.doctor import (
     key_finding,
 )
 
-CLAUDE = (RuntimeName.CLI, RuntimeName.SDK)
-
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """How the checks find out about the machine."""
 
     claude_facts: Callable[[str], ClaudeFacts]
     why_no_model: Callable[[Agent], tuple[str, str | None] | None]
-    """Why a native agent's model cannot be asked, and what to do; None when it can."""
+    """Why the model of an agent with a provider's key cannot be asked, and what to do; None when it can."""
     git_version: Callable[[], str | None]
     is_clock_synchronised: Callable[[], bool | None]
     last_recorded: Callable[[], datetime | None]
@@ -44,19 +43,20 @@ def night_checks(agents: Iterable[Agent], machine: Machine, now: datetime) -> li
             lambda: clock_findings(now, machine.last_recorded(), machine.is_clock_synchronised()),
         ),
     ]
-    if any(agent.runtime in CLAUDE for agent in chosen):
-        checks.append(Check("claude", "Claude Code", partial(_claude, chosen, machine)))
-    native = [agent for agent in chosen if agent.runtime is RuntimeName.NATIVE]
-    if native:
-        checks.append(Check("keys", "keys of models", partial(_keys, native, machine)))
+    with_claude = [agent for agent in chosen if agent.runtime.needs_claude]
+    if with_claude:
+        checks.append(Check("claude", "Claude Code", partial(_claude, with_claude, machine)))
+    with_keys = [agent for agent in chosen if agent.runtime.login is LoginKind.PROVIDER_KEY]
+    if with_keys:
+        checks.append(Check("keys", "keys of models", partial(_keys, with_keys, machine)))
     return checks
 
 
 def _claude(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
-    for runtime in CLAUDE:
-        names = [agent.name for agent in agents if agent.runtime is runtime]
-        if names:
-            yield from claude_findings(machine.claude_facts(runtime.value), names, runtime.value)
+    runtimes = {agent.runtime.name: agent.runtime for agent in agents}
+    for name, runtime in sorted(runtimes.items()):
+        names = [agent.name for agent in agents if agent.runtime.name == name]
+        yield from claude_findings(machine.claude_facts(name), names, runtime)
 
 
 def _keys(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:

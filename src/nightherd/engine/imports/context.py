@@ -104,6 +104,8 @@ class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     shelf: TranscriptShelf
     secrets: Secrets
     version: str
+    has_transcripts: Callable[[str], bool]
+    """Whether sessions of the runtime by that name resume from transcripts like those on the shelf."""
     pens: ImportWriters | None = None
 
 

@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from nightherd.engine.imports.context import ImportContext
-from nightherd.engine.sessions.external_turns import CLAUDE
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.change import AdoptRows, Applied, Row
 from nightherd.model.ids import JobId
@@ -86,7 +85,9 @@ def _shelve(session: Session, desk: ImportContext) -> None:
     """What Claude goes on from, made from the record; a copy of its own transcript that is here stays."""
     here = desk.reader.find_session(session.id)
     uuid = session.runtime_session_id
-    if here is None or uuid is None or session.runtime_type not in CLAUDE or desk.pens is None:
+    if here is None or uuid is None or desk.pens is None:
+        return
+    if not desk.has_transcripts(session.runtime_type):
         return
     exported = to_export(
         desk.reader,

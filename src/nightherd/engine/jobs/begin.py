@@ -16,7 +16,6 @@ from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.operations.fork import with_notice
 from nightherd.engine.operations.submit import values_of
 from nightherd.engine.sessions.external_turns import (
-    CLAUDE,
     NOTHING_UNRECORDED,
     Unrecorded,
     find_unrecorded,
@@ -197,7 +196,8 @@ def _unrecorded(known: str | None, session: Session | None, context: Stores) -> 
         return NOTHING_UNRECORDED
     if known is not None:
         return find_unrecorded(session, known, context)
-    fork = _fork_of(session, context) if session.runtime_type in CLAUDE else None
+    has_transcript = context.transcripts.covers(session.runtime_type)
+    fork = _fork_of(session, context) if has_transcript else None
     if fork is None or fork.at_uuid is not None:
         return NOTHING_UNRECORDED
     return find_unrecorded(session, fork.runtime_session_id, context)

@@ -163,7 +163,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
         )
         try:
             # Here too: a package that cannot be imported is the job's misfortune, not the worker's.
-            runtime = await self.context.runtime(request.agent.runtime)
+            runtime = await self.context.runtime(request.agent.runtime.name)
             async with aclosing(runtime.execute(request)) as events:
                 async for event in events:
                     stop = await self._take(event)

@@ -31,7 +31,7 @@ from nightherd.engine.jobs.settle import (
     settling_change,
 )
 from nightherd.engine.jobs.watch import Watch, make_watch
-from nightherd.engine.limits.guard import ASKING, Stop
+from nightherd.engine.limits.guard import Stop
 from nightherd.engine.limits.logins import stopped_by, with_login_limit
 from nightherd.errors import AgentBlockedError, FencedError, JobNotFoundError, StateError
 from nightherd.model.agents.agent import Agent
@@ -199,7 +199,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
             self.texts,
             self.session,
             self.context,
-            repeats=self.agent.runtime in ASKING,
+            repeats=self.agent.runtime.repeats_calls,
         )
         self.before = begun.before
         return begun

@@ -18,9 +18,9 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.limits.answers import answer_changes, obey_earlier, tell_asker
 from nightherd.engine.limits.budgets import SharedBudget
-from nightherd.engine.limits.guard import ASKING, Guard, Stop, earlier_ms, job_limits, stop_of
+from nightherd.engine.limits.guard import Guard, Stop, earlier_ms, job_limits, stop_of
 from nightherd.engine.limits.logins import price_unknown
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Change
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.children import SpawnCall, SpawnResult
@@ -204,7 +204,7 @@ class CloseWatch:
         self._guard = guard
         self._bookmarks = bookmarks
         self.state_file = bookmarks.state_file
-        self._asks = agent.runtime in ASKING
+        self._asks = agent.runtime.asks_before_turns
 
     async def before_start(self) -> Stop | None:
         hit = self._guard.before_start()
@@ -350,16 +350,16 @@ def make_watch(
 ) -> Watch:
     """The watch of one execution of `job`, which this worker has taken.
 
-    Bookmarks on the way are put for native agents, for agents with limits, and wherever the project has
+    Bookmarks on the way are put for runtimes that record every step, for agents with limits, and wherever the project has
     its own `state_persistence.yaml`; every other run costs nothing to watch.
     """
     limits = job_limits(agent, texts.overrides)
     bookmarks = Bookmarks(job, agent, limits, recorder, context)
     nursery = ChildJobs(job, agent, texts, limits, recorder, context)
-    is_native = agent.runtime is RuntimeName.NATIVE
     purse = SharedBudget(job, agent, texts, recorder, context)
     is_free = limits.is_empty and not purse.is_shared
-    if is_free and not is_native and not context.persistence.is_project:
+    has_steps = agent.runtime.records_every_step
+    if is_free and not has_steps and not context.persistence.is_project:
         return QuietWatch(job, nursery, bookmarks, recorder, context)
     guard = Guard(job, agent, limits, recorder, context)
     return CloseWatch(job, agent, nursery, guard, purse, bookmarks, recorder, context)

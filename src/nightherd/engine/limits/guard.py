@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.recorder import Recorder
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.jobs.outcome import Outcome, Tally
 from nightherd.model.jobs.overrides import KEPT, overridden
@@ -44,8 +44,6 @@ from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.usage import tokens_in
 
 Stop = Suspension | Outcome
-ASKING = frozenset({RuntimeName.NATIVE, RuntimeName.SCRIPTED})
-"""Runtimes that ask before every turn."""
 
 
 def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
@@ -119,7 +117,7 @@ class Guard:
         self._clock = context.clock
         self._begun = context.clock.monotonic()
         self._earlier_ms = earlier_ms(job, context)
-        self._asks = agent.runtime in ASKING
+        self._asks = agent.runtime.asks_before_turns
         self._recorder = recorder
         self._job = job
         self._reader = context.reader

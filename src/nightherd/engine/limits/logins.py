@@ -55,6 +55,14 @@ def price_unknown(agent: Agent) -> Suspension:
     return Suspension(reason=SuspendReason.LIMIT, code=PRICE_UNKNOWN, message=unpriced_text(agent))
 
 
+def uncounted_text(agent: Agent) -> str:
+    """Say why a limit of dollars cannot be kept for an agent whose runtime does not count them."""
+    return (
+        f"runtime {agent.runtime.name!r} does not report what answers cost, "
+        "so a limit of dollars cannot be kept"
+    )
+
+
 def unpriced_text(agent: Agent) -> str:
     """Say which model has no price, and what to do."""
     models = " or ".join(repr(one) for one in (agent.model, agent.fallback_model) if one)

@@ -14,7 +14,7 @@ import msgspec
 
 from nightherd.engine.contexts import Stores
 from nightherd.errors import InvalidValueError, NightherdError, RefusedError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
 from nightherd.model.jobs.outcome import Tally
@@ -271,17 +271,14 @@ async def fork_session(
 NOTICE_LOOK_BACK = 32
 """Messages before the cut that are looked at; the calls of one answer are fewer, nearly always."""
 
-TOLD = frozenset({RuntimeName.CLI, RuntimeName.SDK})
-"""Runtimes whose own memory says nothing true about such a call; the others read it off the record."""
-
 
 def with_notice(
     prompt: str, agent: Agent, session: Session, fork: RuntimeFork | None, context: Stores
 ) -> str:
     """The prompt, and what the runtime that begins with `fork` would not know: before it what was asked right before
     the cut, after it what became of calls that were cut off. Nobody knows, and none is made again."""
-    if agent.runtime not in TOLD or session.base_messages == 0:
-        return prompt
+    if not agent.runtime.keeps_transcript or session.base_messages == 0:
+        return prompt  # the others read it off the record
     if fork is not None and fork.at_uuid is None:
         return prompt  # it begins with all of the session, and is told what that lacks when it does
     parts = segments_of(context.reader, context.journals, session)

@@ -27,7 +27,6 @@ from nightherd.engine.operations.submit import (
     session_key_of,
     submit,
 )
-from nightherd.engine.sessions.external_turns import CLAUDE
 from nightherd.engine.sessions.import_turns import told
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
 from nightherd.model.agents.agent import Agent
@@ -238,10 +237,10 @@ def _check_agent(session: Session, agent: Agent, context: FleetContext) -> None:
             f"session {session.id} belongs to agent {session.agent!r}, not to {agent.name!r}",
             next_step=NextStep(Action.RUN_IN_SESSION, session=session.id, agent=session.agent),
         )
-    runtime = agent.runtime.value
-    if runtime != session.runtime_type and not {runtime, session.runtime_type} <= CLAUDE:
+    if not agent.runtime.can_resume(session.runtime_type):
         raise RefusedError(
-            f"session {session.id} was run by {session.runtime_type}, and agent {agent.name!r} is run by {runtime}",
+            f"session {session.id} was run by {session.runtime_type}, and agent {agent.name!r} is run by"
+            f" {agent.runtime.name}",
             next_step=NextStep(Action.LIST_AGENTS),
         )
 

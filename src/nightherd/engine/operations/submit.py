@@ -11,7 +11,7 @@ import msgspec
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.limits.budgets import WITHIN, daily_limits, days_above, tree_budgets
 from nightherd.engine.limits.guard import job_limits
-from nightherd.engine.limits.logins import unpriced_text
+from nightherd.engine.limits.logins import uncounted_text, unpriced_text
 from nightherd.errors import (
     AgentBlockedError,
     NightherdError,
@@ -19,7 +19,8 @@ from nightherd.errors import (
     SessionNotFoundError,
     UsageError,
 )
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.runtime import CostSource
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
 from nightherd.model.jobs.changes import SubmitJob
@@ -205,7 +206,7 @@ def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Ses
         max_age_s=_seconds(terms.max_age),
         max_idle_s=_seconds(terms.max_idle),
         status=SessionStatus.CREATED,
-        runtime_type=agent.runtime.value,
+        runtime_type=agent.runtime.name,
         working_directory=agent.working_directory,
         operation=agent.operation,
         created_at=at,
@@ -223,13 +224,14 @@ def check_admission(
     """Raise `AgentBlockedError` when a job of `agent` may not start; `overrides` are the job's own settings."""
     if agent.blocked_by:
         raise AgentBlockedError(agent.name, agent.blocked_by)
-    if agent.runtime is not RuntimeName.NATIVE or agent.script is not None:
-        return  # what a script costs it says itself, and Claude reports its own costs
+    if agent.runtime.cost is CostSource.REPORTED or agent.script is not None:
+        return  # a script says itself what it costs
     effective = overridden(for_schedule(agent, schedule), overrides)
-    if _has_unknown_price(effective, context) and _limits_spending(
+    is_uncounted = agent.runtime.cost is CostSource.UNKNOWN
+    if (is_uncounted or _has_unknown_price(effective, context)) and _limits_spending(
         effective, schedule, overrides, context
     ):
-        message = unpriced_text(effective)
+        message = uncounted_text(effective) if is_uncounted else unpriced_text(effective)
         place = effective.model_place or Place(file="", line=1, column=1)
         problem = Problem(place=place, message=message, path=f"agents.{agent.name}.model")
         raise AgentBlockedError(agent.name, (problem,))

@@ -143,7 +143,7 @@ async def _run_first(job: Job, context: WorkerContext, stopper: Stopper, on_wait
     ahead = context.reader.jobs_ahead(job, 1)
     first = ahead[0] if ahead else None
     agent = context.agents.get(first.agent) if first is not None else None
-    if first is None or agent is None or not context.can_run(agent.runtime):
+    if first is None or agent is None or not context.can_run(agent.runtime.name):
         return
     if first.status is JobStatus.SUSPENDED and first.not_before is not None:
         due = ResumeJob(job_id=first.id, at=context.clock.now(), only_due=True)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import Stores, WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.errors import FencedError, StateError
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.outcome import usage_in
 from nightherd.model.journal.event import (
@@ -44,13 +44,11 @@ from nightherd.ports import RuntimeRequest, no_history
 from nightherd.ports.runtime import nobody_listens
 from nightherd.views.conversation import events_of, segments_of
 
-COMPACT = "/compact"
 COMPACTED = frozenset(
     {SystemSubtype.COMPACT_BOUNDARY, SystemSubtype.WARNING, SystemSubtype.COMPLETE}
 )
 """What of a compaction belongs on record: that it happened, and what it cost."""
 
-CLAUDE = frozenset({RuntimeName.CLI, RuntimeName.SDK})
 DIGEST = "digest"
 ASKED = (
     "Summarise the conversation below for yourself: you will go on with it and see only your summary. "
@@ -83,16 +81,19 @@ async def keep_within_context(
     estimate = (recorder.tally.context_tokens or session.token_estimate) + asked
     if estimate <= limit:
         return
-    if request.agent.runtime in CLAUDE:
-        if request.runtime_session_id is not None:
-            await _compact(request, recorder, context)
+    if request.agent.runtime.keeps_transcript:
+        compact_prompt = request.agent.runtime.compact_prompt
+        if compact_prompt is not None and request.runtime_session_id is not None:
+            await _compact(compact_prompt, request, recorder, context)
         return
     await _summarise(request, session, estimate, recorder, context)
 
 
-async def _compact(request: RuntimeRequest, recorder: Recorder, context: WorkerContext) -> None:
+async def _compact(
+    prompt: str, request: RuntimeRequest, recorder: Recorder, context: WorkerContext
+) -> None:
     """Let the runtime compact what it sends; the journal keeps everything."""
-    asked = replace(request, prompt=COMPACT, follow_up=None, is_continued=False, history=no_history)
+    asked = replace(request, prompt=prompt, follow_up=None, is_continued=False, history=no_history)
     is_done = False
     for event in await _events_of_run(asked, context):
         if isinstance(event, SystemEvent) and event.subtype in COMPACTED:
@@ -158,7 +159,7 @@ async def _summary_of(
     None when there is not enough left to ask the model for it.
     """
     plain = digest(messages, before)
-    if request.agent.runtime is not RuntimeName.NATIVE:
+    if not request.agent.runtime.summarises:
         return plain, DIGEST
     whole = "\n\n".join(filter(None, [before, *map(_told, messages)]))
     is_refused = False
@@ -233,7 +234,7 @@ async def _events_of_run(
     """Everything a run has to say, told to `note` as it comes. One that breaks says so: the conversation just stays as large as it is."""
     found: list[Event] = []
     try:
-        runtime = await context.runtime(request.agent.runtime)
+        runtime = await context.runtime(request.agent.runtime.name)
         async with aclosing(runtime.execute(request)) as events:
             async for event in events:
                 found.append(event)

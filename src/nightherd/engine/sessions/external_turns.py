@@ -15,7 +15,6 @@ from nightherd.engine.contexts import Stores
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.errors import NightherdError
-from nightherd.model.agents.agent import RuntimeName
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.jobs.changes import LoseExecution
 from nightherd.model.jobs.decisions import is_last_loss
@@ -36,9 +35,6 @@ from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.session import Session
 from nightherd.ports import Journals, StateReader
 from nightherd.views.conversation import Segment, events_of, segments_of
-
-CLAUDE = frozenset({RuntimeName.CLI.value, RuntimeName.SDK.value})
-"""Runtimes that others can talk to in the same session, and that keep a transcript of it."""
 
 RETOLD = "claude"
 """The worker of jobs that only retell what a transcript says."""
@@ -140,9 +136,9 @@ def find_unrecorded(session: Session, runtime_session_id: str, context: Stores) 
 
     Costs a look at two ends when there is nothing. What cannot be read is not recorded, and stops nobody.
     """
-    if session.runtime_type not in CLAUDE:
-        return NOTHING_UNRECORDED
     reader, journals, transcripts = context.reader, context.journals, context.transcripts
+    if not transcripts.covers(session.runtime_type):
+        return NOTHING_UNRECORDED
     try:
         last = transcripts.last_said(runtime_session_id, session.working_directory)
         if last is None:

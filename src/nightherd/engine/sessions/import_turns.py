@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import Stores
 from nightherd.engine.imports.context import hashed_text, in_utc
 from nightherd.engine.operations.fork import find_point, forked
-from nightherd.engine.sessions.external_turns import CLAUDE, RETOLD, external_events, on_record
+from nightherd.engine.sessions.external_turns import RETOLD, external_events, on_record
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.ids import (
@@ -104,7 +104,7 @@ async def import_turns(
     With `is_kept` as far as our copy of the transcript has it.
     """
     runtime_id = session.runtime_session_id
-    if session.runtime_type not in CLAUDE or runtime_id is None:
+    if runtime_id is None or not retelling.transcripts.covers(session.runtime_type):
         return ImportedTurns(session=session)
     reader, journals = retelling.reader, retelling.journals
     parts = segments_of(reader, journals, session)

@@ -157,7 +157,7 @@ class WorkerLoop:
         self._runnable = {
             agent.name: agent.max_concurrent
             for agent in fleet.agents.values()
-            if self._context.can_run(agent.runtime) and not agent.blocked_by
+            if self._context.can_run(agent.runtime.name) and not agent.blocked_by
         }
         self._repos = {
             agent.name: agent.repo for agent in fleet.agents.values() if agent.repo is not None

@@ -11,6 +11,7 @@ import msgspec
 
 from nightherd.errors import AgentNotFoundError
 from nightherd.model.agents.mcp import McpServer
+from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.agents.script import Script
 from nightherd.model.hooks import Hook, Identity
 from nightherd.model.jobs.retry import PATIENT, RetryPolicy
@@ -21,15 +22,6 @@ from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.units import MicroUsd
 from nightherd.model.webhooks import Web, Webhooks
-
-
-class RuntimeName(StrEnum):
-    """What executes an agent."""
-
-    SDK = "sdk"
-    CLI = "cli"
-    NATIVE = "native"
-    SCRIPTED = "scripted"
 
 
 class Durability(StrEnum):
@@ -48,7 +40,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     """Qualified: `fleet.agent` for an agent of a sub-fleet."""
-    runtime: RuntimeName
+    runtime: RuntimeCapabilities
+    """What executes it, and what that can do."""
     working_directory: str
     description: str | None = None
     repo: str | None = None

@@ -13,12 +13,12 @@ from hashlib import sha256
 
 import msgspec
 
-from nightherd.model.agents.agent import Agent, RuntimeName
+from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.runtime import LoginKind
 from nightherd.model.ids import JobId
 from nightherd.model.journal.system import Suspension
 from nightherd.model.text import ShowTime, time_text
 
-CLAUDE = frozenset({RuntimeName.SDK, RuntimeName.CLI})
 CLOUDS = {
     "CLAUDE_CODE_USE_BEDROCK": ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"),
     "CLAUDE_CODE_USE_VERTEX": ("ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS"),
@@ -43,11 +43,11 @@ HASH_LENGTH = 12
 def login_of(agent: Agent, environment: Mapping[str, str]) -> str | None:
     """Return the name of the login that the agent's jobs use; None where no limit can belong to one.
 
-    A native agent with a fallback model may use two of them, and a script none.
+    An agent with a fallback model may use the keys of two providers, and a script uses none.
     """
-    if agent.runtime in CLAUDE:
+    if agent.runtime.login is LoginKind.CLAUDE:
         return _claude_login(environment)
-    if agent.runtime is not RuntimeName.NATIVE or agent.script is not None:
+    if agent.runtime.login is LoginKind.NONE or agent.script is not None:
         return None
     if agent.model is None or agent.fallback_model is not None:
         return None
@@ -59,7 +59,7 @@ def limits_that_stop(agent: Agent, login: str | None) -> tuple[str, ...]:
     """Return the ids of the limits that stop a job of the agent: the login's own first, then those of its models."""
     if login is None:
         return ()
-    if agent.runtime not in CLAUDE:
+    if agent.runtime.login is not LoginKind.CLAUDE:
         return (login,)
     words = FAMILIES if agent.model is None else re.findall("[a-z]+", agent.model.lower())
     return (login, *(limit_id(login, f"seven_day_{word}") for word in dict.fromkeys(words)))

@@ -98,7 +98,7 @@ def grants_of(fleet: Fleet) -> FleetGrants:
 def agent_grants(agent: Agent, home: str) -> AgentGrants:
     """What the agent, of a fleet file in the directory `home`, is given."""
     return AgentGrants(
-        runtime=agent.runtime.value,
+        runtime=agent.runtime.name,
         permission_mode=agent.permission_mode,
         directories=[relative(one, home) for one in (agent.working_directory, *agent.add_dirs)],
         tools=_listed(agent.tools),

@@ -79,7 +79,7 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
 def _can_be_cut(agent: Agent, known: AgentGrants, home: str) -> bool:
     """Whether the agent can be cut back to what was accepted: the same runtime, with the protections it asked for."""
     blocked_by = agent_grants(agent, home).blocked_by
-    return agent.runtime == known.runtime and set(known.blocked_by) <= set(blocked_by)
+    return agent.runtime.name == known.runtime and set(known.blocked_by) <= set(blocked_by)
 
 
 def _accepted_values(
