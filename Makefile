@@ -1,7 +1,9 @@
 # The menu. Every target prepares its own environment first: Python 3.11 or newer is all it needs.
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test soak pythons check bench format clean
+# Without its compiled files, every process that a test starts would compile all it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+.PHONY: help environment demo quick test soak pythons check bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -12,6 +14,9 @@ environment: ## make or refresh .venv from uv.lock (every other target does this
 demo: environment ## watch scripted agents do real work: no key, no network, nothing left behind
 	@.venv/bin/nightherd demo
 	@command -v nightherd >/dev/null || echo "  (in this checkout: .venv/bin/nightherd)"
+
+quick: environment ## every test that starts no process, in parallel; a minute
+	@.venv/bin/python -m pytest -q --quick -n auto --dist worksteal
 
 test: environment ## every check and every test, in parallel
 	@scripts/test-packages

@@ -20,9 +20,11 @@ from surfaces.drivers import FLEET, Cli, Shell
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
+pytest_plugins = ("quick",)
+
 OURS = ("NIGHTHERD_CONFIG", "NIGHTHERD_STATE_DIR", "NIGHTHERD_EXECUTION")
 TERMINAL = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
-PYTHON = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONOPTIMIZE")
+PYTHON = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONOPTIMIZE")
 """What would make the commands that tests start behave otherwise than for most people."""
 GIT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -39,13 +41,13 @@ WORKERS_PER_CORE = 1.5
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int | None:
-    """How many `-n auto` is, unless its own variable says otherwise."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """How many `-n auto` is, unless its own variable says otherwise. Tests that start no process wait for nothing."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     can_say = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if can_say else os.cpu_count() or 1
-    return int(WORKERS_PER_CORE * cores)
+    return cores if config.getoption("--quick") else int(WORKERS_PER_CORE * cores)
 
 
 @pytest.fixture(autouse=True, scope="session")
