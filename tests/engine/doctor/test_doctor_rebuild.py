@@ -123,7 +123,9 @@ def test_rebuilt_database_answers_every_list_and_show_as_before(mixed: Ward) -> 
     # Jobs that were running have ended as interrupted, each with the checkpoint of a failure.
     running = {name for name, (job, _) in before.items() if job["status"] == "running"}
     more = [row for row in now_rows["checkpoints"] if row not in rows["checkpoints"]]
-    assert sorted((row[1], row[5]) for row in more) == sorted((name, "on_error") for name in running)
+    assert sorted((row[1], row[5]) for row in more) == sorted(
+        (name, "on_error") for name in running
+    )
     assert all(row in now_rows["checkpoints"] for row in rows["checkpoints"])
     assert len(now_rows["sessions"]) == len(rows["sessions"])
     # The job that ended as interrupted has no state.json yet: the doctor writes it.
