@@ -18,8 +18,8 @@ from nightherd.cli import doctor
 from nightherd.cli.jobs import run
 from nightherd.cli.main import main
 from nightherd.engine.doctor.record import apply_changes, list_jobs, recollected
+from nightherd.engine.jobs.lost_execution import change_after_loss
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.workers.stuck import ending
 from nightherd.journal import files
 from nightherd.mirror import checkup, follower
 from nightherd.model.jobs.job import JobStatus
@@ -73,7 +73,7 @@ async def _go_on(folder: Path, is_together: bool) -> None:
     state = folder / ".nightherd"
     async with open_repair(state) as record:
         for job in list(list_jobs(record.reader, JobStatus.RUNNING)):
-            lost = ending(job, recollected(record, job.id), record, max_restarts=9)
+            lost = change_after_loss(job, recollected(record, job.id), record, max_restarts=9)
             await apply_changes(record, [lost])
     async with open_worker(state, fleet, os.environ) as context:
         waiting = list(list_jobs(context.reader, JobStatus.PENDING))
@@ -92,8 +92,8 @@ def _no_one(event: Event) -> None:
 
 def set_probe(order: dict[str, Any], say: Say) -> None:
     """End this process when it comes to `point` (else to any) for the `nth` time, or say every one it passes."""
-    ending = Ending(order.get("point"), nth=order.get("nth", 0))
-    probe: Probe = ending if order.get("nth") else _said(say)
+    change_after_loss = Ending(order.get("point"), nth=order.get("nth", 0))
+    probe: Probe = change_after_loss if order.get("nth") else _said(say)
     if order.get("is_by_calls"):
         probe_system_calls(probe)
     else:

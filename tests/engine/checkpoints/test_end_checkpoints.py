@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from engine.bench import AGENT, Bench, no_one
 from engine.limits.turns import CENT, FOUR_TURNS, turn
 from engine.yard import Yard, until
+from nightherd.engine.doctor.stuck import end_stuck_jobs, stuck_jobs
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.workers.rescue import rescue
-from nightherd.engine.workers.stuck import end_stuck_jobs, stuck_jobs
 from nightherd.errors import FencedError
 from nightherd.model.change import Change
 from nightherd.model.checkpoints.checkpoint import Checkpoint

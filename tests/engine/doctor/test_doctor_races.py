@@ -12,7 +12,7 @@ from engine.doctor.ward import Ward
 from nightherd.engine.doctor.orphans import orphans
 from nightherd.engine.doctor.reconcile import disagreements
 from nightherd.engine.doctor.record import RepairContext
-from nightherd.engine.workers.stuck import end_stuck_jobs, stuck_jobs
+from nightherd.engine.doctor.stuck import end_stuck_jobs, stuck_jobs
 from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import ExecutionId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus

@@ -25,7 +25,7 @@ from nightherd.engine.doctor.reconcile import (
     no_one_knows,
 )
 from nightherd.engine.doctor.record import KillMarked, RepairContext
-from nightherd.engine.workers.stuck import end_stuck_jobs, give_up_workers, gone_workers, stuck_jobs
+from nightherd.engine.doctor.stuck import end_stuck_jobs, give_up_workers, gone_workers, stuck_jobs
 from nightherd.errors import NightherdError, message_of
 from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId

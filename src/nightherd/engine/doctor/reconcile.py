@@ -17,7 +17,7 @@ from nightherd.engine.doctor.record import (
     recollected,
     workers_at_work,
 )
-from nightherd.engine.workers.stuck import caught_up, ending
+from nightherd.engine.jobs.lost_execution import catch_up_with_journal, change_after_loss
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.doctor import Finding, Level
 from nightherd.model.ids import JobId
@@ -71,8 +71,10 @@ async def correct(record: RepairContext, finding: Finding) -> None:
         return
     known = recollected(record, job.id)
     if job.status is JobStatus.PENDING and known.epoch > job.epoch:
-        job = await caught_up(record, job, known)
-        await apply_changes(record, [ending(job, known, record, max_restarts=MAX_RESTARTS)])
+        job = await catch_up_with_journal(record, job, known)
+        await apply_changes(
+            record, [change_after_loss(job, known, record, max_restarts=MAX_RESTARTS)]
+        )
     elif job.last_seq > known.last_seq:
         clamped = replace(job, last_seq=known.last_seq)
         change = CorrectJob(expected=job, job=clamped, reason="the journal ends earlier")

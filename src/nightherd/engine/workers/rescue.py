@@ -18,13 +18,13 @@ from nightherd.engine.checkpoints.state_files import write_stopped
 from nightherd.engine.contexts import ThreadFiles
 from nightherd.engine.doctor.record import RepairContext, is_there, list_jobs, recollected
 from nightherd.engine.jobs.answer_stream import write_leftover
+from nightherd.engine.jobs.lost_execution import catch_up_with_journal, change_after_loss
 from nightherd.engine.jobs.settle import record_cancel
 from nightherd.engine.sessions.external_turns import (
     LateAnswers,
     count_late_answers,
     write_late_answers,
 )
-from nightherd.engine.workers.stuck import caught_up, ending
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Applied, Change, EndWorker
@@ -149,7 +149,7 @@ async def _rescue(
             on_trouble(f"{job.id}: {journal.message}")
             continue
         try:
-            current = await caught_up(record, job, journal)
+            current = await catch_up_with_journal(record, job, journal)
         except RefusedError:
             continue  # something came first: another rescuer, or the worker's own end of it
         found = journal
@@ -160,7 +160,7 @@ async def _rescue(
                 on_trouble(f"{job.id}: {error.message}")
                 continue
         last = _last_sign(current, found, record)
-        change = ending(
+        change = change_after_loss(
             current,
             found,
             record,

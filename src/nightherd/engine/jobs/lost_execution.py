@@ -1,28 +1,16 @@
-"""Stuck jobs: `running` by their row although nobody runs them. They end as their journal says.
-
-A journal that just stops is a job that was interrupted. Workers that never signed off are given up.
-"""
+"""Lost executions: how a job whose worker is gone goes on, by what its journal says. Shared by rescue and doctor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from nightherd.engine.doctor.record import (
-    KillMarked,
     RepairContext,
     apply_changes,
-    is_there,
-    list_jobs,
-    recollected,
-    workers_at_work,
 )
-from nightherd.engine.jobs.settle import record_cancel
-from nightherd.model.change import EndWorker
-from nightherd.model.doctor import Finding, Level
-from nightherd.model.ids import JobId, WorkerId, generate_execution_id
+from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import (
     CorrectJob,
     LoseExecution,
@@ -36,67 +24,12 @@ from nightherd.model.jobs.outcome import usage_of
 from nightherd.model.journal.recollection import Recollection
 from nightherd.model.limits.login import limit_of
 from nightherd.model.usage import Totals
-from nightherd.model.worker import WorkerStatus
 from nightherd.views.jobs import get_job
 
 UNKNOWN = WorkerId("unknown")
 
 
-def stuck_jobs(record: RepairContext) -> Iterator[Finding]:
-    """Jobs that are `running` by their row although their worker is gone."""
-    running = list(list_jobs(record.reader, JobStatus.RUNNING))
-    # In this order: a worker is on record before its job runs, and settles the job before it leaves.
-    alive = {worker.id for worker in workers_at_work(record)}
-    for job in running:
-        if job.worker not in alive and _is_running(record.reader.find_job(job.id)):
-            yield Finding(
-                check="stuck",
-                level=Level.PROBLEM,
-                message=f"job {job.id} is running by its row, and its worker is gone",
-                job_id=job.id,
-                remedy="settled as its journal says, else ended as interrupted",
-                is_fixable=True,
-            )
-
-
-async def end_stuck_jobs(record: RepairContext, kill_marked: KillMarked, finding: Finding) -> None:
-    """End a stuck job as its journal says, or as interrupted where the journal just stops.
-
-    What its last execution started is ended first: nothing of it may go on once the row says that it is over.
-    """
-    job = get_job(record.reader, JobId(finding.job_id or ""))
-    if not _is_running(job) or _has_worker(record, job):
-        return
-    await kill_marked(generate_execution_id(job.id, job.epoch))
-    known = recollected(record, job.id)
-    job = await caught_up(record, job, known)
-    known = record_cancel(job, known, record)
-    await apply_changes(record, [ending(job, known, record, max_restarts=0)])
-
-
-def gone_workers(record: RepairContext) -> Iterator[Finding]:
-    """Workers that are there by their row, and whose process is not."""
-    for worker in record.reader.live_workers():
-        if not is_there(worker, record):
-            yield Finding(
-                check="workers",
-                level=Level.WARNING,
-                message=f"worker {worker.id} (pid {worker.pid}) never signed off, and is gone",
-                remedy="it is given up",
-                is_fixable=True,
-            )
-
-
-async def give_up_workers(record: RepairContext, findings: Sequence[Finding]) -> None:
-    """End every worker whose process is gone."""
-    at = record.clock.now()
-    gone = [worker for worker in record.reader.live_workers() if not is_there(worker, record)]
-    await record.state.apply(
-        [EndWorker(worker_id=worker.id, status=WorkerStatus.LOST, at=at) for worker in gone]
-    )
-
-
-def ending(
+def change_after_loss(
     job: Job,
     known: Recollection,
     record: RepairContext,
@@ -164,7 +97,7 @@ def _counted(job: Job) -> Totals:
     return Totals(turns=job.turns, messages=job.messages, usage=usage_of(job))
 
 
-async def caught_up(record: RepairContext, job: Job, known: Recollection) -> Job:
+async def catch_up_with_journal(record: RepairContext, job: Job, known: Recollection) -> Job:
     """The job running at the journal's epoch, where the ledger's last changes were lost."""
     if known.epoch <= job.epoch:
         return job
@@ -191,14 +124,3 @@ async def caught_up(record: RepairContext, job: Job, known: Recollection) -> Job
     worker = WorkerId(owner.worker) if owner is not None else UNKNOWN
     await apply_changes(record, [StartExecution(job_id=job.id, worker=worker, at=at)])
     return get_job(record.reader, job.id)
-
-
-def _is_running(job: Job | None) -> bool:
-    return job is not None and job.status is JobStatus.RUNNING
-
-
-def _has_worker(record: RepairContext, job: Job) -> bool:
-    return any(
-        worker.id == job.worker and is_there(worker, record)
-        for worker in record.reader.live_workers()
-    )
