@@ -215,7 +215,7 @@ from pathlib import Path
 from nightherd.files.atomic import FileCalls
 from nightherd.mirror.follower import MirrorFollower
 from nightherd.state.outbox import LedgerFeed
-from nightherd.wiring import open_journals, system_clock
+from nightherd.wiring.stores import open_journals, system_clock
 
 root, left = Path(sys.argv[1]), [int(sys.argv[2])]
 

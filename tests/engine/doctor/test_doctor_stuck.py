@@ -54,7 +54,7 @@ import anyio
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.model.change import SettleExecution
-from nightherd.wiring import open_workshop
+from nightherd.wiring.running import open_worker
 
 class Killed:
     def __init__(self, state):
@@ -67,11 +67,11 @@ class Killed:
 async def main():
     here = Path.cwd()
     fleet = load_fleet(here / "nightherd.yaml", environ={}, cwd=here).fleet
-    async with open_workshop(here / ".nightherd", fleet, os.environ) as workshop:
-        workshop = replace(workshop, state=Killed(workshop.state))
+    async with open_worker(here / ".nightherd", fleet, os.environ) as context:
+        context = replace(context, state=Killed(context.state))
         agent = fleet.agents["AGENT"]
-        job = (await submit(SubmitRequest(agent=agent), workshop)).job
-        await run_job(job.id, agent, workshop, on_event=lambda event: None)
+        job = (await submit(SubmitRequest(agent=agent), context)).job
+        await run_job(job.id, agent, context, on_event=lambda event: None)
 
 anyio.run(main)
 """
@@ -245,11 +245,11 @@ import os, signal
 from pathlib import Path
 import anyio
 from nightherd.wiring.fleets import load_fleet
-from nightherd.wiring import open_workshop
+from nightherd.wiring.running import open_worker
 async def main():
     here = Path.cwd()
     fleet = load_fleet(here / "nightherd.yaml", environ={}, cwd=here).fleet
-    async with open_workshop(here / ".nightherd", fleet, os.environ):
+    async with open_worker(here / ".nightherd", fleet, os.environ):
         os.kill(os.getpid(), signal.SIGKILL)
 anyio.run(main)
 """

@@ -16,7 +16,7 @@ import anyio
 from nightherd.wiring.fleets import load_fleet
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
-from nightherd.wiring import open_workshop
+from nightherd.wiring.running import open_worker
 
 async def main():
     here = Path.cwd()
@@ -24,11 +24,11 @@ async def main():
     agent = fleet.agents["echo"]
     count = 0
     while not Path("stop").exists():
-        async with open_workshop(here / ".nightherd", fleet, os.environ) as workshop:
+        async with open_worker(here / ".nightherd", fleet, os.environ) as context:
             for _ in range(5):
                 request = SubmitRequest(agent=agent, prompt="on and on")
-                job = (await submit(request, workshop)).job
-                await run_job(job.id, agent, workshop, on_event=lambda event: None)
+                job = (await submit(request, context)).job
+                await run_job(job.id, agent, context, on_event=lambda event: None)
                 count += 1
         Path("done").write_text(str(count))
 
