@@ -19,7 +19,7 @@ LOADERS = (
 )
 """Where modules may be imported by name on first use."""
 
-LAZY = ("src/nightherd/wiring/", "src/nightherd/cli/", "src/nightherd/daemon/api.py")
+LAZY = ("src/nightherd/wiring/", "src/nightherd/cli/", "src/nightherd/daemon/worker_service.py")
 """Where functions may import what they use: adapters are chosen there, and commands start in milliseconds."""
 
 VAGUE_NAMES = {"utils", "helpers", "common", "base", "core", "manager", "service", "handler"}

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from nightherd.logs.files import UNREADABLE, LogFiles
-from nightherd.logs.rotating import RotatingFile, files_of
+from nightherd.logs.files import UNREADABLE, LogFiles, RotatingFile, files_of
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, TriggerType
 from nightherd.model.jobs.lost import with_observation

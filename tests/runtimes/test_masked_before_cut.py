@@ -15,7 +15,7 @@ from nightherd.model.journal.event import FullOutput, ToolResultEvent
 from nightherd.model.secrets import knowing
 from nightherd.ports import HookCall
 from nightherd.runtimes.claude.translate import RAW_CHARACTERS, Translator
-from nightherd.runtimes.hooks.carrier import OUTPUT_LIMIT, run_command
+from nightherd.runtimes.hook_runner import OUTPUT_LIMIT, run_command
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.native.failure import TEXT_SHOWN, RunFailure, error_event
 from nightherd.runtimes.tools.files import READ_LIMIT_BYTES

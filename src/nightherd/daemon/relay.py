@@ -15,7 +15,7 @@ import msgspec
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from nightherd.daemon.stint import worker_groundwork
+from nightherd.daemon.worker_service import worker_groundwork
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports

@@ -20,8 +20,8 @@ from nightherd.daemon.fleet_files import Loading, Watch
 from nightherd.daemon.output import OUTPUT, DaemonLog, telling, trim_output
 from nightherd.daemon.record import SOCKET, make_record, owning, write_record
 from nightherd.daemon.retention import AutomaticRetention
-from nightherd.daemon.stint import DaemonOptions, WorkerService, groundwork
 from nightherd.daemon.systemd import Notifier
+from nightherd.daemon.worker_service import DaemonOptions, WorkerService, groundwork
 from nightherd.errors import NightherdError, StateFileError, message_of, unwrapped
 from nightherd.files.permission import keep_aside
 from nightherd.mirror.fleet_state import read_fleet_state
@@ -74,10 +74,10 @@ class Daemon:
             agents=list(post.agents) or None,
         )
         self._record = msgspec.structs.replace(self._record, pending=list(loading.pending))
-        self._stints: list[WorkerService] = []
+        self._services: list[WorkerService] = []
         """The one at work last; those before it finish what they run."""
         self._proven: Fleet | None = None
-        """The fleet that a stint could begin with."""
+        """The fleet that a service could begin with."""
         self._backoff = Backoff()
         self._stopping = anyio.Event()
         self._is_stopping = False
@@ -103,40 +103,40 @@ class Daemon:
             tasks.start_soon(self._say_alive)
             tasks.start_soon(self._keep_output_short)
             tasks.start_soon(self._retention.keep)
-            async with anyio.create_task_group() as stints:
+            async with anyio.create_task_group() as services:
                 while not self._is_stopping:
-                    await self._work(stints)
+                    await self._work(services)
             tasks.cancel_scope.cancel()
 
-    async def _work(self, stints: TaskGroup) -> None:
-        """One stint, until it needs no other, or another in its place."""
-        stint = await self._begin(stints)
-        if stint is None:
+    async def _work(self, services: TaskGroup) -> None:
+        """One service, until it needs no other, or another in its place."""
+        service = await self._begin(services)
+        if service is None:
             return
         self._notifier.ready()
         if self._is_stopping:
             self._stop_work()
         else:
-            await self._bring_up_to_date(stint)
-        await stint.left.wait()
-        if self._is_stopping or stint.is_retired:
+            await self._bring_up_to_date(service)
+        await service.left.wait()
+        if self._is_stopping or service.is_retired:
             return
-        if stint.failure is None:
-            self._log.tell(f"{stint.worker} was silent for longer than its lease; beginning anew")
+        if service.failure is None:
+            self._log.tell(f"{service.worker} was silent for longer than its lease; beginning anew")
         else:
-            await self._pause(f"{stint.worker} had to stop", stint.failure)
+            await self._pause(f"{service.worker} had to stop", service.failure)
 
-    async def _begin(self, stints: TaskGroup) -> WorkerService | None:
-        """A stint at work, however long that takes to be possible; None when told to stop before.
+    async def _begin(self, services: TaskGroup) -> WorkerService | None:
+        """A service at work, however long that takes to be possible; None when told to stop before.
 
         One that a new configuration made impossible is made as it was before. The first of all has to
         begin at once: whoever starts the daemon is told why not.
         """
         while not self._is_stopping:
-            stint = WorkerService(self._post, self._fleet, self._record.started_at)
-            self._stints = [one for one in self._stints if not one.is_over]
+            service = WorkerService(self._post, self._fleet, self._record.started_at)
+            self._services = [one for one in self._services if not one.is_over]
             try:
-                ports = await stints.start(stint.work)
+                ports = await services.start(service.work)
             except Exception as error:
                 if self._proven is None:
                     raise
@@ -146,16 +146,16 @@ class Daemon:
                 self._fleet = self._proven
                 self._refuse([self._problem(unwrapped(error))])
                 continue
-            self._note_begun(stint, ports)
-            return stint
+            self._note_begun(service, ports)
+            return service
         return None
 
-    def _note_begun(self, stint: WorkerService, ports: list[int] | None) -> None:
+    def _note_begun(self, service: WorkerService, ports: list[int] | None) -> None:
         if self._backoff.is_failing:
-            self._log.tell(f"{stint.worker} is at work again")
+            self._log.tell(f"{service.worker} is at work again")
         self._backoff.reset()
-        self._proven = stint.fleet
-        self._stints.append(stint)
+        self._proven = service.fleet
+        self._services.append(service)
         self._note(socket=SOCKET if ports is not None else None, ports=ports or [])
         if ports:
             self._log.tell(f"listening on port {', '.join(str(port) for port in ports)}")
@@ -190,8 +190,8 @@ class Daemon:
         """Fire no more slots, take no more jobs; the second time, end those that run."""
         self._notifier.stopping()
         self._note(is_draining=True)
-        for stint in self._stints:
-            stint.cancel() if self._is_cancelling else stint.drain()
+        for service in self._services:
+            service.cancel() if self._is_cancelling else service.drain()
 
     async def _watch_files(self) -> None:
         while True:
@@ -214,8 +214,8 @@ class Daemon:
         self._fleet = loading.fleet
         self._log.know(known_secrets(loading.fleet, self._post.environ, self._post.state_dir))
         try:
-            if self._stints:
-                await self._bring_up_to_date(self._stints[-1])
+            if self._services:
+                await self._bring_up_to_date(self._services[-1])
         except NightherdError as error:
             self._refuse([self._problem(error)])
             return
@@ -230,18 +230,18 @@ class Daemon:
         for line in admission_lines(loading):
             self._log.tell(line)
 
-    async def _bring_up_to_date(self, stint: WorkerService) -> None:
+    async def _bring_up_to_date(self, service: WorkerService) -> None:
         """It works for the fleet as it is now; or makes room for one that can."""
         fleet = self._fleet
-        if stint.fleet is fleet or stint.is_retired:
+        if service.fleet is fleet or service.is_retired:
             return
-        is_possible = groundwork(fleet, self._post) == stint.groundwork
-        await stint.adopt(fleet)
+        is_possible = groundwork(fleet, self._post) == service.groundwork
+        await service.adopt(fleet)
         if is_possible:
             self._proven = fleet
         else:
-            self._log.tell(f"{stint.worker} finishes what it runs; another worker begins")
-            stint.retire()
+            self._log.tell(f"{service.worker} finishes what it runs; another worker begins")
+            service.retire()
 
     def _refuse(self, problems: list[dict[str, Any]]) -> None:
         """A newer configuration is not used: it is said why, here and in `status`."""

@@ -18,8 +18,7 @@ from nightherd.db.failure import unusable
 from nightherd.errors import SchemaVersionError, StateFileError
 from nightherd.files.append import is_intact, with_checksum
 from nightherd.files.atomic import write_all
-from nightherd.files.last_line import last_line
-from nightherd.files.regular import open_regular
+from nightherd.files.regular import last_line, open_regular
 from nightherd.model.journal.system import known
 from nightherd.ports import Probe
 

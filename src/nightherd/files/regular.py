@@ -1,4 +1,4 @@
-"""Opening a regular file: a pipe, a directory or a device in its place is refused."""
+"""Opening files for reading: what is not a regular file is refused; the last whole line is read from the end."""
 
 from __future__ import annotations
 
@@ -36,3 +36,24 @@ def check_regular(handle: int, path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "Not a regular file", str(path))
+
+
+TAIL_BYTES = 4 * 1024
+
+
+def last_line(file: BinaryIO, reach: int = TAIL_BYTES) -> tuple[int, bytes]:
+    """Return where the last whole line ends, and the line without its end; 0 and nothing when there is none.
+
+    What follows the last line end is not a line. `reach` is how many bytes are read at first.
+    """
+    size = file.seek(0, os.SEEK_END)
+    while True:
+        start = max(0, size - reach)
+        file.seek(start)
+        tail = file.read(size - start)
+        end = tail.rfind(b"\n")
+        begin = tail.rfind(b"\n", 0, max(end, 0))
+        if begin >= 0 or start == 0:
+            break
+        reach *= 8
+    return (0, b"") if end < 0 else (start + end + 1, tail[begin + 1 : end])

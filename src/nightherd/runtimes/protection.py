@@ -14,9 +14,9 @@ from nightherd.model.ids import ExecutionId
 from nightherd.model.permissions.permission import Permissions, permissions_of, protected_change
 from nightherd.model.permissions.protected import NAMES_ONLY, on_this_machine
 from nightherd.ports import RuntimeRequest
+from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark
+from nightherd.runtimes.keeper.attendant import kill_marked as kill_mark
 from nightherd.runtimes.keeper.census import environment, processes
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark
-from nightherd.runtimes.keeper.ending import kill_marked as kill_mark
 
 
 def permissions_for(request: RuntimeRequest) -> Permissions:

@@ -6,8 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from nightherd.files.last_line import last_line
-from nightherd.files.regular import open_regular
+from nightherd.files.regular import last_line, open_regular
 
 LEDGER_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
 CHANGE = re.compile(rb'\{"v":\d+,"change":(\d+),')

@@ -12,7 +12,7 @@ from email.utils import formatdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from nightherd.host.peer import peer_pid
+from nightherd.host.machine import peer_pid
 from nightherd.web.person import PEER
 
 HEAD_PATIENCE_S = 10.0

@@ -175,7 +175,7 @@ def _signing_on(
 
 def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
     from nightherd.engine.hooks import JobHooks
-    from nightherd.runtimes.hooks.carrier import LocalHookCarrier
+    from nightherd.runtimes.hook_runner import LocalHookCarrier
     from nightherd.views.jobs import job_row
 
     return JobHooks(

@@ -16,7 +16,7 @@ from nightherd.model.hooks import ShellCommand
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.units import format_duration
 from nightherd.ports import HookCall, HookResult
-from nightherd.runtimes.hooks.carrier import LocalHookCarrier
+from nightherd.runtimes.hook_runner import LocalHookCarrier
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.testing.determinism import FakeClock

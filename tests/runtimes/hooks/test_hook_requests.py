@@ -19,7 +19,7 @@ from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.secrets import knowing
 from nightherd.model.webhooks import is_standard
 from nightherd.ports import HookCall, HookResult
-from nightherd.runtimes.hooks.request import ANSWER_LIMIT, send
+from nightherd.runtimes.hook_runner import ANSWER_LIMIT, send
 from nightherd.testing.determinism import FakeClock
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -17,8 +17,8 @@ import pytest
 
 from nightherd.runtimes.keeper.attendant import Ending, KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers, Kept
+from nightherd.runtimes.keeper.launch import LineReader
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
-from nightherd.runtimes.keeper.streams import LineReader
 from nightherd.runtimes.tools.output import BoundedOutput
 from runtimes.stage import PATIENCE_S, is_running, is_written, until
 

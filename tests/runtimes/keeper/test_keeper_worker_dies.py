@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from nightherd.runtimes.keeper.ending import kill_marked
+from nightherd.runtimes.keeper.attendant import kill_marked
 from runtimes.keeper.kept_worker import KeptWorker, Orders, is_there, kept_worker, wait_until
 from runtimes.stage import is_running
 

@@ -25,10 +25,10 @@ from nightherd.model.journal.event import (
 from nightherd.model.journal.system import Warned
 from nightherd.model.secrets import find_secrets
 from nightherd.model.usage import Usage
+from nightherd.runtimes.native.answer import repair_answer
 from nightherd.runtimes.native.conversation import recall
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode
-from nightherd.runtimes.native.repair import repair_answer
 from nightherd.runtimes.tools.files import Read
 from nightherd.runtimes.tools.tool import ToolContext, ToolOutcome
 from runtimes.heard import error_of

@@ -23,7 +23,7 @@ from nightherd.daemon.fleet_files import FleetFiles
 from nightherd.daemon.output import OUTPUT
 from nightherd.daemon.record import SERVING, DaemonRecord, find_daemon
 from nightherd.daemon.run import run_daemon
-from nightherd.daemon.stint import DaemonOptions
+from nightherd.daemon.worker_service import DaemonOptions
 from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.errors import ConfigError, NightherdError, RefusedError, StateError, unwrapped

@@ -25,8 +25,8 @@ from nightherd.runtimes.claude.launch import Launch
 from nightherd.runtimes.claude.outcome import MISSING_CLI, not_started, vanished
 from nightherd.runtimes.keeper.attendant import KilledBy
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.launch import LineReader
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
-from nightherd.runtimes.keeper.streams import LineReader
 from nightherd.runtimes.tools.output import BoundedOutput
 
 UNEXPLAINED = frozenset({"no_result", "claude_failed"})

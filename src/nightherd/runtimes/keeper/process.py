@@ -12,12 +12,16 @@ from datetime import timedelta
 import anyio
 from anyio import from_thread, lowlevel, to_thread
 
-from nightherd.runtimes.keeper.attendant import Attendant, Ending
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, KILL_WAIT_S, execution_mark
+from nightherd.runtimes.keeper.attendant import (
+    EXECUTION_MARK,
+    KILL_WAIT_S,
+    Attendant,
+    Ending,
+    execution_mark,
+)
 from nightherd.runtimes.keeper.instructions import Instructions
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.keeper.launch import Pipes, open_pipes
-from nightherd.runtimes.keeper.streams import Sink, Source
+from nightherd.runtimes.keeper.launch import Pipes, Sink, Source, open_pipes
 
 GRACE = timedelta(seconds=2)
 ANSWER_S = 10.0

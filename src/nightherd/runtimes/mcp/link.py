@@ -19,8 +19,8 @@ import msgspec
 
 from nightherd.model.agents.mcp import McpServer
 from nightherd.runtimes.keeper.keepers import Keepers
+from nightherd.runtimes.keeper.launch import Source
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
-from nightherd.runtimes.keeper.streams import Source
 from nightherd.runtimes.mcp.injected import METHOD_NOT_FOUND, Message
 
 LONGEST_LINE = 64 * 1024 * 1024

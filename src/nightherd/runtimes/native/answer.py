@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
+    ModelResponsePart,
     ModelResponseStreamEvent,
     PartDeltaEvent,
     PartStartEvent,
@@ -27,6 +30,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.text import whole_text, whole_value
 from nightherd.ports import NoTextStream, TextStream
 from nightherd.runtimes.native.failure import RunFailure
 from nightherd.runtimes.native.price import believable
@@ -172,3 +176,57 @@ def _unseen_in(event: ModelResponseStreamEvent) -> str:
             return text
         case _:
             return ""
+
+
+def repair_answer(answer: ModelResponse) -> ModelResponse:
+    """The answer; the very same when there is nothing to mend. What is beyond mending is left as it is."""
+    parts = [_part(part) for part in answer.parts]
+    usage, given = believable(answer.usage), answer.model_name
+    name = whole_text(given) if isinstance(given, str) else None
+    is_whole = all(new is old for new, old in zip(parts, answer.parts, strict=True))
+    if is_whole and name is given and usage is answer.usage:
+        return answer
+    return replace(answer, parts=parts, usage=usage, model_name=name)
+
+
+def _part(part: ModelResponsePart) -> ModelResponsePart:
+    match part:
+        case ToolCallPart():
+            told = (part.tool_name, part.args, part.tool_call_id)
+            name, args, call = _name(part.tool_name), _arguments(part.args), _name(told[2])
+            if all(new is old for new, old in zip((name, args, call), told, strict=True)):
+                return part
+            changed: dict[str, Any] = {"tool_name": name, "args": args, "tool_call_id": call}
+            return replace(part, **changed)
+        case TextPart(content=str(text)) | ThinkingPart(content=str(text)):
+            whole = whole_text(text)
+            return part if whole is text else replace(part, content=whole)
+        case _:
+            return part
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, str):
+        return whole_text(given)
+    return "" if given is None else whole_text(_spelled(given))
+
+
+def _arguments(given: Any) -> str | dict[str, Any] | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return whole_text(given)
+    if not isinstance(given, dict):
+        return whole_text(_spelled(given))
+    with suppress(RecursionError):
+        whole = whole_value(given)
+        return given if whole == given else whole
+    return given
+
+
+def _spelled(value: Any) -> str:
+    """As JSON, where there is any for it."""
+    try:
+        return json.dumps(value, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return type(value).__name__

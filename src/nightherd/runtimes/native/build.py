@@ -2,7 +2,7 @@
 
 Nearly everything said is text, thoughts, calls and results. To dump such lines and have pydantic validate them takes
 several times as long as reading them, and values of exactly these types come out of it as they went in. What plain
-lines say in `extra` is declared here (`dump.py` tells what stands where); one that says anything else is left to it.
+lines say in `extra` is declared here (`encode.py` tells what stands where); one that says anything else is left to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic_ai.usage import RequestUsage
 
 from nightherd.model.journal.event import AssistantEvent, SystemEvent, ToolResultEvent, ToolUseEvent
 from nightherd.model.journal.system import known
-from nightherd.runtimes.native.dump import Dump, spell_arguments
+from nightherd.runtimes.native.encode import Dump, spell_arguments
 
 AnswerLine = AssistantEvent | ToolUseEvent
 RequestLine = SystemEvent | ToolResultEvent

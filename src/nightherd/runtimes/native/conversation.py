@@ -23,8 +23,7 @@ from pydantic_ai.messages import (
 from nightherd.model.journal.event import Event, MessageEvent, SystemEvent
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.model.secrets import Secrets
-from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode
-from nightherd.runtimes.native.repair import load_or_retell
+from nightherd.runtimes.native.decode import TOLD_CUT_OFF, Reader, decode, load_or_retell
 
 UNKNOWN_OUTCOME = "outcome unknown: the record ends before this call was answered"
 

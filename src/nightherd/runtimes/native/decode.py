@@ -1,4 +1,4 @@
-"""Decode: lines of the journal as messages of pydantic-ai. `dump.py` says what stands where.
+"""Decode: lines of the journal as messages of pydantic-ai. `encode.py` says what stands where.
 
 `decode` of what `encode` made dumps to the same bytes as the message that was encoded.
 """
@@ -6,11 +6,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.journal.event import (
@@ -30,7 +43,7 @@ from nightherd.runtimes.native.build import (
     build_request,
     content_of,
 )
-from nightherd.runtimes.native.dump import Dump, spell_arguments, unpack
+from nightherd.runtimes.native.encode import Dump, spell_arguments, unpack
 from nightherd.runtimes.native.setup import INSTRUCTIONS
 
 TOLD_CUT_OFF = "partial_cognition"
@@ -247,3 +260,70 @@ def _answer_parts(line: AnswerLine) -> Sequence[Dump]:
 def _stamp(line: AnswerLine | RequestLine) -> str:
     """When it was recorded."""
     return (line.timestamp or NEVER).isoformat()
+
+
+UNREADABLE = "(what stood here cannot be read any more)"
+
+
+def load_or_retell(made: Sequence[ModelMessage | Dump]) -> tuple[list[ModelMessage], int]:
+    """The messages that these are or dump, and how many of them had to be retold."""
+    try:
+        return load(made), 0
+    except InvalidValueError:
+        pass
+    messages, retold = [], 0
+    for one in made:
+        try:
+            messages += load([one])
+        except InvalidValueError:
+            if not isinstance(one, dict):
+                raise
+            messages.append(rebuild_message(one))
+            retold += 1
+    return messages, retold
+
+
+def rebuild_message(dump: Dump) -> ModelMessage:
+    """The message of the dump, made of nothing but texts, calls and results; never without any."""
+    at = _instant(dump.get("timestamp"))
+    if dump["kind"] == "response":
+        said = list(_said(dump["parts"]))
+        return ModelResponse(said or [TextPart(UNREADABLE)], timestamp=at)
+    asked = list(_asked(dump["parts"]))
+    return ModelRequest(asked or [UserPromptPart(UNREADABLE, timestamp=at)])
+
+
+def _instant(text: Any) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return NEVER
+
+
+def _said(parts: Iterable[Dump]) -> Iterator[ModelResponsePart]:
+    for part in parts:
+        match part:
+            case {"part_kind": "text", "content": str(text)}:
+                yield TextPart(text)
+            case {"part_kind": "thinking", "content": str(text)}:
+                yield ThinkingPart(text)
+            case {"part_kind": "tool-call", "tool_name": str(name), "tool_call_id": str(call)}:
+                yield ToolCallPart(name, _text(part.get("args")), call)
+            case _:
+                pass
+
+
+def _asked(parts: Iterable[Dump]) -> Iterator[ModelRequestPart]:
+    for part in parts:
+        at = _instant(part.get("timestamp"))
+        match part:
+            case {"part_kind": "user-prompt", "content": content}:
+                yield UserPromptPart(_text(content), timestamp=at)
+            case {"part_kind": "tool-return", "tool_name": str(name), "tool_call_id": str(call)}:
+                yield ToolReturnPart(name, _text(part.get("content")), call, timestamp=at)
+            case _:
+                pass
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -29,13 +29,12 @@ from nightherd.model.journal.system import Complete, Denied, Init, Warned
 from nightherd.model.secrets import Secrets
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, NoTextStream, RuntimeRequest, TextStream
-from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off
+from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off, repair_answer
 from nightherd.runtimes.native.conversation import Conversation, ask, recall, tell_cut_off
 from nightherd.runtimes.native.decode import read_back
 from nightherd.runtimes.native.encode import encode, result_line
 from nightherd.runtimes.native.failure import MODEL_ERRORS, RunFailure, error_event
 from nightherd.runtimes.native.price import Cost, CostSource
-from nightherd.runtimes.native.repair import repair_answer
 from nightherd.runtimes.native.reserve import Reserve
 from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of

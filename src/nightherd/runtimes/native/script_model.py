@@ -18,8 +18,7 @@ from nightherd.model.agents.script import Script, Spend
 from nightherd.model.units import PER_DOLLAR
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.pacing import stream_answer
-from nightherd.runtimes.scripted.turn import PlannedTurn, plan_turn
+from nightherd.runtimes.scripted.turn import PlannedTurn, plan_turn, stream_answer
 
 
 class WholeAnswers(FunctionModel):

@@ -15,7 +15,7 @@ import anyio
 from pydantic_ai.messages import ToolCallPart
 
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark, stop_processes
+from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.native.toolset import Answered
 

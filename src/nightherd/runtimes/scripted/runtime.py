@@ -32,13 +32,18 @@ from nightherd.model.journal.system import Complete, Denied, Init
 from nightherd.model.permissions.permission import Denied as Refused
 from nightherd.model.permissions.permission import decide, is_offered
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK, execution_mark, stop_processes
+from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
-from nightherd.runtimes.pacing import stream_answer
 from nightherd.runtimes.protection import permissions_for
-from nightherd.runtimes.scripted.turn import SCRIPT_FINISHED, PlannedTurn, failing_turn, plan_turn
+from nightherd.runtimes.scripted.turn import (
+    SCRIPT_FINISHED,
+    PlannedTurn,
+    failing_turn,
+    plan_turn,
+    stream_answer,
+)
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
 from nightherd.runtimes.tools.toolbox import Spawn, standard_tools
 

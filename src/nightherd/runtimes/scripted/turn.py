@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import anyio
 import msgspec
 
 from nightherd.model.agents.script import Fail, Say, Sleep, Spend, Think, Turn, UseTool
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, ToolUseEvent
 from nightherd.model.text import render
 from nightherd.model.usage import NOTHING_USED, Usage, tokens_in
+from nightherd.ports import TextStream
 
 SCRIPT_FINISHED = "script_finished"
 """Stop reason when the session had come to the end of the script before this job began."""
@@ -140,3 +143,18 @@ def _fill(value: Any, values: Mapping[str, str]) -> Any:
             return [_fill(inner, values) for inner in value]
         case _:
             return value
+
+
+WORD = re.compile(r"\s*\S+\s*")
+
+
+async def stream_answer(turn: PlannedTurn, stream: TextStream) -> None:
+    """Stream the answer over the time that its script gives it; returns at once when it gives none."""
+    text = turn.answer.content if turn.answer is not None else None
+    if not turn.over or not text:
+        return
+    words = WORD.findall(text) or [text]
+    stream.begin()
+    for word in words:
+        stream.add(0, word)
+        await anyio.sleep(turn.over.total_seconds() / len(words))

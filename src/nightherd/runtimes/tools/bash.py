@@ -15,8 +15,7 @@ import msgspec
 from nightherd.errors import FencedError, InvalidValueError
 from nightherd.model.permissions.shell_command import LONGEST
 from nightherd.model.units import format_duration, parse_duration
-from nightherd.runtimes.keeper.attendant import Ending, KilledBy
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK
+from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, Ending, KilledBy
 from nightherd.runtimes.keeper.process import KeptProcess, finish, kept_process
 from nightherd.runtimes.tools.output import WholeOutput
 from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed

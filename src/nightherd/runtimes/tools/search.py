@@ -16,12 +16,12 @@ from anyio import to_thread
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.secrets import SecretFilter, Secrets
-from nightherd.runtimes.keeper.ending import EXECUTION_MARK
+from nightherd.runtimes.keeper.attendant import EXECUTION_MARK
 from nightherd.runtimes.keeper.process import finish, kept_process
 from nightherd.runtimes.tools import search_program
 from nightherd.runtimes.tools.bash import outcome_of
+from nightherd.runtimes.tools.files import locate
 from nightherd.runtimes.tools.output import WholeOutput
-from nightherd.runtimes.tools.paths import locate
 from nightherd.runtimes.tools.search_program import MAX_LINE, TEXT_MARK
 from nightherd.runtimes.tools.tool import Arguments, ToolContext, ToolOutcome, failed
 
