@@ -18,8 +18,30 @@ from nightherd.config.schema.fleet import FleetSettings
 from nightherd.config.wording import did_you_mean
 from nightherd.files.yaml_nodes import MappingNode, Node, SequenceNode, problem_at, text_of
 from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.permissions.tool_rule import MCP, TOOL
+from nightherd.model.problem import Problem, Severity
 from nightherd.model.text import quote
+
+CHECKED_KEYS = ("permission_mode", "tools", "denied_tools", "required_caps")
+"""Keys that restrict an agent: one whose runtime does not obey them does not run."""
+
+
+def unsupported_keys(
+    node: MappingNode, path: str, runtime: RuntimeCapabilities
+) -> Iterator[Problem]:
+    """One problem for each key of an agent that its runtime does not obey, at its place.
+
+    `Severity.BLOCKED` for a key that restricts the agent, a notice for `mcp_servers`.
+    """
+    unsupported = {} if runtime.checks_tools else dict.fromkeys(CHECKED_KEYS, Severity.BLOCKED)
+    if not runtime.takes_servers:
+        unsupported["mcp_servers"] = Severity.NOTICE
+    for key, severity in unsupported.items():
+        entry = node.entries.get(key)
+        if entry is not None:
+            message = f"runtime {runtime.name} does not support '{key}'"
+            yield problem_at(entry.key, message, path=f"{path}.{key}", severity=severity)
 
 
 def check_capabilities(agent: Agent, draft: Draft, findings: Findings) -> None:

@@ -18,6 +18,7 @@ from nightherd.config.checks import (
     secret_variables,
     settings_files,
     settings_fingerprints,
+    unsupported_keys,
 )
 from nightherd.config.discovery import FLEET_FILE_NAMES, STATE_DIRECTORY, find_fleet_file
 from nightherd.config.documents import Documents
@@ -290,6 +291,8 @@ def check_agents(
         checked = check(AgentSchema, draft.node, findings, path=draft.path)
         runtime = check_runtime(draft, findings, runtimes)
         found = tuple(inactive_keys(draft.node, AGENT_KEYS, draft.path, runtime))
+        if runtime is not None:
+            found += tuple(unsupported_keys(draft.node, draft.path, runtime))
         findings.extend(found)
         if checked is None or runtime is None:
             continue

@@ -26,6 +26,7 @@ from nightherd.engine.operations.submit import SubmitRequest, submit
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import (
     ConfigNotFoundError,
+    RefusedError,
     UsageError,
 )
 from nightherd.host.process import is_at_work
@@ -156,6 +157,8 @@ class OpenFleet:
         """
         agent = self._agent(order.agent)
         check_runtime(agent.runtime.name)
+        if injected_servers and not agent.runtime.takes_servers:
+            raise RefusedError(f"runtime {agent.runtime.name!r} takes no injected servers")
         job = await self.submit(order)
         on_job_created(job)
         return await self._see_to(job, agent, injected_servers, on_message, cancel or Cancel())

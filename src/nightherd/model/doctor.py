@@ -112,6 +112,17 @@ def claude_findings(
     yield from _cleanup_findings(facts)
 
 
+def runtime_finding(
+    runtime: str, agents: Sequence[str], refusal: tuple[str, str | None] | None
+) -> Finding:
+    """Say whether the runtime of the agents named is installed."""
+    who = named(agents)
+    if refusal is None:
+        return _finding(Level.OK, "runtimes", f"{who}: runtime {runtime} is installed")
+    message, remedy = refusal
+    return _finding(Level.WARNING, "runtimes", f"{who}: {message}", remedy)
+
+
 def _login_findings(
     facts: ClaudeFacts, who: str, runtime: RuntimeCapabilities
 ) -> Iterator[Finding]:

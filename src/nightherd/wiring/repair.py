@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nightherd import __version__
+from nightherd.errors import RefusedError
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
-from nightherd.wiring.runtimes import keeps_claude_transcripts
+from nightherd.wiring.runtimes import check_runtime, keeps_claude_transcripts
 from nightherd.wiring.stores import (
     known_secrets,
     load_persistence,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from nightherd.engine.sessions.import_turns import TurnImport
     from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agents.agent import Agent, Fleet
+    from nightherd.model.agents.runtime import RuntimeName
     from nightherd.state.repair import NotedDamage
 
 
@@ -148,7 +150,15 @@ def night_checks(state_dir: Path, fleet: Fleet, environ: Mapping[str, str]) -> l
 
         return readiness.why_no_model(agent, environment)
 
+    def why_not_installed(name: RuntimeName) -> tuple[str, str | None] | None:
+        try:
+            check_runtime(name)
+        except RefusedError as error:
+            return error.message, error.hint
+        return None
+
     machine = Machine(
+        why_not_installed=why_not_installed,
         claude_facts=lambda runtime: claude_facts(runtime, environment),
         why_no_model=why_no_model,
         git_version=git_version,

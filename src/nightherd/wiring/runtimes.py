@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,13 @@ from nightherd.errors import RefusedError
 from nightherd.model.agents.runtime import KnownRuntimes
 from nightherd.runtimes.claude.capabilities import CLI, SDK
 from nightherd.runtimes.native.capabilities import NATIVE
-from nightherd.runtimes.registration import RegisteredRuntime, RuntimeContext
+from nightherd.runtimes.registration import ENTRY_POINTS, RegisteredRuntime, RuntimeContext
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import timedelta
+    from importlib.metadata import EntryPoint
     from pathlib import Path
 
     from nightherd.model.agents.runtime import RuntimeCapabilities, RuntimeName
@@ -37,13 +39,60 @@ def has_price(model: str) -> bool:
 
 def find_capabilities(name: str) -> RuntimeCapabilities | None:
     """Return what the runtime called `name` can do; None when there is none. Loads no vendor's package."""
-    registered = RUNTIMES.get(name)
+    registered = find_registered(name)
     return None if registered is None else registered.capabilities
 
 
+def find_registered(name: str) -> RegisteredRuntime | None:
+    """Return the runtime called `name`: one of ours, else one that another package registers.
+
+    Entry points are scanned only for names that are not ours: a scan takes about 50 ms.
+    """
+    own = RUNTIMES.get(name)
+    if own is not None:
+        return own
+    try:
+        return _load_entry_point(name)
+    except LookupError:
+        return None
+
+
+def _entry_points() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+@cache
+def _load_entry_point(name: str) -> RegisteredRuntime:
+    """Load the runtime that another package registers; `LookupError`, which is not cached, when none does."""
+    points = [point for point in _entry_points() if point.name == name]
+    if not points:
+        raise LookupError(name)
+    if len(points) > 1:
+        modules = " and ".join(point.module for point in points)
+        raise RefusedError(f"two packages register runtime {name!r}: {modules}")
+    (point,) = points
+    try:
+        registered = point.load()
+    except Exception as error:
+        raise RefusedError(
+            f"runtime {name!r} cannot be loaded from {point.value}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(registered, RegisteredRuntime) or registered.capabilities.name != name:
+        raise RefusedError(f"{point.value} is not a RegisteredRuntime named {name!r}")
+    return registered
+
+
+def forget_entry_points() -> None:
+    """Load runtimes of other packages anew, for tests that install and remove them."""
+    _load_entry_point.cache_clear()
+
+
 def runtime_names() -> Sequence[str]:
-    """Return the names of all runtimes."""
-    return list(RUNTIMES)
+    """Return the names of all runtimes, ours first."""
+    others = {point.name for point in _entry_points()} - RUNTIMES.keys()
+    return [*RUNTIMES, *sorted(others)]
 
 
 KNOWN_RUNTIMES = KnownRuntimes(find=find_capabilities, names=runtime_names)
@@ -52,7 +101,10 @@ KNOWN_RUNTIMES = KnownRuntimes(find=find_capabilities, names=runtime_names)
 
 def keeps_claude_transcripts(name: str) -> bool:
     """Return whether the runtime called `name` resumes from transcripts of Claude Code."""
-    capabilities = find_capabilities(name)
+    try:
+        capabilities = find_capabilities(name)
+    except RefusedError:
+        return False
     return capabilities is not None and capabilities.can_resume(CLI.name)
 
 
@@ -104,7 +156,10 @@ class Runtimes:
 def runtime_for(name: RuntimeName, keepers: Keepers, state_dir: Path, grace: timedelta) -> Runtime:
     """The runtime called `name`; everything it starts is under one of `keepers`."""
     check_runtime(name)
-    return RUNTIMES[name].make(RuntimeContext(keepers=keepers, state_dir=state_dir, grace=grace))
+    registered = find_registered(name)
+    if registered is None:
+        raise RefusedError(f"runtime {name!r} is not installed")
+    return registered.make(RuntimeContext(keepers=keepers, state_dir=state_dir, grace=grace))
 
 
 def price_estimate() -> Price | None:

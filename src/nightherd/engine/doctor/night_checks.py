@@ -10,7 +10,7 @@ import msgspec
 
 from nightherd.engine.doctor.doctor import Check
 from nightherd.model.agents.agent import Agent
-from nightherd.model.agents.runtime import LoginKind
+from nightherd.model.agents.runtime import LoginKind, RuntimeName
 from nightherd.model.doctor import (
     ClaudeFacts,
     Finding,
@@ -18,6 +18,7 @@ from nightherd.model.doctor import (
     clock_findings,
     git_findings,
     key_finding,
+    runtime_finding,
 )
 
 
@@ -27,6 +28,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     claude_facts: Callable[[str], ClaudeFacts]
     why_no_model: Callable[[Agent], tuple[str, str | None] | None]
     """Why the model of an agent with a provider's key cannot be asked, and what to do; None when it can."""
+    why_not_installed: Callable[[RuntimeName], tuple[str, str | None] | None]
+    """Why a runtime cannot run here, and what to do; None when it can."""
     git_version: Callable[[], str | None]
     is_clock_synchronised: Callable[[], bool | None]
     last_recorded: Callable[[], datetime | None]
@@ -43,6 +46,9 @@ def night_checks(agents: Iterable[Agent], machine: Machine, now: datetime) -> li
             lambda: clock_findings(now, machine.last_recorded(), machine.is_clock_synchronised()),
         ),
     ]
+    with_package = [agent for agent in chosen if agent.runtime.package is not None]
+    if with_package:
+        checks.append(Check("runtimes", "runtimes", partial(_runtimes, with_package, machine)))
     with_claude = [agent for agent in chosen if agent.runtime.needs_claude]
     if with_claude:
         checks.append(Check("claude", "Claude Code", partial(_claude, with_claude, machine)))
@@ -50,6 +56,12 @@ def night_checks(agents: Iterable[Agent], machine: Machine, now: datetime) -> li
     if with_keys:
         checks.append(Check("keys", "keys of models", partial(_keys, with_keys, machine)))
     return checks
+
+
+def _runtimes(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
+    for name in sorted({agent.runtime.name for agent in agents}):
+        names = [agent.name for agent in agents if agent.runtime.name == name]
+        yield runtime_finding(name, names, machine.why_not_installed(name))
 
 
 def _claude(agents: Sequence[Agent], machine: Machine) -> Iterator[Finding]:
