@@ -64,9 +64,11 @@ def neutral_environment() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def components() -> Components:
+def components(pytestconfig: pytest.Config) -> Components:
     """The machine's components, by the rule of this run."""
-    return Components(is_ci=bool(os.environ.get("CI")))
+    return Components(
+        is_ci=bool(os.environ.get("CI")), is_quick=bool(pytestconfig.getoption("--quick"))
+    )
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from collections.abc import Generator
 
 import pytest
 
+from components import LEFT_OUT
+
 STARTING = frozenset(
     {
         "os.exec",
@@ -23,8 +25,6 @@ STARTING = frozenset(
     }
 )
 """The audit events of starting a process."""
-
-LEFT_OUT = "starts a process; `make test` runs it"
 
 NOISE = (
     "ignore::pytest.PytestUnhandledThreadExceptionWarning",

@@ -127,29 +127,3 @@ def test_page_does_what_it_says(page: Path, components: Components, tmp_path: Pa
         reader.follow(page)
 
     assert len(api.asked) == len(SAID)
-
-
-def alike(line: str) -> str:
-    """The line without what is another each time: how long it took, and which job it was."""
-    line = re.sub(r"job-[\d-]{10}-\w{6}", "job-...", line.rstrip())
-    return re.sub(r"\b(\d+h)?(\d+m)?\d+(\.\d+)?m?s\b", "...s", line)
-
-
-def test_readme_shows_lines_that_the_demo_really_prints(
-    components: Components, tmp_path: Path
-) -> None:
-    components.program("git")
-    (sample,) = (block for block in blocks(REPOSITORY / "README.md") if block.language == "text")
-    shown = [alike(line) for line in sample.text.splitlines() if line.strip(" .")]
-
-    done = subprocess.run(
-        ["nightherd", "demo"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
-
-    assert done.returncode == 0, done.stderr
-    printed = iter([alike(line) for line in done.stdout.splitlines()])
-    assert [line for line in shown if line not in printed] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = ("python", "mypy", "ruff", "lint-imports")
+PROGRAMS = ("python", "mypy", "ruff", "lint-imports", "deptry")
+SMALL = {
+    "PYTEST_XDIST_AUTO_NUM_WORKERS": "1",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_PLUGINS": "xdist.plugin",
+}
+"""A pytest that starts quickly: one worker, and no plugin that the script does not need."""
 STAND_IN = '#!/bin/sh\necho "heard $*"\nexit {status}\n'
 
 
@@ -29,6 +36,7 @@ def run(
         (programs / name).chmod(0o755)
     done = subprocess.run(
         [folder / "scripts" / script],
+        env={**os.environ, **SMALL},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -46,6 +54,7 @@ def test_all_tests_and_checks_are_run_once(repository: Path, tmp_path: Path) -> 
         "ok      format",
         "ok      lint",
         "ok      rings",
+        "ok      dependencies",
         "ok      types",
     ]
 

@@ -62,7 +62,12 @@ def test_only_tests_that_start_no_process_run(repository: Path, tmp_path: Path) 
             "-rsf",
         ],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(repository / "tests"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": str(repository / "tests"),
+        },
         capture_output=True,
         text=True,
     )
