@@ -60,9 +60,9 @@ def types_read(module: ModuleType) -> Iterator[Any]:
                 case _:
                     continue
             for name in named:
-                if isinstance(name, ast.Name | ast.BinOp):
-                    # A parameter is no name of the module's: the caller names the type.
-                    yield eval(ast.unparse(name), {"kind": None, "row_type": None, **vars(module)})
+                # A parameter is no name of the module's: the caller names the type.
+                if isinstance(name, ast.BinOp) or ast.unparse(name) in vars(module):
+                    yield eval(ast.unparse(name), vars(module))
 
 
 def test_types_with_others_inside_are_known_when_their_module_is_loaded() -> None:

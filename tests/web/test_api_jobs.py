@@ -344,7 +344,7 @@ def test_a_job_may_have_other_terms_than_its_agent(tmp_path: Path) -> None:
 
             assert [answer.status for answer in wrong] == [400, 422, 400, 422, 422]
             assert texts is not None
-            assert texts.overrides == {
+            assert texts.overrides.document() == {
                 "model": "other",
                 "max_turns": 3,
                 "job_timeout": "5m",

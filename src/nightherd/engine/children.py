@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import Stores, WorkerContext
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.jobs.recorder import Recorder, save_progress
-from nightherd.engine.limits.budgets import FAILING, WITHIN, outcome_above, raised
+from nightherd.engine.limits.budgets import outcome_above, raised
 from nightherd.engine.limits.guard import Stop, stop_of
 from nightherd.engine.limits.logins import limit_now
 from nightherd.engine.operations.submit import SubmitRequest, submit
@@ -35,6 +35,7 @@ from nightherd.model.jobs.job import (
     SuspendReason,
     TriggerType,
 )
+from nightherd.model.jobs.options import JobOptions, ParentLimits
 from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import (
@@ -57,8 +58,6 @@ SHORT_WAIT = timedelta(minutes=1)
 """For how long a job stays with its worker while a child of it waits for a time."""
 DEEPEST = 32
 """Levels of jobs below one that nobody made for another, whatever the limits say: an agent may ask itself."""
-CAPS = "required_caps"
-"""Where a child keeps what it is held to."""
 
 
 class ChildWaitsError(Exception):
@@ -85,8 +84,7 @@ class ChildJobs:
         self._limits = limits
         self._recorder = recorder
         self._context = context
-        kept = texts.overrides.get(WITHIN)
-        self._above: tuple[Mapping[str, Any], ...] = tuple(kept) if kept else ()
+        self._above = texts.overrides.within
 
     async def spawn(self, call: SpawnCall) -> SpawnResult:
         """Have it done, and wait for it; a call that was made before is waited for, not made again."""
@@ -161,10 +159,10 @@ class ChildJobs:
             await cancel_below(job.id, self._context)
 
     def _request(self, agent: Agent, call: SpawnCall, key: str) -> SubmitRequest:
-        overrides: dict[str, Any] = {WITHIN: [*self._above, self._own()]}
-        caps = narrowed(self._agent.required_caps, agent.required_caps)
-        if caps is not None:
-            overrides[CAPS] = list(caps)
+        options = JobOptions(
+            within=(*self._above, self._own()),
+            required_caps=narrowed(self._agent.required_caps, agent.required_caps),
+        )
         return SubmitRequest(
             agent=agent,
             prompt=call.prompt,
@@ -172,32 +170,32 @@ class ChildJobs:
             trigger_id=self._job.id,
             parent_job_id=self._job.id,
             dedupe_key=key,
-            overrides=overrides,
+            overrides=options,
             priority=self._job.priority,
         )
 
     def _beyond(self) -> Hit | None:
         """The limit of children, its own or of a job above, that one more would go beyond."""
         for level, above in enumerate(reversed([*self._above, self._own()]), start=1):
-            root = JobId(str(above["job"]))
+            root = above.job
             scope = Scope.JOB if root == self._job.id else Scope.PARENT
-            limits = {**above["limits"], **raised(root, self._context)}
+            limits = {**above.limits, **raised(root, self._context)}
             depth, spawns = limits.get("depth"), limits.get("spawns")
-            if depth is not None and level > int(depth):
-                return self._hit(LimitName.DEPTH, scope, level, int(depth), above)
+            if depth is not None and level > depth:
+                return self._hit(LimitName.DEPTH, scope, level, depth, above)
             made = self._context.reader.used_below(root).spawns + 1
-            if spawns is not None and made > int(spawns):
-                return self._hit(LimitName.SPAWNS, scope, made, int(spawns), above)
+            if spawns is not None and made > spawns:
+                return self._hit(LimitName.SPAWNS, scope, made, spawns, above)
         return None
 
-    def _own(self) -> dict[str, Any]:
-        """What this job may use, as those below it keep it, and at which limits they fail."""
+    def _own(self) -> ParentLimits:
+        """What this job may use, as those below it store it, and at which limits they fail."""
         limits = limits_document(self._limits)
-        failing = [name for name in limits if self._limits.outcome(LimitName(name)) is OnLimit.FAIL]
-        return {"job": self._job.id, "limits": limits, **({FAILING: failing} if failing else {})}
+        failing = (name for name in limits if self._limits.outcome(LimitName(name)) is OnLimit.FAIL)
+        return ParentLimits(job=self._job.id, limits=limits, fail=tuple(failing))
 
     def _hit(
-        self, name: LimitName, scope: Scope, current: int, maximum: int, above: Mapping[str, Any]
+        self, name: LimitName, scope: Scope, current: int, maximum: int, above: ParentLimits
     ) -> Hit:
         own = self._limits.outcome(name)
         is_own = scope is Scope.JOB
@@ -207,7 +205,7 @@ class ChildJobs:
             current=current,
             maximum=maximum,
             outcome=own if is_own else outcome_above(above, name),
-            owner=None if is_own else JobId(str(above["job"])),
+            owner=None if is_own else above.job,
         )
 
     async def _count(self) -> None:

@@ -35,6 +35,7 @@ from nightherd.model.agents.agent import Agent, Fleet, get_agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.jobs.job import ExitReason, Job, JobQuery, TriggerType
 from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import Event
 from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.views.conversation import find_session_id
@@ -107,7 +108,7 @@ class OpenFleet:
         wish = ResumeOptions(
             prompt=order.prompt,
             inputs=order.inputs,
-            overrides=order.overrides,
+            overrides=JobOptions.from_document(order.overrides),
             priority=order.priority,
             refuses_held=order.if_held == "refuse",
         )
@@ -130,7 +131,7 @@ class OpenFleet:
             agent=agent,
             prompt=order.prompt,
             inputs=order.inputs,
-            overrides=order.overrides,
+            overrides=JobOptions.from_document(order.overrides),
             channel_id=order.channel,
             priority=order.priority,
             dedupe_key=key,

@@ -24,6 +24,7 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.job import Execution, Job, JobTexts
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.limits.spending import Reservation, Spending
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
@@ -211,6 +212,8 @@ def _encoder(kind: Any) -> Convert | None:
         return int
     if kind is Mapping:
         return _json_text
+    if kind is JobOptions:
+        return _options_text
     return str if issubclass(kind, StrEnum) else None
 
 
@@ -218,6 +221,8 @@ def _decoder(kind: Any) -> Convert | None:
     """What msgspec does not read by itself: SQLite has neither flags nor maps."""
     if kind is bool:
         return _flag
+    if kind is JobOptions:
+        return _options
     return _mapping if kind is Mapping else None
 
 
@@ -229,6 +234,14 @@ def _flag(value: Value) -> bool:
 
 def _mapping(text: str) -> Mapping[str, Any]:
     return {} if text == "{}" else json.loads(text)
+
+
+def _options(text: str) -> JobOptions:
+    return JobOptions.from_document(_mapping(text))
+
+
+def _options_text(options: JobOptions) -> str:
+    return _json_text(options.document())
 
 
 def _json_text(value: Mapping[str, Any]) -> str:

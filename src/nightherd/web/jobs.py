@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -25,7 +24,7 @@ from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
-from nightherd.model.jobs.overrides import Overrides
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.limits.limits import kept_limits
 from nightherd.model.units import parse_duration
 from nightherd.ports import StateReader
@@ -105,7 +104,7 @@ async def submit_job(
     """
     agent = site.agent(body.agent)
     check_runs(agent, site)
-    if raises_limits(agent, _overrides(body)):
+    if raises_limits(agent, _options(body)):
         await sender.refuse_agents("a limit above the agent's own")
     at = await _place(body, site)
     is_refused = if_held == REFUSE
@@ -115,7 +114,7 @@ async def submit_job(
         agent=agent,
         prompt=body.prompt,
         inputs=body.inputs,
-        overrides=_overrides(body),
+        overrides=_options(body),
         priority=body.priority,
         channel_id=body.channel,
         session_terms=None if body.session is None else replace(agent.session, mode=body.session),
@@ -169,7 +168,7 @@ async def _go_on(
     wish = ResumeOptions(
         prompt=body.prompt,
         inputs=body.inputs,
-        overrides=_overrides(body),
+        overrides=_options(body),
         priority=body.priority,
         refuses_held=refuses_held,
     )
@@ -191,13 +190,13 @@ async def show(site: OnSite, job: str) -> Response:
         view = show_job(reader, shop.journals, find_job_id(reader, job), now, is_at_work)
         last = latest_known(reader, shop.journals, view.job.id)
         view = replace(view, job=with_checkpoint_totals(view.job, last))
-        given = view.texts.overrides if view.texts is not None else {}
+        given = view.texts.overrides if view.texts is not None else NO_OPTIONS
         agent = shop.agents.get(view.job.agent)
         limits = limits_of_job(
             view.job,
             last,
             reader.used_below(view.job.id),
-            given=given.get("limits"),
+            given=given.limits,
             declared=limits_for(view.job, given, agent) if agent is not None else None,
         )
         return {**job_document(view, now), "limits": [limit_row(one) for one in limits]}
@@ -329,21 +328,23 @@ async def _get(site: ApiContext, job_id: JobId) -> Job:
     return await site.ask(lambda reader: get_job(reader, job_id))
 
 
-def _overrides(body: NewJob) -> dict[str, Any]:
+def _options(body: NewJob) -> JobOptions:
     timeout = None if body.job_timeout is None else parse_duration(body.job_timeout)
-    said = Overrides(model=body.model, max_turns=body.max_turns, job_timeout=timeout)
-    limits = kept_limits(body.limits)
-    return {**said.document(), **({"limits": limits} if limits else {})}
+    return JobOptions(
+        model=body.model,
+        max_turns=body.max_turns,
+        job_timeout=timeout,
+        limits=kept_limits(body.limits) or None,
+    )
 
 
-async def _raised(job_id: JobId, body: Resumption, site: ApiContext) -> dict[str, Any]:
+async def _raised(job_id: JobId, body: Resumption, site: ApiContext) -> JobOptions:
     """The limits it was given before, with those it is given now."""
     if not body.limits:
-        return {}
+        return NO_OPTIONS
     texts = await site.ask(lambda reader: reader.find_texts(job_id))
-    before = texts.overrides.get("limits") if texts is not None else None
-    kept = before if isinstance(before, Mapping) else {}
-    return {"limits": {**kept, **kept_limits(body.limits)}}
+    before = texts.overrides.limits if texts is not None else None
+    return JobOptions(limits={**(before or {}), **kept_limits(body.limits)})
 
 
 def check_runs(agent: Agent, site: ApiContext) -> None:

@@ -31,7 +31,7 @@ def overrides_of(fleet: Path, job_id: str) -> Mapping[str, Any]:
     with closing(SqliteReader(fleet / ".nightherd")) as reader:
         texts = reader.find_texts(JobId(job_id))
     assert texts is not None
-    return texts.overrides
+    return texts.overrides.document()
 
 
 def channel_of(fleet: Path, job_id: str) -> str | None:

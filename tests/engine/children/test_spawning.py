@@ -112,7 +112,7 @@ def test_only_agents_that_are_there_and_allowed_are_asked(
     if why is None:
         texts = bench.reader.find_texts(children(bench, job)[0].id)
         assert texts is not None
-        assert tuple(texts.overrides["required_caps"]) == caps, "held to no more than its parent"
+        assert texts.overrides.required_caps == caps, "held to no more than its parent"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from nightherd.model.change import Applied
 from nightherd.model.jobs.changes import CancelJob, ResumeJob, StartExecution, SuspendExecution
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import NO_LIMITS, Limits
@@ -42,7 +43,9 @@ def resume_helper(bench: Bench, child: Job) -> Job:
     """The child, run to its end with more turns by a worker of its own."""
 
     async def work() -> Job:
-        more = ResumeJob(job_id=child.id, at=bench.clock.now(), overrides={"limits": {"turns": 9}})
+        more = ResumeJob(
+            job_id=child.id, at=bench.clock.now(), overrides=JobOptions(limits={"turns": 9})
+        )
         await bench.store.apply([more])
         agent = bench.context.agents["helper"]
         return await run_job(child.id, agent, bench.context, on_event=no_one)

@@ -16,6 +16,7 @@ from nightherd.journal.files import JournalFiles
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.script import Say, Spend, compile_script
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.jobs.overrides import overridden
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, ToolResultEvent
 from nightherd.model.journal.system import SystemSubtype
@@ -171,10 +172,10 @@ def test_turns_that_were_raised_are_the_agents_turns_for_this_job() -> None:
     """Runtimes count the turns of `max_turns` themselves."""
     agent = replace(AGENT, max_turns=2)
 
-    assert overridden(agent, {"limits": {"turns": 9}}).max_turns == 9
-    assert overridden(agent, {"max_turns": 4, "limits": {"turns": 9}}).max_turns == 9
-    assert overridden(agent, {"max_turns": 4, "limits": {"spend": 9}}).max_turns == 4
-    assert overridden(AGENT, {"limits": {"turns": 9}}).max_turns is None
+    assert overridden(agent, JobOptions(limits={"turns": 9})).max_turns == 9
+    assert overridden(agent, JobOptions(max_turns=4, limits={"turns": 9})).max_turns == 9
+    assert overridden(agent, JobOptions(max_turns=4, limits={"spend": 9})).max_turns == 4
+    assert overridden(AGENT, JobOptions(limits={"turns": 9})).max_turns is None
 
 
 def test_a_raised_limit_lets_the_same_job_go_on_and_its_cost_go_on_counting(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from nightherd.model.agents.script import Say, Spend, Step
 from nightherd.model.jobs.changes import CancelJob
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import CHILD_WAITS, Job, JobStatus, SuspendReason
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.limits.limits import NO_LIMITS, LimitName, Limits, OnLimit
 from nightherd.model.units import MicroUsd
@@ -131,7 +132,7 @@ def test_as_many_children_as_there_are_already_are_no_new_maximum(
     steps = [*ask("helper"), *ask("helper"), Say("done")]
     bench = bench_of(tmp_path, steps, HELPING, Limits(spawns=1))
     job = bench.run()
-    raised = {"limits": {"spawns": spawns}}
+    raised = JobOptions(limits={"spawns": spawns})
 
     if not is_refused:
         check_raised(job, bench.agent, raised, bench.reader)

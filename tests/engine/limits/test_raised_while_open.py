@@ -25,6 +25,7 @@ from nightherd.model.change import Applied, Change
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import LoseExecution, StartExecution
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.jobs.overrides import AmendJob
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent
 from nightherd.model.journal.system import SystemSubtype
@@ -58,7 +59,7 @@ def raising(bench: Bench, job: Job, at_turn: int, **limits: int) -> Callable[[Ev
 
 def wish(bench: Bench, job: Job, limits: dict[str, int], prompt: str | None = None) -> Job:
     """As `jobs resume --raise` asks for it."""
-    asked = ResumeOptions(prompt=prompt, overrides={"limits": limits} if limits else {})
+    asked = ResumeOptions(prompt=prompt, overrides=JobOptions(limits=limits or None))
 
     async def go() -> Job:
         return await resume_job(job.id, bench.agent, asked, bench.context, rescue=nobody)
@@ -229,7 +230,9 @@ def test_what_is_said_to_an_interrupted_job_is_not_lost(tmp_path: Path) -> None:
         await bench.store.apply([lost])
 
     async def go() -> Job:
-        asked = ResumeOptions(prompt="Mind the test.", overrides={"limits": {"spend": 99 * CENT}})
+        asked = ResumeOptions(
+            prompt="Mind the test.", overrides=JobOptions(limits={"spend": 99 * CENT})
+        )
         return await resume_job(job.id, bench.agent, asked, bench.context, rescue=rescue)
 
     assert anyio.run(go).status is JobStatus.PENDING

@@ -16,6 +16,7 @@ from nightherd.errors import AgentBlockedError
 from nightherd.model.agents.script import Say as ScriptSay
 from nightherd.model.agents.script import Spend, compile_script
 from nightherd.model.jobs.job import JobStatus, SuspendReason
+from nightherd.model.jobs.options import JobOptions, ParentLimits
 from nightherd.model.journal.event import AssistantEvent
 from nightherd.model.limits.limits import NO_LIMITS, DayLimits, Limits
 from nightherd.model.limits.spending import ModelPrice, Prices
@@ -83,12 +84,12 @@ def test_a_job_of_an_unpriced_model_is_refused_where_dollars_are_limited(
 def test_the_limits_of_a_job_and_of_its_parents_count_too(tmp_path: Path) -> None:
     bench = bench_for(tmp_path)
     parent = bench.submit().job
-    above = {"within": [{"job": parent.id, "limits": {"spend": 50 * CENT}}]}
+    above = ParentLimits(job=parent.id, limits={"spend": 50 * CENT})
 
     with pytest.raises(AgentBlockedError):
-        bench.submit(overrides={"limits": {"spend": 50 * CENT}})
+        bench.submit(overrides=JobOptions(limits={"spend": 50 * CENT}))
     with pytest.raises(AgentBlockedError):
-        bench.submit(overrides=above)
+        bench.submit(overrides=JobOptions(within=(above,)))
 
 
 def test_the_max_budget_of_an_agent_is_a_limit_of_dollars(tmp_path: Path) -> None:

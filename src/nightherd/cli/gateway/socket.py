@@ -91,7 +91,7 @@ class SocketGateway:
     ) -> Job:
         """The job that goes on, from that checkpoint if one is named, and waits for a worker."""
         key, before = _key(), self._direct.find_job(job_id)
-        limits = written_limits(wish.overrides.get("limits", {}))
+        limits = written_limits(wish.overrides.limits or {})
         prompt = self._masked(wish.prompt)
         body = {"prompt": prompt, "limits": limits, "at_checkpoint": at_checkpoint}
         done = self._ask(f"/v1/jobs/{job_id}/resume", body, key)
@@ -180,7 +180,7 @@ class SocketGateway:
         return {**self._wished(wish), "agent": agent.name, "prompt": prompt}
 
     def _wished(self, wish: ResumeOptions) -> dict[str, Any]:
-        kept = dict(wish.overrides)
+        kept = wish.overrides.document()
         limits = written_limits(kept.pop("limits", {}))
         inputs = self._masked(dict(wish.inputs))
         return {"inputs": inputs, "priority": wish.priority, "limits": limits, **kept}

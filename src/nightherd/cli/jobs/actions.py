@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,7 +15,7 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.command import tell_launch
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.jobs.resume_options import Asked, Ways, forking, run_or_enqueue, working_options
-from nightherd.cli.limits.options import limit_option, raised_overrides, read_limits
+from nightherd.cli.limits.options import limit_option, raised_limits, read_limits
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.sessions.options import agent_of_job
 from nightherd.engine.contexts import WorkerContext
@@ -25,6 +24,7 @@ from nightherd.engine.operations.resume import OPEN, ResumeOptions, resume_at, r
 from nightherd.errors import RefusedError, UsageError
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.limits.limits import LimitName, shown
 from nightherd.views.jobs import find_job_id, get_job, job_row
 from nightherd.wiring.running import rescuer
@@ -97,7 +97,7 @@ def resume(
     )
     agent = agent_of_job(found, invocation, fleet)
 
-    overrides = raised_overrides(_kept(invocation, found), raised)
+    overrides = raised_limits(_options(invocation, found), raised)
     wish = ResumeOptions(prompt=text, overrides=overrides, refuses_held=True)
 
     def hand_in(gateway: Gateway) -> Job:
@@ -187,13 +187,13 @@ def _tell_raised(job: Job, raised: Sequence[str], invocation: Invocation) -> Non
     """What a job may use that goes on without anybody here."""
     if invocation.screen.is_json or job.status is not JobStatus.RUNNING:
         tell_launch(job, invocation)
-    limits = read_limits(raised, option="--raise")
+    limits = read_limits(raised, option="--raise") or {}
     more = ", ".join(f"{name} {shown(LimitName(name), most)}" for name, most in limits.items())
     invocation.screen.say(f"job {job.id} is {job.status.value}, and may use {more} from now on")
 
 
-def _kept(invocation: Invocation, job: Job) -> Mapping[str, Any]:
+def _options(invocation: Invocation, job: Job) -> JobOptions:
     """What the job has other than its agent."""
     with closing(open_reader(invocation.state_directory())) as reader:
         texts = reader.find_texts(job.id)
-    return texts.overrides if texts is not None else {}
+    return texts.overrides if texts is not None else NO_OPTIONS

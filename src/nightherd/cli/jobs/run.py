@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -26,7 +25,7 @@ from nightherd.cli.jobs.command import (
     tell_launch,
     tell_result,
 )
-from nightherd.cli.limits.options import limit_option, limit_overrides
+from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.options import DURATION, complete_agents, complete_sessions, json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.sessions.options import named_session
@@ -39,7 +38,7 @@ from nightherd.errors import UsageError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import SessionId
 from nightherd.model.jobs.job import Job
-from nightherd.model.jobs.overrides import Overrides
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.runtimes import check_runtime
@@ -155,14 +154,14 @@ def run(  # noqa: PLR0913 (an option each)
     _check_ways(follow=follow, wait=wait, detach=detach, has_timeout=wait_timeout is not None)
     where = Where(resume, fork, mode, channel, branch).checked()
     text = read_prompt(prompt, file, source, cwd=invocation.cwd, stdin=sys.stdin.buffer)
-    values, screen = read_inputs(inputs), invocation.screen
+    values, given, screen = read_inputs(inputs), read_limits(limits), invocation.screen
     fleet = load_fleet_with_notices(invocation, agent=agent, is_quiet=quiet, is_run=True)
     found = find_agent(fleet, agent, command="nightherd run")
     refuse_blocked(found)  # before there is a state directory
-    kept = Overrides(model=model, max_turns=max_turns, job_timeout=job_timeout).document()
-    overrides = _checked(invocation, found, {**kept, **limit_overrides(limits)})
+    options = JobOptions(model=model, max_turns=max_turns, job_timeout=job_timeout, limits=given)
+    _check_limits(invocation, found, options)
     wish = ResumeOptions(
-        prompt=text, inputs=values, overrides=overrides, priority=priority, refuses_held=True
+        prompt=text, inputs=values, overrides=options, priority=priority, refuses_held=True
     )
     into = _find_session(invocation, where)
     errand = JobCommand(
@@ -188,11 +187,10 @@ def run(  # noqa: PLR0913 (an option each)
     ctx.exit(exit_code_of(finished.job))
 
 
-def _checked(invocation: Invocation, agent: Agent, overrides: dict[str, Any]) -> dict[str, Any]:
-    """`overrides`; `RefusedError` when an agent asks for more than the agent's own jobs may use."""
-    if raises_limits(agent, overrides):
+def _check_limits(invocation: Invocation, agent: Agent, options: JobOptions) -> None:
+    """Raise `RefusedError` when an agent asks for more than the agent's own jobs may use."""
+    if raises_limits(agent, options):
         refuse_agents(invocation, "a limit above the agent's own")
-    return overrides
 
 
 def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) -> None:

@@ -54,7 +54,7 @@ def show(invocation: Invocation, job: str) -> None:
         below = reader.used_below(view.job.id)
     refresh_lost(invocation, [view.job])
     view = replace(view, job=with_checkpoint_totals(view.job, last))
-    given = view.texts.overrides.get("limits") if view.texts is not None else None
+    given = view.texts.overrides.limits if view.texts is not None else None
     declared: Limits | None = None
     if last is None and not view.job.is_terminal:  # the fleet file is read for nothing else
         declared = declared_limits(invocation, view)

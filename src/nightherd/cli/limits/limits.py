@@ -16,6 +16,7 @@ from nightherd.cli.screen.render import Screen, table
 from nightherd.engine.limits.guard import job_limits, limits_for
 from nightherd.errors import NightherdError
 from nightherd.model.checkpoints.state_schema import descriptions
+from nightherd.model.jobs.options import NO_OPTIONS
 from nightherd.model.limits.limits import Limits, shown
 from nightherd.views.job_document import JobView
 from nightherd.views.limits import LimitView, limit_row, limits_of_agent, limits_of_fleet
@@ -52,7 +53,7 @@ def show(invocation: Invocation, agent: str | None) -> None:
     with closing(open_reader(state)) as reader:
         found = list(limits_of_fleet(fleet, reader, now))
         for one in chosen:
-            found += limits_of_agent(one, job_limits(one, {}), reader, now)
+            found += limits_of_agent(one, job_limits(one, NO_OPTIONS), reader, now)
     if screen.is_json:
         screen.document("limits", [limit_row(one) for one in found], now)
         return

@@ -10,6 +10,7 @@ import click
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.job import Job
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.limits import LimitName, OnLimit, amount_of, parse_limit, shown
 from nightherd.views.limits import LimitView
 
@@ -21,8 +22,8 @@ def limit_option(name: str, variable: str, text: str) -> Callable[[Command], Com
     return click.option(name, variable, multiple=True, metavar="LIMIT=MAXIMUM", help=text)
 
 
-def read_limits(given: Sequence[str], *, option: str) -> dict[str, int]:
-    """The limits as a job keeps them: whole numbers, a duration in milliseconds."""
+def read_limits(given: Sequence[str], *, option: str = "--limit") -> dict[str, int] | None:
+    """Return the limits as a job stores them, a duration in milliseconds; None without any."""
     found: dict[str, int] = {}
     for text in given:
         try:
@@ -32,22 +33,13 @@ def read_limits(given: Sequence[str], *, option: str) -> dict[str, int]:
         if name.value in found:
             raise UsageError(f"{option} {name.value} is given twice")
         found[name.value] = maximum
-    return found
+    return found or None
 
 
-def limit_overrides(given: Sequence[str]) -> dict[str, Any]:
-    """What a new job has other than its agent, because of these."""
-    found = read_limits(given, option="--limit")
-    return {"limits": found} if found else {}
-
-
-def raised_overrides(kept: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """What a job that goes on has from now on: new maxima beside those it was given before."""
+def raised_limits(options: JobOptions, given: Sequence[str]) -> JobOptions:
+    """The limits of a job that is resumed: new maxima beside those it was given before."""
     raised = read_limits(given, option="--raise")
-    before = kept.get("limits")
-    if not raised:
-        return {}
-    return {"limits": {**(before if isinstance(before, Mapping) else {}), **raised}}
+    return JobOptions(limits={**(options.limits or {}), **raised} if raised else None)
 
 
 def limit_text(one: LimitView) -> str:

@@ -25,8 +25,8 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import generate_execution_id
 from nightherd.model.jobs.job import Job, JobTexts
 from nightherd.model.jobs.lost import WORKER_GONE
+from nightherd.model.jobs.options import FollowUp
 from nightherd.model.jobs.outcome import JOURNAL_LOST, Tally, is_afterthought, usage_of
-from nightherd.model.jobs.overrides import FollowUp, follow_up_of
 from nightherd.model.jobs.repeat import INTERRUPTED_CALL, Repeatable, interrupted_call
 from nightherd.model.journal.event import (
     AssistantEvent,
@@ -90,7 +90,7 @@ def begin(
         if is_first and job.epoch > 1 and usage_of(job) != NOTHING_USED:
             recorder.record(_record_lost(job))
     recorder.record(describe(ExecutionStarted(worker=context.worker, continues_after=last)))
-    follow_up = follow_up_of(texts.overrides)
+    follow_up = texts.overrides.follow_up
     past = _Past(follow_up)
     if not is_first:
         for event in context.journals.read(job.id):

@@ -22,8 +22,8 @@ from nightherd.model.hooks import HookEvent, is_asked
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.changes import FailSuspended, ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.jobs.outcome import Outcome
-from nightherd.model.jobs.overrides import KEPT
 from nightherd.model.journal.recollection import remembered
 from nightherd.model.limits.limits import BOUNDLESS, LimitName, parse_limit
 
@@ -139,7 +139,7 @@ def _obeyed(job: Job, waiting: Job, answer: str | None, context: Stores) -> Sequ
     used = used_in_all(waiting, reader)
     if is_same or used_up(raised, used, waiting.error_code) is not None:
         return ()
-    return (ResumeJob(job_id=waiting.id, at=at, overrides={KEPT: {**before, **raised}}),)
+    return (ResumeJob(job_id=waiting.id, at=at, overrides=JobOptions(limits={**before, **raised})),)
 
 
 async def _waiting(job_id: JobId, context: Stores) -> Job | None:

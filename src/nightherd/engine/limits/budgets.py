@@ -6,9 +6,8 @@ more: however many run at once, what they have used and set aside together never
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, Why
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobTexts
+from nightherd.model.jobs.options import ParentLimits
 from nightherd.model.limits.limits import (
     COUNTED,
     NO_DAY_LIMITS,
@@ -34,12 +34,6 @@ from nightherd.model.limits.limits import (
 )
 from nightherd.model.limits.spending import Budget, CountUsage, day_of
 from nightherd.model.schedules.jobs import for_schedule
-
-WITHIN = "within"
-"""Where a child job keeps what the jobs above it may use, children included."""
-
-FAILING = "fail"
-"""The names of the limits there at which that job fails."""
 
 
 class Daily(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +70,8 @@ class SharedBudget:
         self._job = job
         self._recorder = recorder
         self._context = context
-        self._within = kept = texts.overrides.get(WITHIN)
-        above = days_above(kept, context)
+        self._within = texts.overrides.within
+        above = days_above(self._within, context)
         days = (*daily_limits(agent, job.schedule, context.budget), *above)
         # An agent may be above itself: its day is one.
         self._days = tuple({(one.scope, one.agent, one.schedule): one for one in days}.values())
@@ -155,10 +149,10 @@ def daily_limits(agent: Agent, schedule_name: str | None, fleet: Limits) -> Iter
         yield Daily(scope=Scope.FLEET, limits=fleet.per_day, outcomes=fleet.outcomes)
 
 
-def days_above(kept: Any, context: FleetContext) -> Iterator[Daily]:
+def days_above(within: Sequence[ParentLimits], context: FleetContext) -> Iterator[Daily]:
     """The limits of a day of the agents and schedules that a child works for; it fails where their jobs would."""
-    for above in kept if isinstance(kept, list | tuple) else ():
-        job = context.reader.find_job(JobId(str(above["job"])))
+    for above in within:
+        job = context.reader.find_job(above.job)
         agent = context.agents.get(job.agent) if job is not None else None
         if job is None or agent is None:
             continue
@@ -176,29 +170,28 @@ def fleet_budgets(limits: Limits) -> Iterator[Budget]:
             yield Budget(scope=Scope.FLEET, name=name, maximum=maximum, outcome=outcome)
 
 
-def tree_budgets(kept: Any, context: Stores) -> Iterator[Budget]:
+def tree_budgets(within: Sequence[ParentLimits], context: Stores) -> Iterator[Budget]:
     """What the jobs above may use, this one included; as they stand now when somebody has raised them."""
-    for above in kept if isinstance(kept, list | tuple) else ():
-        root = JobId(str(above["job"]))
-        limits = {**above["limits"], **raised(root, context)}
+    for above in within:
+        root = above.job
+        limits = {**above.limits, **raised(root, context)}
         for name in COUNTED:
             if limits.get(name.value) is not None:
                 yield Budget(
                     scope=Scope.PARENT,
                     name=name,
-                    maximum=int(limits[name.value]),
+                    maximum=limits[name.value],
                     root=root,
                     outcome=outcome_above(above, name),
                 )
 
 
-def outcome_above(above: Mapping[str, Any], name: LimitName) -> OnLimit:
+def outcome_above(above: ParentLimits, name: LimitName) -> OnLimit:
     """What happens to a job at a limit of one above it: it fails where that would; else both wait."""
-    return OnLimit.FAIL if name.value in above.get(FAILING, ()) else OnLimit.SUSPEND
+    return OnLimit.FAIL if name.value in above.fail else OnLimit.SUSPEND
 
 
-def raised(job_id: JobId, context: Stores) -> Mapping[str, Any]:
+def raised(job_id: JobId, context: Stores) -> Mapping[str, int]:
     """The limits that were given to a job itself."""
     texts = context.reader.find_texts(job_id)
-    found = texts.overrides.get("limits") if texts is not None else None
-    return found if isinstance(found, Mapping) else {}
+    return (texts.overrides.limits if texts is not None else None) or {}

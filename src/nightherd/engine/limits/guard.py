@@ -8,9 +8,8 @@ given it more meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,8 +17,9 @@ from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.job import ExitReason, Job
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.jobs.outcome import Outcome, Tally
-from nightherd.model.jobs.overrides import KEPT, overridden
+from nightherd.model.jobs.overrides import overridden
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -46,11 +46,11 @@ from nightherd.model.usage import tokens_in
 Stop = Suspension | Outcome
 
 
-def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
+def job_limits(agent: Agent, options: JobOptions) -> Limits:
     """What one job of the agent may use: what it was given itself, else what the agent has."""
     own = agent.limits
     failing: dict[LimitName, OnLimit] = {}
-    if agent.max_turns is not None and (own.turns is None or kept.get("max_turns") is not None):
+    if agent.max_turns is not None and (own.turns is None or options.max_turns is not None):
         own = replace(own, turns=agent.max_turns)
         failing[LimitName.TURNS] = OnLimit.FAIL
     if agent.max_budget_microusd is not None and own.spend is None:
@@ -58,26 +58,25 @@ def job_limits(agent: Agent, kept: Mapping[str, Any]) -> Limits:
         failing[LimitName.SPEND] = OnLimit.FAIL
     if failing:
         own = replace(own, outcomes={**own.outcomes, **failing})
-    given = kept.get(KEPT)
-    if not isinstance(given, Mapping):
+    if options.limits is None:
         return own
-    mine = limits_of_document(given, own.outcomes)
+    mine = limits_of_document(options.limits, own.outcomes)
     return replace(mine.over(own), per_day=own.per_day)
 
 
-def raises_limits(agent: Agent, overrides: Mapping[str, Any]) -> bool:
-    """Return whether a new job with these overrides may use more than the agent's own jobs."""
-    own, given = job_limits(agent, {}), job_limits(overridden(agent, overrides), overrides)
+def raises_limits(agent: Agent, options: JobOptions) -> bool:
+    """Return whether a new job with these options may use more than the agent's own jobs."""
+    own, given = job_limits(agent, NO_OPTIONS), job_limits(overridden(agent, options), options)
     pairs = [(own.maximum(name), given.maximum(name)) for name in LimitName]
-    timeouts = (agent.job_timeout, overridden(agent, overrides).job_timeout)
+    timeouts = (agent.job_timeout, overridden(agent, options).job_timeout)
     return any(most is not None and (new is None or new > most) for most, new in pairs) or bool(
         timeouts[0] and timeouts[1] and timeouts[1] > timeouts[0]
     )
 
 
-def limits_for(job: Job, overrides: Mapping[str, Any], agent: Agent) -> Limits:
-    """What a job of the agent may use that begins now; `overrides` are what it has other than its agent."""
-    return job_limits(overridden(for_schedule(agent, job.schedule), overrides), overrides)
+def limits_for(job: Job, options: JobOptions, agent: Agent) -> Limits:
+    """What a job of the agent may use that begins now."""
+    return job_limits(overridden(for_schedule(agent, job.schedule), options), options)
 
 
 def used_by(tally: Tally, running_ms: int) -> Used:

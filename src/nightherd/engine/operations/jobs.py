@@ -20,7 +20,6 @@ from nightherd.model.change import Refused, Why
 from nightherd.model.ids import JobId, generate_execution_id
 from nightherd.model.jobs.changes import CancelJob, FailWaiting, ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus
-from nightherd.model.jobs.overrides import for_another_try
 from nightherd.model.journal.event import Event, describe, mark_appended
 from nightherd.model.schedules.jobs import session_terms
 from nightherd.next_step import Action, NextStep
@@ -57,7 +56,7 @@ async def retry_job(
         schedule=schedule.name if schedule is not None else None,
         session_terms=session_terms(agent, schedule) if schedule is not None else None,
         channel_id=session.channel_id if session is not None else None,
-        overrides=for_another_try(texts.overrides),
+        overrides=texts.overrides.for_retry(),
         priority=job.priority,
         dedupe_key=dedupe_key,
         refuses_held=refuses_held,

@@ -7,7 +7,6 @@ whoever runs it looks before it stops at a limit, and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nightherd.engine.contexts import Stores
 from nightherd.engine.limits.guard import limits_for
@@ -15,7 +14,8 @@ from nightherd.errors import JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Answer
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
-from nightherd.model.jobs.overrides import KEPT, AmendJob
+from nightherd.model.jobs.options import JobOptions
+from nightherd.model.jobs.overrides import AmendJob
 from nightherd.model.limits.limits import COUNTED, LimitName, Used, shown
 from nightherd.model.limits.spending import used_of
 from nightherd.next_step import Action, NextStep
@@ -25,7 +25,7 @@ from nightherd.ports import StateReader
 async def amend(
     job: Job,
     agent: Agent,
-    overrides: Mapping[str, Any],
+    options: JobOptions,
     context: Stores,
     *,
     prompt: str | None = None,
@@ -34,8 +34,8 @@ async def amend(
 
     One that waits can also be told something besides, masked by the caller.
     """
-    check_raised(job, agent, overrides, context.reader)
-    given = _new(job, overrides, context.reader)
+    check_raised(job, agent, options, context.reader)
+    given = _new(job, options, context.reader)
     if job.status is JobStatus.RUNNING:
         _check_is_more(job, agent, given, context.reader)
     change = AmendJob(job_id=job.id, limits=given, prompt=prompt)
@@ -43,11 +43,10 @@ async def amend(
     return answer
 
 
-def _new(job: Job, overrides: Mapping[str, Any], reader: StateReader) -> dict[str, int]:
+def _new(job: Job, options: JobOptions, reader: StateReader) -> dict[str, int]:
     """The maxima that the job was not given before."""
-    before, given = given_before(job, reader), overrides.get(KEPT)
-    kept = given if isinstance(given, Mapping) else {}
-    return {name: int(most) for name, most in kept.items() if most != before.get(name)}
+    before, given = given_before(job, reader), options.limits or {}
+    return {name: most for name, most in given.items() if most != before.get(name)}
 
 
 def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: StateReader) -> None:
@@ -66,17 +65,16 @@ def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: Sta
             )
 
 
-def check_raised(job: Job, agent: Agent, overrides: Mapping[str, Any], reader: StateReader) -> None:
+def check_raised(job: Job, agent: Agent, options: JobOptions, reader: StateReader) -> None:
     """`RefusedError` for a new maximum that does not help: lower than before, used up, or not what stopped the job."""
-    given = overrides.get(KEPT)
-    if not isinstance(given, Mapping):
+    if options.limits is None:
         return
-    new = _new(job, overrides, reader)
+    new = _new(job, options, reader)
     _check_stopped_by_own(job, new)
     used = used_in_all(job, reader)
     name = used_up(new, used, job.error_code)
     if name is not None:
-        amount, maximum = shown(name, used.amount(name)), shown(name, int(new[name.value]))
+        amount, maximum = shown(name, used.amount(name)), shown(name, new[name.value])
         raise RefusedError(
             f"{name.value}: job {job.id} has used {amount} already;"
             f" {maximum} would be its new maximum, not what is added",
@@ -111,7 +109,7 @@ def _check_not_lower(job: Job, agent: Agent, new: Mapping[str, int], reader: Sta
             )
 
 
-def used_up(maxima: Mapping[str, Any], used: Used, code: str | None) -> LimitName | None:
+def used_up(maxima: Mapping[str, int], used: Used, code: str | None) -> LimitName | None:
     """The first of `maxima` that leaves nothing to go on with, for a job that waits with that code.
 
     A job may do without further children, unless it waits for one.
@@ -119,7 +117,7 @@ def used_up(maxima: Mapping[str, Any], used: Used, code: str | None) -> LimitNam
     wanted: tuple[LimitName, ...] = (LimitName.SPAWNS,) if code == LimitName.SPAWNS.code else ()
     for name in (*COUNTED, LimitName.DURATION, *wanted):
         maximum = maxima.get(name.value)
-        if maximum is not None and used.amount(name) >= int(maximum):
+        if maximum is not None and used.amount(name) >= maximum:
             return name
     return None
 
@@ -130,8 +128,7 @@ def used_in_all(job: Job, reader: StateReader) -> Used:
     return used_of(job) + reader.used_below(job.id) + Used(duration=ran)
 
 
-def given_before(job: Job, reader: StateReader) -> Mapping[str, Any]:
+def given_before(job: Job, reader: StateReader) -> Mapping[str, int]:
     """The limits that the job itself was given."""
     texts = reader.find_texts(job.id)
-    kept = texts.overrides.get(KEPT) if texts is not None else None
-    return kept if isinstance(kept, Mapping) else {}
+    return (texts.overrides.limits if texts is not None else None) or {}

@@ -34,7 +34,7 @@ from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, TriggerType
-from nightherd.model.jobs.overrides import KEPT
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session, SessionMode
 from nightherd.next_step import Action, NextStep
@@ -55,7 +55,7 @@ class ResumeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the work that goes on is asked, and allowed, besides."""
 
     prompt: str | None = None
-    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    overrides: JobOptions = NO_OPTIONS
     inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     priority: int = 0
     refuses_held: bool = False
@@ -78,8 +78,8 @@ async def resume_job(
     """
     job = get_job(context.reader, job_id)
     texts = context.reader.find_texts(job_id)
-    kept = texts.overrides if texts is not None else {}
-    check_admission(agent, job.schedule, {**kept, **wish.overrides}, context)
+    options = texts.overrides if texts is not None else NO_OPTIONS
+    check_admission(agent, job.schedule, options.merged(wish.overrides), context)
     was_running = job.status is JobStatus.RUNNING
     if was_running:
         # Its worker may be gone, and nobody has noticed yet.
@@ -88,9 +88,9 @@ async def resume_job(
     masked = None if wish.prompt is None else str(context.secrets.mask(wish.prompt))
     if job.status in OPEN:
         is_interrupted = was_running and job.status is JobStatus.PENDING
-        if not is_interrupted and (KEPT not in wish.overrides or masked is not None):
+        if not is_interrupted and (wish.overrides.limits is None or masked is not None):
             raise _refused(job, context)
-        if KEPT not in wish.overrides and masked is None:
+        if wish.overrides.limits is None and masked is None:
             return job
         answer = await amend(job, agent, wish.overrides, context, prompt=masked)
         if isinstance(answer, Applied):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.limits.budgets import WITHIN, daily_limits, days_above, tree_budgets
+from nightherd.engine.limits.budgets import daily_limits, days_above, tree_budgets
 from nightherd.engine.limits.guard import job_limits
 from nightherd.engine.limits.logins import uncounted_text, unpriced_text
 from nightherd.errors import (
@@ -25,6 +25,7 @@ from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
 from nightherd.model.jobs.changes import SubmitJob
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts, TriggerType
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.jobs.overrides import overridden
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.limits.login import login_of
@@ -64,8 +65,8 @@ class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Instead of the agent's own: what its schedule says, or the one who asks."""
     into: SessionId | None = None
     """The session it goes on in, as it is."""
-    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What this job has other than its agent (model/jobs/overrides.py)."""
+    overrides: JobOptions = NO_OPTIONS
+    """What this job has other than its agent."""
     resumed_from: JobId | None = None
     forked_from: JobId | None = None
     parent_job_id: JobId | None = None
@@ -219,17 +220,17 @@ def _seconds(span: timedelta | None) -> float | None:
 
 
 def check_admission(
-    agent: Agent, schedule: str | None, overrides: Mapping[str, Any], context: FleetContext
+    agent: Agent, schedule: str | None, options: JobOptions, context: FleetContext
 ) -> None:
-    """Raise `AgentBlockedError` when a job of `agent` may not start; `overrides` are the job's own settings."""
+    """Raise `AgentBlockedError` when a job of `agent` may not start with these options."""
     if agent.blocked_by:
         raise AgentBlockedError(agent.name, agent.blocked_by)
     if agent.runtime.cost is CostSource.REPORTED or agent.script is not None:
         return  # a script says itself what it costs
-    effective = overridden(for_schedule(agent, schedule), overrides)
+    effective = overridden(for_schedule(agent, schedule), options)
     is_uncounted = agent.runtime.cost is CostSource.UNKNOWN
     if (is_uncounted or _has_unknown_price(effective, context)) and _limits_spending(
-        effective, schedule, overrides, context
+        effective, schedule, options, context
     ):
         message = uncounted_text(effective) if is_uncounted else unpriced_text(effective)
         place = effective.model_place or Place(file="", line=1, column=1)
@@ -247,12 +248,12 @@ def _has_unknown_price(agent: Agent, context: FleetContext) -> bool:
 
 
 def _limits_spending(
-    agent: Agent, schedule: str | None, overrides: Mapping[str, Any], context: FleetContext
+    agent: Agent, schedule: str | None, options: JobOptions, context: FleetContext
 ) -> bool:
     """Whether a limit of dollars applies: the job's own, a parent's, the fleet's, or one of a day."""
-    if job_limits(agent, overrides).spend is not None or context.budget.spend is not None:
+    if job_limits(agent, options).spend is not None or context.budget.spend is not None:
         return True
-    within = overrides.get(WITHIN)
+    within = options.within
     if any(one.name is LimitName.SPEND for one in tree_budgets(within, context)):
         return True
     days = [

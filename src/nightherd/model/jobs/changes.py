@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from nightherd.model.ids import JobId, SessionId, WorkerId
 from nightherd.model.jobs.job import Job, JobTexts
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.jobs.outcome import Outcome
 from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.login import LoginLimit
@@ -107,7 +107,7 @@ class ResumeJob(msgspec.Struct, frozen=True, kw_only=True):
     job_id: JobId
     at: datetime
     prompt: str | None = None
-    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    overrides: JobOptions = NO_OPTIONS
     only_due: bool = False
     lifts: tuple[str, ...] = ()
 

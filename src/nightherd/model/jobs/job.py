@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from nightherd.model.ids import ExecutionId, JobId, SessionId, WorkerId
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.lifecycle import Lifecycle
 from nightherd.model.text import shorten
 from nightherd.model.units import FREE, MicroUsd
@@ -164,8 +165,8 @@ class JobTexts(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     summary: str | None = None
     output_text: str | None = None
-    overrides: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What this job has other than its agent (model/jobs/overrides.py)."""
+    overrides: JobOptions = NO_OPTIONS
+    """What this job has other than its agent."""
     session_note: str | None = None
     """Why it did not go on in the session it would have had."""
 

@@ -1,10 +1,9 @@
-"""Overrides: what one job has other than its agent. Kept with the job, so that every execution of it has them."""
+"""Overrides: an agent with the options of one of its jobs, and changes of them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -13,68 +12,22 @@ from msgspec.structs import replace
 from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import SuspendReason
+from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.limits import LimitName, amount_of
-from nightherd.model.units import format_duration, parse_duration
-
-FOLLOW_UP = "follow_up"
-"""What a resumed job is told besides, and after which epoch it was said."""
 
 
-class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What replaces the agent's own; None leaves it."""
-
-    model: str | None = None
-    max_turns: int | None = None
-    job_timeout: timedelta | None = None
-
-    def document(self) -> dict[str, Any]:
-        """As they are kept: only what is set."""
-        values: dict[str, Any] = {"model": self.model, "max_turns": self.max_turns}
-        if self.job_timeout is not None:
-            values["job_timeout"] = format_duration(self.job_timeout)
-        return {name: value for name, value in values.items() if value is not None}
-
-
-def overridden(agent: Agent, kept: Mapping[str, Any]) -> Agent:
+def overridden(agent: Agent, options: JobOptions) -> Agent:
     """The agent as this job has it."""
-    if kept.get("model") is not None:
-        agent = replace(agent, model=str(kept["model"]))
-    if kept.get("max_turns") is not None:
-        agent = replace(agent, max_turns=int(kept["max_turns"]))
-    limits = kept.get("limits")
-    if agent.max_turns is not None and isinstance(limits, Mapping) and "turns" in limits:
-        agent = replace(agent, max_turns=int(limits["turns"]))  # another spelling of the same
-    if kept.get("required_caps") is not None:
-        agent = replace(agent, required_caps=tuple(map(str, kept["required_caps"])))
-    if kept.get("job_timeout") is not None:
-        agent = replace(agent, job_timeout=parse_duration(str(kept["job_timeout"])))
-    return agent
-
-
-def for_another_try(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """What a job has other than its agent, for a new job with the same work: all but what only that one was told."""
-    names = ("model", "max_turns", "job_timeout", "limits", "required_caps")
-    return {name: kept[name] for name in names if name in kept}
-
-
-class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job is told when it is resumed."""
-
-    text: str
-    after_epoch: int
-
-
-def follow_up_of(kept: Mapping[str, Any]) -> FollowUp | None:
-    """What the job was last told besides its prompt."""
-    found = kept.get(FOLLOW_UP)
-    if not isinstance(found, Mapping):
-        return None
-    return FollowUp(text=str(found["text"]), after_epoch=int(found["after_epoch"]))
-
-
-KEPT = "limits"
-"""Where a job's own limits are kept among what it has other than its agent."""
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("model", "max_turns", "required_caps", "job_timeout")
+        if (value := getattr(options, name)) is not None
+    }
+    limits = options.limits or {}
+    if "turns" in limits and (agent.max_turns is not None or options.max_turns is not None):
+        changes["max_turns"] = limits["turns"]  # another spelling of the same
+    return replace(agent, **changes) if changes else agent
 
 
 class AmendJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,16 +43,15 @@ class AmendJob(msgspec.Struct, frozen=True, kw_only=True):
     """What it is told besides, when it goes on; refused while it runs."""
 
 
-def is_raised(why: Suspension, overrides: Mapping[str, Any]) -> bool:
+def is_raised(why: Suspension, options: JobOptions) -> bool:
     """Whether the job that is to wait at a limit of its own has been given more of it meanwhile."""
-    kept = overrides.get(KEPT)
-    name = next((one for one in LimitName if one.code == why.code), None)
-    if why.reason is not SuspendReason.LIMIT or name is None or not isinstance(kept, Mapping):
+    name = next((limit for limit in LimitName if limit.code == why.code), None)
+    if why.reason is not SuspendReason.LIMIT or name is None:
         return False
-    maximum = kept.get(name.value)
+    maximum = (options.limits or {}).get(name.value)
     if maximum is None or why.current_max is None:
         return False
-    return int(maximum) > amount_of(name, why.current_max)
+    return maximum > amount_of(name, why.current_max)
 
 
 INPUT_NAMES = ("issue_number", "issue")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from nightherd.model.change import Answer, Applied, Refused, Row, Why
@@ -38,7 +36,8 @@ from nightherd.model.jobs.job import (
     SuspendReason,
     row_text,
 )
-from nightherd.model.jobs.overrides import FOLLOW_UP, KEPT, AmendJob, is_raised
+from nightherd.model.jobs.options import NO_OPTIONS, FollowUp
+from nightherd.model.jobs.overrides import AmendJob, is_raised
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login_decisions import lifted, recorded
 from nightherd.model.sessions.session import SessionStatus
@@ -107,11 +106,13 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
     if job.suspend_reason is SuspendReason.RATE_LIMIT:
         written += lifted(change.lifts, change.at, rows)
     texts = rows.get(JobTexts, job.id)
-    if texts is not None and (change.overrides or change.prompt is not None):
-        overrides = {**texts.overrides, **change.overrides}
+    if texts is not None and (change.overrides != NO_OPTIONS or change.prompt is not None):
+        options = texts.overrides.merged(change.overrides)
         if change.prompt is not None:
-            overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
-        written.append(replace(texts, overrides=overrides))
+            options = replace(
+                options, follow_up=FollowUp(text=change.prompt, after_epoch=job.epoch)
+            )
+        written.append(replace(texts, overrides=options))
     written += schedule_with(waiting, rows)
     return Applied(rows=(*written, agent_after(waiting, rows)), job=waiting)
 
@@ -124,13 +125,13 @@ def amend(change: AmendJob, rows: Rows) -> Answer:
     is_running = job.status is JobStatus.RUNNING and change.prompt is None
     if job.status is not JobStatus.PENDING and not is_running:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
-    overrides = dict(texts.overrides)
+    options = texts.overrides
     if change.limits:
-        before = overrides.get(KEPT)
-        overrides[KEPT] = {**(before if isinstance(before, Mapping) else {}), **change.limits}
+        options = replace(options, limits={**(options.limits or {}), **change.limits})
     if change.prompt is not None:
-        overrides[FOLLOW_UP] = {"text": change.prompt, "after_epoch": job.epoch}
-    return Applied(rows=(replace(texts, overrides=overrides),), job=job)
+        follow_up = FollowUp(text=change.prompt, after_epoch=job.epoch)
+        options = replace(options, follow_up=follow_up)
+    return Applied(rows=(replace(texts, overrides=options),), job=job)
 
 
 def fail(change: FailSuspended, rows: Rows) -> Answer:
