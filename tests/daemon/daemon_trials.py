@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 
 from nightherd.daemon.fleet_files import FleetFiles
-from nightherd.daemon.relay import Place, Relay
 from nightherd.daemon.retention import FIRST_S
 from nightherd.daemon.run import run_daemon
+from nightherd.daemon.worker_command import Place, Relay
 from nightherd.daemon.worker_service import DaemonOptions
 from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports

@@ -103,7 +103,7 @@ async def desk_at(root: Path, reach: Probe) -> AsyncIterator[ImportContext]:
             secrets=find_secrets({}),
             version="9.9.9",
             has_transcripts=CLI.can_resume,
-            pens=ImportWriters(
+            writers=ImportWriters(
                 state=ProbedStore(store, reach),
                 journals=FinishedJournalFiles(root / "jobs", root / "blobs", probe=reach),
             ),

@@ -63,8 +63,8 @@ def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
     report = Report()
     found = read_fleet(invocation.cwd / directory, report)
 
-    async def adopt(desk: ImportContext, report: Report, on_progress: OnProgress) -> None:
-        await import_fleet(found, desk, report, on_progress)
+    async def adopt(context: ImportContext, report: Report, on_progress: OnProgress) -> None:
+        await import_fleet(found, context, report, on_progress)
 
     _perform(ctx, adopt, report, total=found.job_total, is_dry=is_dry)
 
@@ -81,8 +81,8 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
     chosen = directory if directory is not None else default_directory(invocation.environ)
     found = find_transcripts(invocation.cwd / chosen, report)
 
-    async def adopt(desk: ImportContext, report: Report, on_progress: OnProgress) -> None:
-        await import_transcripts(found, desk, report, on_progress)
+    async def adopt(context: ImportContext, report: Report, on_progress: OnProgress) -> None:
+        await import_transcripts(found, context, report, on_progress)
 
     _perform(ctx, adopt, report, total=len(found), is_dry=is_dry)
 
@@ -95,8 +95,8 @@ def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is
 
     async def work() -> None:
         with progress(screen, total) as on_progress:
-            async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as desk:
-                await adopt(desk, report, on_progress)
+            async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as context:
+                await adopt(context, report, on_progress)
 
     anyio.run(work)
     if screen.is_json:

@@ -48,12 +48,12 @@ async def open_import(
     from nightherd.state.directory import init_state_directory
 
     async with AsyncExitStack() as opened:
-        pens: ImportWriters | None = None
+        writers: ImportWriters | None = None
         if not is_dry:
             init_state_directory(state_dir)
             state = open_store(state_dir, system_clock())
             opened.push_async_callback(state.close)
-            pens = ImportWriters(state=state, journals=finished_journals(state_dir))
+            writers = ImportWriters(state=state, journals=finished_journals(state_dir))
             if fleet is None or fleet.mirror:
                 mirror = open_mirror(state_dir, fleet)
                 mirror.start()
@@ -69,7 +69,7 @@ async def open_import(
             secrets=known_secrets(fleet, environ, state_dir),
             version=__version__,
             has_transcripts=keeps_claude_transcripts,
-            pens=pens,
+            writers=writers,
         )
 
 

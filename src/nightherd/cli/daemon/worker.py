@@ -20,7 +20,7 @@ from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import neutralise
 from nightherd.daemon.control import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles, Watch
-from nightherd.daemon.relay import Place, Relay
+from nightherd.daemon.worker_command import Place, Relay
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.errors import NightherdError, unwrapped
 from nightherd.model.jobs.job import Job

@@ -134,5 +134,5 @@ def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
 
 async def _adopt(invocation: Invocation, file: SessionFile, is_dry: bool) -> AdoptedSession:
     state, fleet = invocation.new_state_directory(), fleet_if_any(invocation)
-    async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as desk:
-        return await import_session_file(file, desk)
+    async with open_import(state, fleet, invocation.environ, is_dry=is_dry) as context:
+        return await import_session_file(file, context)

@@ -127,7 +127,7 @@ def ensure_transcript_imported(invocation: Invocation, session: Session) -> Sess
     state, fleet = invocation.state_directory(), fleet_if_any(invocation)
 
     async def tell() -> ImportedTurns:
-        async with open_turn_import(state, fleet, invocation.environ) as retelling:
-            return await import_transcript_turns(session, retelling)
+        async with open_turn_import(state, fleet, invocation.environ) as turn_import:
+            return await import_transcript_turns(session, turn_import)
 
     return anyio.run(tell).session

@@ -146,8 +146,8 @@ def take_in(invocation: Invocation, session: Session, directory: str) -> Job | N
 
     async def tell() -> Job | None:
         state = invocation.state_directory()
-        async with open_turn_import(state, fleet, invocation.environ) as retelling:
-            return (await import_turns(session, retelling)).job
+        async with open_turn_import(state, fleet, invocation.environ) as turn_import:
+            return (await import_turns(session, turn_import)).job
 
     return anyio.run(tell)
 

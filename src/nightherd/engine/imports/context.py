@@ -106,11 +106,11 @@ class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     has_transcripts: Callable[[str], bool]
     """Whether sessions of the runtime by that name resume from transcripts like those on the shelf."""
-    pens: ImportWriters | None = None
+    writers: ImportWriters | None = None
 
 
 def session_id_for(
-    kind: str, name: str, is_same: Callable[[Session], bool], desk: ImportContext
+    kind: str, name: str, is_same: Callable[[Session], bool], context: ImportContext
 ) -> SessionId:
     """The id of the session made from a foreign record: the same for the same record, whoever imports it.
 
@@ -120,7 +120,7 @@ def session_id_for(
     salt = 0
     while True:
         found = generate_session_id(hashed_text(f"{kind}\n{name}\n{salt}"))
-        known = desk.reader.find_session(found)
+        known = context.reader.find_session(found)
         if known is None or is_same(known):
             return found
         salt += 1
@@ -182,13 +182,13 @@ class AdoptedRecord:
         job: ForeignJob,
         tool: str,
         session: Session | None,
-        desk: ImportContext,
+        context: ImportContext,
         report: Report,
     ) -> None:
         self._job = job
         self._tool = tool
         self._session = session
-        self._desk = desk
+        self._context = context
         self._report = report
         self._at = job.header.created_at
         self._error: ErrorEvent | None = None
@@ -211,7 +211,7 @@ class AdoptedRecord:
             job.header,
             session_id=session.id if session is not None else None,
             session=session_header(session) if session is not None else None,
-            nightherd_version=self._desk.version,
+            nightherd_version=self._context.version,
         )
         yield describe(header)
         yield describe(ExecutionStarted(worker=self._tool))
@@ -243,7 +243,7 @@ class AdoptedRecord:
         if not isinstance(event, ErrorEvent) and is_message(event):
             event = msgspec.structs.replace(event, message=tally.messages + 1)
         placed: Event = msgspec.structs.replace(
-            self._desk.secrets.mask_event(event),
+            self._context.secrets.mask_event(event),
             v=VERSION,
             seq=self.known.last_seq + 1,
             epoch=EPOCH,

@@ -61,12 +61,12 @@ class Batch(msgspec.Struct, kw_only=True):
 
 
 async def import_fleet(
-    fleet: ForeignFleet, desk: ImportContext, report: Report, on_progress: OnProgress
+    fleet: ForeignFleet, context: ImportContext, report: Report, on_progress: OnProgress
 ) -> None:
     """Take over what is not here yet. What is here under the same name with other content is left alone."""
-    await _adopt_sessions(fleet, desk, report)
-    await _adopt_schedules(fleet, desk, report)
-    adoption = JobAdoption(fleet.tool, desk, report)
+    await _adopt_sessions(fleet, context, report)
+    await _adopt_schedules(fleet, context, report)
+    adoption = JobAdoption(fleet.tool, context, report)
     for job in fleet.jobs:
         adoption.take(job)
         if adoption.batch.jobs >= BATCH:
@@ -76,14 +76,14 @@ async def import_fleet(
     await adoption.record_agents()
 
 
-async def _adopt_sessions(fleet: ForeignFleet, desk: ImportContext, report: Report) -> None:
-    current = _current_sessions(desk)
+async def _adopt_sessions(fleet: ForeignFleet, context: ImportContext, report: Report) -> None:
+    current = _current_sessions(context)
     new: list[Session] = []
     for session in fleet.sessions:
         runtime_id = session.runtime_session_id or ""
         mine = [
             known
-            for known in desk.reader.sessions_of_runtime(runtime_id)
+            for known in context.reader.sessions_of_runtime(runtime_id)
             if known.key == session.key
         ]
         here = current.get(session.agent)
@@ -98,34 +98,36 @@ async def _adopt_sessions(fleet: ForeignFleet, desk: ImportContext, report: Repo
             source = session.imported_from or runtime_id
             report.skip(source, f"agent {session.agent} has gone on in session {here.id} here")
         else:
-            new.append(_with_id(session, fleet.tool, desk))
-    await _adopt(new, "sessions", fleet.tool, desk, report)
+            new.append(_with_id(session, fleet.tool, context))
+    await _adopt(new, "sessions", fleet.tool, context, report)
 
 
-def _with_id(session: Session, tool: str, desk: ImportContext) -> Session:
+def _with_id(session: Session, tool: str, context: ImportContext) -> Session:
     name = f"{session.agent}\n{session.runtime_session_id}"
 
     def is_same(known: Session) -> bool:
         return (known.key, known.runtime_session_id) == (session.key, session.runtime_session_id)
 
-    return replace(session, id=session_id_for(tool, name, is_same, desk))
+    return replace(session, id=session_id_for(tool, name, is_same, context))
 
 
-def _current_sessions(desk: ImportContext) -> dict[str, Session]:
+def _current_sessions(context: ImportContext) -> dict[str, Session]:
     """The session that each agent's next job would go on in."""
     current: dict[str, Session] = {}
-    for session in every_session(desk.reader, SessionQuery(limit=PAGE)):
+    for session in every_session(context.reader, SessionQuery(limit=PAGE)):
         is_over = session.status in SESSION_LIFECYCLE.terminal
         if session.mode is SessionMode.PERSISTENT and not is_over:
             current.setdefault(session.agent, session)
     return current
 
 
-async def _adopt_schedules(fleet: ForeignFleet, desk: ImportContext, report: Report) -> None:
+async def _adopt_schedules(fleet: ForeignFleet, context: ImportContext, report: Report) -> None:
     new: list[ScheduleState] = []
     for schedule in fleet.schedules:
-        known = {one.id: one for one in desk.reader.list_schedules(schedule.agent)}.get(schedule.id)
-        masked = replace(schedule, last_error=mask(schedule.last_error, desk))
+        known = {one.id: one for one in context.reader.list_schedules(schedule.agent)}.get(
+            schedule.id
+        )
+        masked = replace(schedule, last_error=mask(schedule.last_error, context))
         if known is None:
             new.append(masked)
         elif known == masked:
@@ -139,38 +141,40 @@ async def _adopt_schedules(fleet: ForeignFleet, desk: ImportContext, report: Rep
         for one in new
         if one.status is ScheduleStatus.DISABLED and at is not None
     ]
-    if off and desk.pens is not None:
-        await _write(off, fleet.tool, desk.pens)
-    await _adopt(new, "schedules", fleet.tool, desk, report)
+    if off and context.writers is not None:
+        await _write(off, fleet.tool, context.writers)
+    await _adopt(new, "schedules", fleet.tool, context, report)
 
 
 async def _adopt(
-    rows: Sequence[Row], kind: str, tool: str, desk: ImportContext, report: Report
+    rows: Sequence[Row], kind: str, tool: str, context: ImportContext, report: Report
 ) -> None:
     if rows:
-        written = await _write(rows, tool, desk.pens) if desk.pens is not None else len(rows)
+        written = (
+            await _write(rows, tool, context.writers) if context.writers is not None else len(rows)
+        )
         report.count(kind, written)
         report.unchanged += len(rows) - written
 
 
-async def _write(rows: Sequence[Row], tool: str, pens: ImportWriters) -> int:
-    (answer,) = await pens.state.apply([AdoptRows(rows=tuple(rows), source=tool)])
+async def _write(rows: Sequence[Row], tool: str, writers: ImportWriters) -> int:
+    (answer,) = await writers.state.apply([AdoptRows(rows=tuple(rows), source=tool)])
     return len(answer.rows) if isinstance(answer, Applied) else 0
 
 
 class JobAdoption:
     """Takes over jobs one after the other: journals at once, rows a batch at a time."""
 
-    def __init__(self, tool: str, desk: ImportContext, report: Report) -> None:
+    def __init__(self, tool: str, context: ImportContext, report: Report) -> None:
         self._tool = tool
-        self._desk = desk
+        self._context = context
         self._report = report
         self._last: dict[str, Job] = {}
         self.batch = Batch()
 
     def take(self, job: ForeignJob) -> None:
         """Write the job's journal and plan its rows; or leave it alone, and say why."""
-        known = self._desk.reader.find_job(job.id)
+        known = self._context.reader.find_job(job.id)
         if known is not None and not self._is_same(known, job):
             self._report.skip(job.source, f"{job.id} is here already, with other content")
         elif known is not None:
@@ -186,29 +190,29 @@ class JobAdoption:
     async def record(self) -> None:
         """Record the rows of the jobs taken since the last time."""
         batch, self.batch = self.batch, Batch()
-        pens = self._desk.pens
+        writers = self._context.writers
         if not batch.jobs:
             return
-        if pens is not None:
-            pens.journals.sync()
-            await _write(batch.rows, self._tool, pens)
+        if writers is not None:
+            writers.journals.sync()
+            await _write(batch.rows, self._tool, writers)
         self._report.count("jobs", batch.jobs)
 
     async def record_agents(self) -> None:
         """Agents that nothing was known of are as their last job left them."""
-        known = {state.name for state in self._desk.reader.list_agents()}
+        known = {state.name for state in self._context.reader.list_agents()}
         rows = [
             after_job_moved(AgentState(name=agent), job, None)
             for agent, job in sorted(self._last.items())
             if agent not in known
         ]
-        if rows and self._desk.pens is not None:
-            await _write(rows, self._tool, self._desk.pens)
+        if rows and self._context.writers is not None:
+            await _write(rows, self._tool, self._context.writers)
 
     def _take(self, job: ForeignJob) -> None:
-        record = AdoptedRecord(job, self._tool, self._session_of(job), self._desk, self._report)
-        if self._desk.pens is not None:
-            self._desk.pens.journals.write(job.id, record.events())
+        record = AdoptedRecord(job, self._tool, self._session_of(job), self._context, self._report)
+        if self._context.writers is not None:
+            self._context.writers.journals.write(job.id, record.events())
         else:
             for _ in record.events():
                 pass
@@ -238,9 +242,9 @@ class JobAdoption:
     def _is_taken(self, job_id: JobId) -> bool:
         """Whether there is a journal that no import wrote: it is some job's record, rows or not."""
         try:
-            events = list(islice(self._desk.journals.read(job_id, load_blobs=False), 2))
+            events = list(islice(self._context.journals.read(job_id, load_blobs=False), 2))
             if not events:
-                return bool(self._desk.journals.examine(job_id).bad_lines)
+                return bool(self._context.journals.examine(job_id).bad_lines)
         except JournalError:
             return True
         second = events[-1]
@@ -254,10 +258,10 @@ class JobAdoption:
         """The session here that the job was in, if there is one of its agent's."""
         if job.runtime_session_id is None:
             return None
-        known = self._desk.reader.sessions_of_runtime(job.runtime_session_id)
+        known = self._context.reader.sessions_of_runtime(job.runtime_session_id)
         return next((one for one in known if one.agent == job.header.agent), None)
 
 
-def mask(text: str | None, desk: ImportContext) -> str | None:
+def mask(text: str | None, context: ImportContext) -> str | None:
     """`text` as it may be written."""
-    return None if text is None else whole_text(str(desk.secrets.mask(text)))
+    return None if text is None else whole_text(str(context.secrets.mask(text)))

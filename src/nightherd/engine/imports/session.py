@@ -48,22 +48,22 @@ class AdoptedSession(msgspec.Struct, frozen=True, kw_only=True):
     is_new: bool
 
 
-async def import_session_file(file: SessionFile, desk: ImportContext) -> AdoptedSession:
+async def import_session_file(file: SessionFile, context: ImportContext) -> AdoptedSession:
     """Take the session over, with what it was forked from. `RefusedError` when its ids mean something else here."""
-    known = desk.reader.find_session(file.session.id)
+    known = context.reader.find_session(file.session.id)
     rows: list[Row] = []
     jobs = 0
     for job_id, events in file.events.items():
         rebuilt = _rebuilt(job_id, events)
-        if _is_here(rebuilt, events, desk):
+        if _is_here(rebuilt, events, context):
             continue
         jobs += 1
-        if desk.pens is not None:
-            masked = [desk.secrets.mask_event(event) for event in events]
-            desk.pens.journals.write(job_id, masked)
+        if context.writers is not None:
+            masked = [context.secrets.mask_event(event) for event in events]
+            context.writers.journals.write(job_id, masked)
         rows += [rebuilt.job, rebuilt.texts, *rebuilt.executions]
     for session in (*file.ancestors, file.session):
-        here = desk.reader.find_session(session.id)
+        here = context.reader.find_session(session.id)
         if here is not None and (here.agent, here.created_at) != (
             session.agent,
             session.created_at,
@@ -71,38 +71,38 @@ async def import_session_file(file: SessionFile, desk: ImportContext) -> Adopted
             raise RefusedError(f"session {session.id} is another one here")
         if here is None:
             rows.append(_over(session, file.source, is_asked=session is file.session))
-    if rows and desk.pens is not None:
-        desk.pens.journals.sync()
-        (answer,) = await desk.pens.state.apply([AdoptRows(rows=tuple(rows), source=SOURCE)])
+    if rows and context.writers is not None:
+        context.writers.journals.sync()
+        (answer,) = await context.writers.state.apply([AdoptRows(rows=tuple(rows), source=SOURCE)])
         if not isinstance(answer, Applied):
             raise RefusedError(answer.message)
     for session in (*file.ancestors, file.session):
-        _shelve(session, desk)
+        _shelve(session, context)
     return AdoptedSession(session=known or file.session, jobs=jobs, is_new=known is None)
 
 
-def _shelve(session: Session, desk: ImportContext) -> None:
+def _shelve(session: Session, context: ImportContext) -> None:
     """What Claude goes on from, made from the record; a copy of its own transcript that is here stays."""
-    here = desk.reader.find_session(session.id)
+    here = context.reader.find_session(session.id)
     uuid = session.runtime_session_id
-    if here is None or uuid is None or desk.pens is None:
+    if here is None or uuid is None or context.writers is None:
         return
-    if not desk.has_transcripts(session.runtime_type):
+    if not context.has_transcripts(session.runtime_type):
         return
     exported = to_export(
-        desk.reader,
-        desk.journals,
+        context.reader,
+        context.journals,
         here,
         at=here.last_active_at,
-        version=desk.version,
+        version=context.version,
         is_at_work=lambda worker: True,
     )
-    if not desk.shelf.has(f"{uuid}.jsonl"):
-        with desk.shelf.draft(f"{uuid}.jsonl") as draft:
+    if not context.shelf.has(f"{uuid}.jsonl"):
+        with context.shelf.draft(f"{uuid}.jsonl") as draft:
             for piece in as_transcript(exported):
                 draft.write(piece.encode())
             draft.keep()
-        desk.shelf.sync()
+        context.shelf.sync()
 
 
 def _rebuilt(job_id: JobId, events: Sequence[Event]) -> RebuiltRows:
@@ -112,11 +112,11 @@ def _rebuilt(job_id: JobId, events: Sequence[Event]) -> RebuiltRows:
     return rows
 
 
-def _is_here(rebuilt: RebuiltRows, events: Sequence[Event], desk: ImportContext) -> bool:
+def _is_here(rebuilt: RebuiltRows, events: Sequence[Event], context: ImportContext) -> bool:
     """Whether the job is on record here already. One that differs in what was said is another job."""
     job_id = rebuilt.job.id
-    known = desk.reader.find_job(job_id)
-    here = desk.journals.read(job_id, load_blobs=False)
+    known = context.reader.find_job(job_id)
+    here = context.journals.read(job_id, load_blobs=False)
     first = next(iter(here), None)
     mine = events[0]
     is_same = first is None or (first.timestamp, first.seq) == (mine.timestamp, mine.seq)

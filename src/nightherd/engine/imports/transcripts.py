@@ -94,47 +94,52 @@ class Batch(msgspec.Struct, kw_only=True):
 
 
 async def import_transcripts(
-    found: Sequence[ForeignTranscript], desk: ImportContext, report: Report, on_progress: OnProgress
+    found: Sequence[ForeignTranscript],
+    context: ImportContext,
+    report: Report,
+    on_progress: OnProgress,
 ) -> None:
     """Take over every transcript that is not here yet, or not as it is there."""
     batch = Batch()
     for transcript in found:
-        _take(transcript, desk, report, batch)
+        _take(transcript, context, report, batch)
         if len(batch.marks) >= BATCH:
-            await _record(batch, desk, report)
+            await _record(batch, context, report)
             batch = Batch()
         on_progress(transcript.uuid)
-    await _record(batch, desk, report)
+    await _record(batch, context, report)
 
 
-def _take(transcript: ForeignTranscript, desk: ImportContext, report: Report, batch: Batch) -> None:
-    known = desk.reader.sessions_of_runtime(transcript.uuid)
+def _take(
+    transcript: ForeignTranscript, context: ImportContext, report: Report, batch: Batch
+) -> None:
+    known = context.reader.sessions_of_runtime(transcript.uuid)
     native = next((session for session in known if session.imported_from is None), None)
     if native is not None:
         report.skip(transcript.source, f"it is session {native.id} of a job that was run here")
         return
     for companion in transcript.companions:
-        _take_companion(companion, desk, report, batch)
-    if known and desk.shelf.is_current(
+        _take_companion(companion, context, report, batch)
+    if known and context.shelf.is_current(
         transcript.name, size=transcript.size, modified_ns=transcript.modified_ns
     ):
         report.unchanged += 1
         return
-    with desk.shelf.draft(transcript.name) as draft:
+    with context.shelf.draft(transcript.name) as draft:
         facts = transcript.read(draft.write)
         if isinstance(facts, Unreadable):
             report.unreadable.append(facts)
             return
         report.unreadable += facts.unreadable
         mine = next((session for session in known if _is_adopted(session)), None)
-        kept = _why_kept(mine, extends_old=draft.extends_old, retold=_retold(mine, desk))
+        kept = _why_kept(mine, extends_old=draft.extends_old, retold=_retold(mine, context))
         why_not = facts.why_not or kept
         if why_not is not None:
             report.skip(transcript.source, why_not)
             return
         draft.keep()
     if mine is not None or not known:
-        _plan(transcript, facts, mine, desk, batch)
+        _plan(transcript, facts, mine, context, batch)
     else:
         report.count("transcripts")
     batch.marks.append(transcript)
@@ -145,9 +150,9 @@ def _is_adopted(session: Session) -> bool:
     return session.imported_from is not None and session.mode is SessionMode.FRESH_PER_JOB
 
 
-def _retold(session: Session | None, desk: ImportContext) -> int:
+def _retold(session: Session | None, context: ImportContext) -> int:
     """How many jobs of the session only retell what its transcript said."""
-    jobs = desk.reader.jobs_of_session(session.id) if session is not None else ()
+    jobs = context.reader.jobs_of_session(session.id) if session is not None else ()
     return sum(job.worker == RETOLD for job in jobs)
 
 
@@ -161,13 +166,13 @@ def _why_kept(mine: Session | None, *, extends_old: bool, retold: int = 0) -> st
 
 
 def _take_companion(
-    companion: ForeignFile, desk: ImportContext, report: Report, batch: Batch
+    companion: ForeignFile, context: ImportContext, report: Report, batch: Batch
 ) -> None:
-    if desk.shelf.is_current(
+    if context.shelf.is_current(
         companion.name, size=companion.size, modified_ns=companion.modified_ns
     ):
         return
-    with desk.shelf.draft(companion.name) as draft:
+    with context.shelf.draft(companion.name) as draft:
         problem = companion.copy(draft.write)
         if problem is not None:
             report.unreadable.append(problem)
@@ -185,11 +190,11 @@ def _plan(
     transcript: ForeignTranscript,
     facts: TranscriptFacts,
     mine: Session | None,
-    desk: ImportContext,
+    context: ImportContext,
     batch: Batch,
 ) -> None:
     session = Session(
-        id=mine.id if mine is not None else _id_for(transcript.uuid, desk),
+        id=mine.id if mine is not None else _id_for(transcript.uuid, context),
         agent=AGENT,
         mode=SessionMode.FRESH_PER_JOB,
         status=SessionStatus.PAUSED,
@@ -198,7 +203,7 @@ def _plan(
         working_directory=whole_text(facts.working_directory),
         created_at=facts.first_at,
         last_active_at=facts.last_at,
-        name=_name(facts.title, desk),
+        name=_name(facts.title, context),
         imported_from=transcript.source,
         cost_microusd=facts.cost_microusd,
         turn_count=facts.turns,
@@ -211,38 +216,40 @@ def _plan(
         batch.grown.append(replace(session, number=mine.number, job_count=mine.job_count))
 
 
-def _id_for(uuid: str, desk: ImportContext) -> SessionId:
+def _id_for(uuid: str, context: ImportContext) -> SessionId:
     return session_id_for(
-        AGENT, uuid, lambda known: _is_adopted(known) and known.runtime_session_id == uuid, desk
+        AGENT, uuid, lambda known: _is_adopted(known) and known.runtime_session_id == uuid, context
     )
 
 
-def _name(title: str | None, desk: ImportContext) -> str | None:
+def _name(title: str | None, context: ImportContext) -> str | None:
     """Masked before it is cut: half a secret would not be found."""
     if title is None:
         return None
-    text = " ".join(str(desk.secrets.mask(whole_text(title))).split())
+    text = " ".join(str(context.secrets.mask(whole_text(title))).split())
     return shorten(text, NAME_LIMIT)
 
 
-async def _record(batch: Batch, desk: ImportContext, report: Report) -> None:
+async def _record(batch: Batch, context: ImportContext, report: Report) -> None:
     """Rows for what was copied, and then the marks. In a dry run, only the counts."""
-    grown = [session for session in batch.grown if desk.reader.find_session(session.id) != session]
+    grown = [
+        session for session in batch.grown if context.reader.find_session(session.id) != session
+    ]
     report.unchanged += len(batch.grown) - len(grown)
-    if desk.pens is None:
+    if context.writers is None:
         _count(report, "sessions", len(batch.new))
         _count(report, "refreshed", len(grown))
         return
-    desk.shelf.sync()
+    context.shelf.sync()
     changes: list[Change] = [
         RefreshAdopted(session=session, known_jobs=session.job_count) for session in grown
     ]
     if batch.new:
         changes.append(AdoptRows(rows=tuple(batch.new), source=AGENT))
-    for change, answer in zip(changes, await desk.pens.state.apply(changes), strict=True):
+    for change, answer in zip(changes, await context.writers.state.apply(changes), strict=True):
         _account(change, answer, report)
     for copied in batch.marks:
-        desk.shelf.mark(copied.name, modified_ns=copied.modified_ns)
+        context.shelf.mark(copied.name, modified_ns=copied.modified_ns)
 
 
 def _account(change: Change, answer: Answer, report: Report) -> None:

@@ -100,13 +100,13 @@ class QuietWatch:
     def __init__(
         self,
         job: Job,
-        nursery: ChildJobs,
+        children: ChildJobs,
         bookmarks: Bookmarks,
         recorder: Recorder,
         context: WorkerContext,
     ) -> None:
         self._job = job
-        self._nursery = nursery
+        self._children = children
         self._recorder = recorder
         self._bookmarks = bookmarks
         self._context = context
@@ -114,13 +114,13 @@ class QuietWatch:
         self._begun = context.clock.monotonic()
 
     async def before_start(self) -> Stop | None:
-        return await self._nursery.rejoin() if self._job.epoch > 1 else None
+        return await self._children.rejoin() if self._job.epoch > 1 else None
 
     async def spawn(self, call: SpawnCall) -> SpawnResult:
         try:
-            return await self._nursery.spawn(call)
+            return await self._children.spawn(call)
         finally:
-            self.stopped = self._nursery.stop
+            self.stopped = self._children.stop
 
     def spend_left(self) -> int | None:
         return None
@@ -160,7 +160,7 @@ class QuietWatch:
     async def settled(self, job: Job) -> None:
         is_completed = job.status is JobStatus.COMPLETED
         if not is_completed:
-            await self._nursery.leave(job)
+            await self._children.leave(job)
             await _write_ended_children(job, self._context)
         if not is_completed or self._was_suspended():
             await self._bookmarks.state_file.write_end()
@@ -179,9 +179,9 @@ class CloseWatch:
         self,
         job: Job,
         agent: Agent,
-        nursery: ChildJobs,
+        children: ChildJobs,
         guard: Guard,
-        purse: SharedBudget,
+        budget: SharedBudget,
         bookmarks: Bookmarks,
         recorder: Recorder,
         context: WorkerContext,
@@ -193,14 +193,14 @@ class CloseWatch:
         self._job = job
         self._recorder = recorder
         self._context = context
-        self._purse = purse
-        self._is_shared = purse.is_shared
+        self._budget = budget
+        self._is_shared = budget.is_shared
         self._clock = context.clock
         self._counted_at = context.clock.now()
         self._asked_after = NOTHING_USED
         """What was used when the last turn was asked for."""
         self._agent = agent
-        self._nursery = nursery
+        self._children = children
         self._guard = guard
         self._bookmarks = bookmarks
         self.state_file = bookmarks.state_file
@@ -209,7 +209,7 @@ class CloseWatch:
     async def before_start(self) -> Stop | None:
         hit = self._guard.before_start()
         if hit is None and self._job.epoch > 1:
-            waiting = await self._nursery.rejoin()
+            waiting = await self._children.rejoin()
             if waiting is not None:
                 return waiting
             hit = self._guard.before_start()
@@ -256,9 +256,9 @@ class CloseWatch:
     async def spawn(self, call: SpawnCall) -> SpawnResult:
         self._guard.has_children = True
         try:
-            return await self._nursery.spawn(call)
+            return await self._children.spawn(call)
         finally:
-            self.stopped = self.stopped or self._nursery.stop
+            self.stopped = self.stopped or self._children.stop
 
     async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         if self._refused is not None and self.stopped is self._refused:
@@ -284,19 +284,19 @@ class CloseWatch:
 
     def _limits_spending(self) -> bool:
         """Whether any limit of dollars applies: the job's own, a parent's, the fleet's, or one of a day."""
-        return self._guard.limits.spend is not None or self._purse.limits_spending
+        return self._guard.limits.spend is not None or self._budget.limits_spending
 
     async def closing(self, end: Stop) -> Sequence[Change]:
         point = end_point(end)
         if point is not None:
-            hit = self._hit or self._nursery.hit
+            hit = self._hit or self._children.hit
             outcome = hit.outcome if hit is not None else None
             self._bookmarks.know(self._guard.limits)
             await self._bookmarks.close(point, end, self._guard.running_ms, outcome=outcome)
         return await answer_changes(self._job, end, self._recorder.tally.answer, self._context)
 
     async def settled(self, job: Job) -> None:
-        await self._nursery.leave(job)
+        await self._children.leave(job)
         await self.state_file.write_end()
         await _write_ended_children(job, self._context)
         await obey_earlier(job, self._context)
@@ -307,7 +307,7 @@ class CloseWatch:
             return None
         self._counted_at = self._clock.now()
         self._asked_after = self._recorder.tally.usage
-        return await self._purse.count(asked, self._counted_at)
+        return await self._budget.count(asked, self._counted_at)
 
     def _stop(self, hit: Hit | None) -> Stop | None:
         if hit is None:
@@ -355,11 +355,11 @@ def make_watch(
     """
     limits = job_limits(agent, texts.overrides)
     bookmarks = Bookmarks(job, agent, limits, recorder, context)
-    nursery = ChildJobs(job, agent, texts, limits, recorder, context)
-    purse = SharedBudget(job, agent, texts, recorder, context)
-    is_free = limits.is_empty and not purse.is_shared
+    children = ChildJobs(job, agent, texts, limits, recorder, context)
+    budget = SharedBudget(job, agent, texts, recorder, context)
+    is_free = limits.is_empty and not budget.is_shared
     has_steps = agent.runtime.records_every_step
     if is_free and not has_steps and not context.persistence.is_project:
-        return QuietWatch(job, nursery, bookmarks, recorder, context)
+        return QuietWatch(job, children, bookmarks, recorder, context)
     guard = Guard(job, agent, limits, recorder, context)
-    return CloseWatch(job, agent, nursery, guard, purse, bookmarks, recorder, context)
+    return CloseWatch(job, agent, children, guard, budget, bookmarks, recorder, context)

@@ -76,7 +76,7 @@ async def told(session: Session, context: Stores) -> Session:
     """The session with everything on record that its transcript was imported with."""
     if context.finished is None or session.imported_from is None:
         return session
-    retelling = TurnImport(
+    turn_import = TurnImport(
         state=context.state,
         reader=context.reader,
         journals=context.journals,
@@ -85,31 +85,31 @@ async def told(session: Session, context: Stores) -> Session:
         secrets=context.secrets,
         version=context.version,
     )
-    return (await import_transcript_turns(session, retelling)).session
+    return (await import_transcript_turns(session, turn_import)).session
 
 
-async def import_transcript_turns(session: Session, retelling: TurnImport) -> ImportedTurns:
+async def import_transcript_turns(session: Session, turn_import: TurnImport) -> ImportedTurns:
     """Record what an imported transcript says and the record lacks. Nothing for any other session."""
-    parts = segments_of(retelling.reader, retelling.journals, session)
+    parts = segments_of(turn_import.reader, turn_import.journals, session)
     if session.parent_session_id is not None or not is_only_retold(session, parts):
         return ImportedTurns(session=session)
-    return await import_turns(session, retelling, is_kept=True)
+    return await import_turns(session, turn_import, is_kept=True)
 
 
 async def import_turns(
-    session: Session, retelling: TurnImport, *, is_kept: bool = False
+    session: Session, turn_import: TurnImport, *, is_kept: bool = False
 ) -> ImportedTurns:
     """Record what was said by hand; in a branch of its end when the session is over, as by any job.
 
     With `is_kept` as far as our copy of the transcript has it.
     """
     runtime_id = session.runtime_session_id
-    if runtime_id is None or not retelling.transcripts.covers(session.runtime_type):
+    if runtime_id is None or not turn_import.transcripts.covers(session.runtime_type):
         return ImportedTurns(session=session)
-    reader, journals = retelling.reader, retelling.journals
+    reader, journals = turn_import.reader, turn_import.journals
     parts = segments_of(reader, journals, session)
     known = on_record(reader, journals, [*reader.sessions_of_runtime(runtime_id), session])
-    found = retelling.transcripts.said_since(
+    found = turn_import.transcripts.said_since(
         runtime_id, session.working_directory, known.uuids, is_kept=is_kept
     )
     spoken = [part for part in parts if part.messages]
@@ -118,25 +118,25 @@ async def import_turns(
             session=session
         )  # nothing on record has a name there: who can tell what is new?
     is_ours = bool(spoken) and spoken[-1].job.worker != RETOLD
-    events = list(external_events(found, known, retelling.secrets, is_ours=is_ours))
+    events = list(external_events(found, known, turn_import.secrets, is_ours=is_ours))
     if not any(is_message(event) for event in events):
         return ImportedTurns(session=session)
     cause = IMPORTED if is_kept else BY_HAND
     is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
-    into = _branch(session, events, retelling) if is_over else session
-    telling = _Telling(into, events, cause, retelling.version, not_before=_last_start(parts))
-    retelling.finished.write(telling.job_id, telling.events())
-    retelling.finished.sync()
+    into = _branch(session, events, turn_import) if is_over else session
+    telling = _Telling(into, events, cause, turn_import.version, not_before=_last_start(parts))
+    turn_import.finished.write(telling.job_id, telling.events())
+    turn_import.finished.sync()
     rows = rebuilt_rows(telling.known)
     if rows is None:
         raise NightherdError(f"the record of {telling.job_id} has no header")
     after = _after(into, rows, parts, telling.known)
-    return await _record(None if is_over else session, after, rows, retelling)
+    return await _record(None if is_over else session, after, rows, turn_import)
 
 
-def _branch(session: Session, events: Sequence[Event], retelling: TurnImport) -> Session:
+def _branch(session: Session, events: Sequence[Event], turn_import: TurnImport) -> Session:
     """A session that goes on from the end of one that is over; what is said in it is the runtime's same session."""
-    point = find_point(retelling.reader, retelling.journals, session)
+    point = find_point(turn_import.reader, turn_import.journals, session)
     session_id = generate_session_id(hashed_text(_seed(session, events)))
     made = forked(session, point, session_id=session_id, at=session.last_active_at)
     return replace(made, runtime_session_id=session.runtime_session_id)
@@ -154,18 +154,18 @@ def _last_start(parts: Sequence[Segment]) -> datetime | None:
 
 
 async def _record(
-    before: Session | None, after: Session, rows: RebuiltRows, retelling: TurnImport
+    before: Session | None, after: Session, rows: RebuiltRows, turn_import: TurnImport
 ) -> ImportedTurns:
     job = replace(rows.job, status=JobStatus.COMPLETED, exit_reason=ExitReason.SUCCESS)
     told_rows: tuple[Job | JobTexts | Execution, ...] = (job, rows.texts, *rows.executions)
     change = AdoptTurns(expected=before, session=after, rows=told_rows)
-    (answer,) = await retelling.state.apply([change])
+    (answer,) = await turn_import.state.apply([change])
     match answer:
         case Applied(job=Job() as made):
             return ImportedTurns(session=after, job=made)
         case Refused(why=Why.STALE | Why.ID_TAKEN | Why.SESSION_BUSY):
             # Somebody else has told it, or goes on in it and will: it is theirs.
-            found = retelling.reader.find_session(after.id)
+            found = turn_import.reader.find_session(after.id)
             return ImportedTurns(session=found or after)
         case _:
             raise NightherdError(f"what was said in session {after.id} could not be recorded")

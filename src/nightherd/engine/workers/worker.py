@@ -81,7 +81,7 @@ class WorkerLoop:
         self._rescue_terms = rescue_terms
         self._reports = replace(reports, on_trouble=log_trouble(context, reports.on_trouble))
         self._rescue = one_at_a_time(self._rescue_lost)
-        self._given_up = AbandonedJobs(self._agents, context, self._reports.on_trouble)
+        self._abandoned = AbandonedJobs(self._agents, context, self._reports.on_trouble)
         self._answers = Answers()
         self._rescue_every_s = rescue_every_s
         self._leaves_when_idle = leaves_when_idle
@@ -107,7 +107,7 @@ class WorkerLoop:
         self._rescue_terms = replace(
             self._rescue_terms, max_restarts=fleet.max_restarts, resumes=resumes_of(fleet)
         )
-        self._given_up.adopt(self._context)
+        self._abandoned.adopt(self._context)
         self._know(fleet)
         self.wake()
 
@@ -145,7 +145,7 @@ class WorkerLoop:
             tasks.start_soon(self._repeat, self._wake_due, WAKE_S)
             tasks.start_soon(self._repeat, self._expire_sessions, EXPIRE_S)
             tasks.start_soon(self._obey_answers)
-            tasks.start_soon(self._given_up.look_after)
+            tasks.start_soon(self._abandoned.look_after)
             async with anyio.create_task_group() as jobs:
                 await self._claim_on(jobs)
             tasks.cancel_scope.cancel()
@@ -195,7 +195,7 @@ class WorkerLoop:
         await self._rescue()
         await self._wake_due()
         await self._obey()
-        return not (self._given_up.is_busy or self._has_work(within=STAGGER))
+        return not (self._abandoned.is_busy or self._has_work(within=STAGGER))
 
     def _has_work(self, within: timedelta = timedelta()) -> bool:
         """Whether a job waits that could be ours, now or after so long.
@@ -337,7 +337,7 @@ class WorkerLoop:
             return
         for job in rescued:
             log_rescue(job, self._context)
-            self._given_up.add(job)
+            self._abandoned.add(job)
             self._reports.on_rescue(job)
 
     def _is_orphan(self, job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""Relay: the workers of one `nightherd worker`, one after the other.
+"""The workers of one `nightherd worker`, one after the other.
 
 Most of a new configuration is taken over as it goes. What a worker is opened with, such as its lease, cannot be
 changed under it: then it finishes what it runs, and another begins beside it.
@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class _AtWork(msgspec.Struct, kw_only=True):
     """One worker while it takes what comes."""
 
-    shift: WorkerLoop
+    loop: WorkerLoop
     context: WorkerContext
     groundwork: tuple[Any, ...]
     left: anyio.Event = msgspec.field(default_factory=anyio.Event)
@@ -73,7 +73,7 @@ class Relay:
         can begin. Only the first has to begin at once.
         """
         async with anyio.create_task_group() as tasks:
-            at_work: _AtWork | None = await tasks.start(self._one_shift)
+            at_work: _AtWork | None = await tasks.start(self._run_one_worker)
             while at_work is not None:
                 # The fleet may have changed while it was opened.
                 await self.adopt(self._fleet)
@@ -88,7 +88,7 @@ class Relay:
         """The next worker, once one can begin; None when no more jobs are to be taken."""
         while not self.is_draining:
             try:
-                at_work: _AtWork = await tasks.start(self._one_shift)
+                at_work: _AtWork = await tasks.start(self._run_one_worker)
             except Exception as error:  # noqa: BLE001 (an edge: what fails now may work later)
                 await self._pause(error)
             else:
@@ -109,33 +109,33 @@ class Relay:
         """From now on the fleet is this one, for everything that begins."""
         groundwork = worker_groundwork(fleet, self._place.state_dir)
         self._fleet, last = fleet, self._last
-        if last is None or last.shift.fleet is fleet:
+        if last is None or last.loop.fleet is fleet:
             return
-        last.shift.adopt(fleet)
+        last.loop.adopt(fleet)
         await to_thread.run_sync(last.context.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
         self._place.tell(f"{last.context.worker} finishes what it runs; another worker begins")
         self._last, last.is_relieved = None, True
-        last.shift.drain()
+        last.loop.drain()
         last.left.set()
 
     def drain(self) -> None:
         """Take no more jobs; leave when those that run have ended."""
         self.is_draining = True
         self._drained.set()
-        for shift in self._shifts:
-            shift.drain()
+        for loop in self._shifts:
+            loop.drain()
 
     def cancel(self) -> None:
         """The same, and end those that run."""
         self._is_cancelling = True
         self.is_draining = True
         self._drained.set()
-        for shift in self._shifts:
-            shift.cancel()
+        for loop in self._shifts:
+            loop.cancel()
 
-    async def _one_shift(
+    async def _run_one_worker(
         self, *, task_status: TaskStatus[_AtWork] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """One worker, from opening the memories to closing them."""
@@ -147,27 +147,27 @@ class Relay:
                 lambda: self._fleet,
                 lambda job: write_output_log(place.state_dir, job),
             )
-            shift = make_worker_loop(
+            loop = make_worker_loop(
                 fleet, context, reports, leaves_when_idle=place.leaves_when_idle
             )
-            at_work = _AtWork(shift=shift, context=context, groundwork=groundwork)
-            self._shifts.append(shift)
+            at_work = _AtWork(loop=loop, context=context, groundwork=groundwork)
+            self._shifts.append(loop)
             self._last = at_work
             if self.is_draining:
-                shift.cancel() if self._is_cancelling else shift.drain()
+                loop.cancel() if self._is_cancelling else loop.drain()
             place.tell(f"{context.worker} is at work for {counted(len(fleet.agents), 'agent')}")
             task_status.started(at_work)
             try:
                 await self._see_to_its_end(at_work)
             finally:
-                self._shifts.remove(shift)
+                self._shifts.remove(loop)
                 at_work.left.set()
 
     async def _see_to_its_end(self, at_work: _AtWork) -> None:
         """Let it work until it leaves; why it had to, if it did not leave by itself."""
         context = at_work.context
         try:
-            await at_work.shift.work()
+            await at_work.loop.work()
         except Exception as error:  # noqa: BLE001 (an edge: another worker follows)
             at_work.failure = error
             return
