@@ -328,7 +328,7 @@ FULL_DISK = """\
 import resource, sys
 from pathlib import Path
 from nightherd.errors import AtomicWriteError
-from nightherd.mirror.transcript_file import append
+from nightherd.mirror.transcripts import append
 
 path = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

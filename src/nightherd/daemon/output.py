@@ -51,8 +51,7 @@ def telling(state_dir: Path, secrets: Secrets, tell: Tell) -> Iterator[DaemonLog
 
 OUTPUT = "daemon.out"
 LIMIT = 10 * 1024 * 1024
-BEFORE = ".1"
-"""What the file of before is called after."""
+ROTATED_SUFFIX = ".1"
 
 
 def trim_output(path: Path, *, limit: int = LIMIT) -> bool:
@@ -66,8 +65,8 @@ def trim_output(path: Path, *, limit: int = LIMIT) -> bool:
         if found.st_size <= limit or not os.path.samestat(found, os.fstat(sys.stdout.fileno())):
             return False
         sys.stdout.flush()
-        shutil.copyfile(path, path.with_name(path.name + BEFORE))
-        path.with_name(path.name + BEFORE).chmod(0o600)
+        shutil.copyfile(path, path.with_name(path.name + ROTATED_SUFFIX))
+        path.with_name(path.name + ROTATED_SUFFIX).chmod(0o600)
         os.truncate(path, 0)
     except (OSError, ValueError):
         return False  # a full disk, or no such output: what is said matters less than that it runs

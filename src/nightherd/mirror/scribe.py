@@ -15,10 +15,10 @@ from nightherd.files.paths import safe_name
 from nightherd.files.permission import keep_aside
 from nightherd.mirror.agent_state import StateText
 from nightherd.mirror.fleet_state import read_fleet_state
+from nightherd.mirror.images import recall_all, recall_at
 from nightherd.mirror.job_file import job_text
 from nightherd.mirror.layout import MirrorLayout, make_directory
 from nightherd.mirror.memory import Memory, Pending, SessionMemory, forget
-from nightherd.mirror.recall import recall_all, recall_at
 from nightherd.mirror.session_files import (
     Conversation,
     agent_session_document,

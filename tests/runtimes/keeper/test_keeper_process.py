@@ -261,6 +261,17 @@ def test_a_reading_of_a_line_that_is_cancelled_loses_nothing(tmp_path: Path) -> 
     assert anyio.run(read) == [b"one", b"two", b"three", None]
 
 
+def test_lines_end_where_one_is_longer_than_allowed(tmp_path: Path) -> None:
+    async def read() -> list[bytes | None]:
+        command = "printf 'one\\n'; printf 'two\\n'; head -c 300000 /dev/zero; printf '\\nlast\\n'"
+        async with kept(tmp_path, "sh", "-c", command) as process:
+            assert process.stdout is not None
+            lines = LineReader(process.stdout, 1_000)
+            return [await lines.next(), await lines.next(), await lines.next()]
+
+    assert anyio.run(read) == [b"one", b"two", None]
+
+
 def test_nothing_outlives_a_command_that_may_leave_nothing(tmp_path: Path) -> None:
     daemon = (
         "setsid sh -c 'trap \"\" TERM; echo $$ > it.pid; while :; do sleep 0.1; done' > /dev/null"

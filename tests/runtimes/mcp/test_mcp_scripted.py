@@ -125,6 +125,22 @@ def test_a_server_that_does_not_let_in_is_told_of_without_its_secrets(stage: Sta
     assert "a-wrong-token" not in repr(events)
 
 
+def test_a_server_that_refuses_to_initialize_is_a_failed_call_with_its_reason(stage: Stage) -> None:
+    answer = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "come back tomorrow"}}'
+    server = McpServer(
+        name="shut",
+        transport=McpTransport.STDIO,
+        command="sh",
+        args=("-c", f"read request; echo '{answer}'; cat > /dev/null"),
+    )
+
+    events = stage_with(stage, server).play(look("shut"))
+
+    ((success, text),) = results(events)
+    assert success is False
+    assert "initialize failed: come back tomorrow" in text
+
+
 def test_a_server_that_falls_over_is_started_anew_by_the_next_call(stage: Stage) -> None:
     events = stage_with(stage, stdio_desk()).play(UseTool("mcp__desk__fall", {}), look("desk"))
 
@@ -191,6 +207,21 @@ def test_no_server_outlives_its_run(stage: Stage) -> None:
     events = stage_with(stage, telling_desk()).play(look("desk"))
 
     assert [success for success, _ in results(events)] == [True]
+    assert not is_running(stage.pid_in("server.pid"))
+
+
+def test_a_client_is_closed_by_another_task_than_the_one_that_opened_it(stage: Stage) -> None:
+    client = McpClient([telling_desk()], [], surroundings(stage))
+
+    async def open_and_close() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.list_tools)
+        async with anyio.create_task_group() as tasks:
+            assert is_running(stage.pid_in("server.pid"))
+            tasks.start_soon(client.close)
+
+    anyio.run(open_and_close)
+
     assert not is_running(stage.pid_in("server.pid"))
 
 

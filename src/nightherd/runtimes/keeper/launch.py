@@ -60,22 +60,30 @@ class Source(_End):
 
 
 class LineReader:
-    """Reads lines one by one. A reading that is cancelled loses nothing: the next one goes on where it was."""
+    """Reads lines one by one. A reading that is cancelled loses nothing: the next one goes on where it was.
 
-    def __init__(self, source: Source) -> None:
+    With `longest`, the lines end where one has more bytes than that.
+    """
+
+    def __init__(self, source: Source, longest: int | None = None) -> None:
         self._source = source
+        self._longest = longest
+        self._held = 0
         self._ready: deque[bytes] = deque()
         self._parts: list[bytes] = []
 
     async def next(self) -> bytes | None:
-        """The next line without its end, whatever its length; None when there is none any more."""
+        """The next line without its end; None when there is none any more."""
         while not self._ready:
+            if self._longest is not None and self._held > self._longest:
+                return None
             chunk = await self._source.receive()
             if not chunk:
                 last, self._parts = b"".join(self._parts), []
                 return last or None
             first, *others = chunk.split(b"\n")
             self._parts.append(first)
+            self._held = len(others[-1]) if others else self._held + len(first)
             for other in others:
                 self._ready.append(b"".join(self._parts))
                 self._parts = [other]

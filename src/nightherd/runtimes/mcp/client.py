@@ -25,6 +25,7 @@ from nightherd.model.agents.mcp import (
 )
 from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.system import Warned
+from nightherd.model.text import shorten
 from nightherd.model.units import format_duration
 from nightherd.runtimes.mcp.http_link import HttpLink, SseLink, connect
 from nightherd.runtimes.mcp.injected import VERSIONS, Message, call_injected
@@ -35,6 +36,7 @@ OPENING = timedelta(seconds=60)
 """How long a server may take until it can be asked."""
 CALL = timedelta(minutes=10)
 """How long a call may take when the server's `timeout` does not say."""
+LONGEST_REASON = 300
 
 
 class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +251,7 @@ class _Connection:
         }
         answer = await link.ask(self._request("initialize", hello))
         if "error" in answer:
-            raise LinkError("it does not want to be talked to")
+            raise LinkError(f"initialize failed: {shorten(_reason(answer), LONGEST_REASON)}")
         await link.tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def _request(self, method: str, params: Message) -> Message:
@@ -257,13 +259,18 @@ class _Connection:
 
 
 def result_in(answer: Message) -> Message:
-    """What a request came to; one that the server refused came to an error."""
-    error = answer.get("error")
-    if isinstance(error, Mapping):
-        text = {"type": "text", "text": str(error.get("message", "refused"))}
+    """Return the result of a request; a request that the server refused has an error as its result."""
+    if isinstance(answer.get("error"), Mapping):
+        text = {"type": "text", "text": _reason(answer)}
         return {"content": [text], "isError": True}
     result = answer.get("result")
     return dict(result) if isinstance(result, Mapping) else {}
+
+
+def _reason(answer: Message) -> str:
+    """Return why the server refused a request."""
+    error = answer["error"]
+    return str(error.get("message", "refused")) if isinstance(error, Mapping) else str(error)
 
 
 def outcome_of(result: Message) -> ToolOutcome:

@@ -19,7 +19,7 @@ import msgspec
 
 from nightherd.model.agents.mcp import McpServer
 from nightherd.runtimes.keeper.keepers import Keepers
-from nightherd.runtimes.keeper.launch import Source
+from nightherd.runtimes.keeper.launch import LineReader
 from nightherd.runtimes.keeper.process import KeptProcess, kept_process
 from nightherd.runtimes.mcp.injected import METHOD_NOT_FOUND, Message
 
@@ -66,7 +66,7 @@ class StdioLink:
     def __init__(self, process: KeptProcess, opened: AsyncExitStack) -> None:
         self._process = process
         self._opened = opened
-        self._lines = _Lines(process.stdout)
+        self._lines = None if process.stdout is None else LineReader(process.stdout, LONGEST_LINE)
         self._telling, self._listening = anyio.Lock(), anyio.Lock()
         self._answers: dict[Any, Message | None] = {}
         """For each open question its answer, once somebody has heard it."""
@@ -86,7 +86,7 @@ class StdioLink:
 
     async def _hear(self) -> None:
         """The next line, for whomever it is."""
-        line = await self._lines.next()
+        line = None if self._lines is None else await self._lines.next()
         if line is None:
             ending = await self._process.wait()
             raise LinkError(f"it ended with exit code {ending.returncode}")
@@ -132,25 +132,6 @@ async def start_stdio(server: McpServer, where: Surroundings) -> StdioLink:
     except (OSError, ValueError) as error:
         raise LinkError(f"it cannot be started: {error}") from error
     return StdioLink(process, opened)
-
-
-class _Lines:
-    """Lines of a process, read one by one; a reader that is cancelled loses nothing."""
-
-    def __init__(self, source: Source | None) -> None:
-        self._source = source
-        self._rest = bytearray()
-
-    async def next(self) -> bytes | None:
-        """The next line; None when there will be none."""
-        while (end := self._rest.find(b"\n")) < 0:
-            chunk = b"" if self._source is None else await self._source.receive()
-            if not chunk or len(self._rest) > LONGEST_LINE:
-                return None
-            self._rest += chunk
-        line = bytes(self._rest[:end])
-        del self._rest[: end + 1]
-        return line
 
 
 def heard_in(text: bytes | str) -> Iterator[Mapping[str, Any]]:
