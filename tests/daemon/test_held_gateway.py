@@ -10,7 +10,7 @@ import pytest
 
 from daemon.pasture import PATIENCE_S, TARGET, Pasture
 from daemon.test_gateway import PLACES
-from nightherd.cli.gateway.socket import SocketGateway
+from nightherd.cli import operations
 from surfaces.drivers import Cli
 from surfaces.test_held_sessions import FLEET
 
@@ -66,7 +66,7 @@ def test_every_command_treats_a_held_session_the_same_with_the_running_fleet_and
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(SocketGateway.__init__, "__defaults__", (PATIENCE_S,))
+    monkeypatch.setattr(operations, "PATIENCE_S", PATIENCE_S)
     pasture = make_pasture(FLEET)
     (tmp_path / "alone").mkdir()
     alone = Pasture(tmp_path / "alone", pasture.server, FLEET)

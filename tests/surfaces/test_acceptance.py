@@ -32,6 +32,10 @@ agents:
 """
 WIDER = FLEET.replace("default_prompt: go", "default_prompt: go\n    allowed_tools: [Bash]")
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
+SCHEDULED = (
+    FLEET + "  - {name: new, runtime: scripted, default_prompt: go, script: [{say: hi}],"
+    " schedules: {nightly: {cron: '0 3 * * *'}}}\n"
+)
 NEW = FLEET + "  - {name: new, runtime: scripted, default_prompt: go, script: [{say: hi}]}\n"
 
 
@@ -99,6 +103,38 @@ def test_a_new_agent_does_not_run_before_it_is_accepted(cli: Cli, accepted: Path
     assert "nobody has accepted" in refused.err
     assert cli("reload", "--accept").code == 0
     assert cli("run", "new").code == 0
+
+
+def test_no_command_makes_a_job_of_an_agent_that_nobody_has_accepted(
+    cli: Cli, accepted: Path
+) -> None:
+    file = accepted / "nightherd.yaml"
+    file.write_text(SCHEDULED)
+    assert cli("reload", "--accept").code == 0
+    job = cli("run", "new", "--json").data["job_id"]
+    session = cli("jobs", "show", job, "--json").data["session_id"]
+    file.write_text(FLEET)
+    cli("run", "eve")  # narrowing takes effect at once: `new` is to be accepted again
+    file.write_text(SCHEDULED)
+    jobs = len(cli("jobs", "list", "--json").data)
+
+    refused = [
+        cli(*command.split())
+        for command in (
+            "run new",
+            "run new -d",
+            "schedule run new/nightly",
+            f"jobs retry {job}",
+            f"jobs resume {job} -d -p more",
+            f"jobs fork {job} -d -p more",
+            f"session resume {session} -d -p more",
+            f"session fork {session} --run -d -p more",
+        )
+    ]
+
+    assert [result.code for result in refused] == [5] * 8
+    assert all("nobody has accepted" in result.err for result in refused)
+    assert len(cli("jobs", "list", "--json").data) == jobs
 
 
 RENAMED = WIDER.replace("name: eve", "name: mallory")

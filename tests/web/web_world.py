@@ -166,13 +166,16 @@ class World:
 
     async def submit(self, agent: str = "hello", prompt: str = "world") -> JobId:
         """A job that waits."""
-        request = SubmitRequest(agent=self.site.agent(agent), prompt=prompt)
+        request = SubmitRequest(agent=self.site.fleet().agents[agent], prompt=prompt)
         return (await submit(request, self.site.context)).job.id
 
     async def execute(self, job_id: JobId, agent: str = "hello") -> None:
         """Run a job that waits."""
         await run_job(
-            job_id, self.site.agent(agent), self.site.context, on_event=lambda event: None
+            job_id,
+            self.site.fleet().agents[agent],
+            self.site.context,
+            on_event=lambda event: None,
         )
 
     def _ask(

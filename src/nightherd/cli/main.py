@@ -36,7 +36,7 @@ COMMANDS = {
     "status": Entry("nightherd.cli.daemon.status:status", "Show what the fleet is doing."),
     "agent": Entry("nightherd.cli.fleet.agent:agent", "List, show, reset and resume agents."),
     "schedule": Entry("nightherd.cli.schedules.list:schedule", "List, show and change schedules."),
-    "api": Entry("nightherd.cli.gateway.api:api", "Send a request to the daemon's API."),
+    "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.worker:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
     "logs": Entry("nightherd.cli.daemon.logs:logs", "Show the operator log."),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from nightherd.errors import RefusedError, StateError, StateFileError
+from nightherd.errors import StateError, StateFileError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.permission import state_file_error
 from nightherd.model.agents.agent import Fleet
@@ -104,15 +104,6 @@ def admit(
     _record(state_dir, file, now, known=known, must=False)
     taken = tuple(one for one in found if one not in pending)
     return Admission(fleet=restrained(fleet, base, before), pending=pending, accepted=taken)
-
-
-def refuse_unaccepted(name: str | None, declared: Fleet, fleet: Fleet) -> None:
-    """`RefusedError` when an agent that is declared waits as a whole for a person; `fleet` is what was admitted."""
-    if name in declared.agents and name not in fleet.agents:
-        raise RefusedError(
-            f"agent {name!r} is new or has another runtime, and nobody has accepted that",
-            next_step=NextStep(Action.ACCEPT_CONFIG),
-        )
 
 
 def ensure_recorded(fleet: Fleet, state_dir: Path, at: datetime) -> None:

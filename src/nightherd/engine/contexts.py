@@ -5,6 +5,7 @@ A function takes the smallest context that has what it uses.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
@@ -136,6 +137,12 @@ class FleetContext(Stores, frozen=True, kw_only=True):
     """Whether there is a runtime by that name here."""
     agents: Mapping[str, Agent] = msgspec.field(default_factory=dict)
     """Those that jobs may have others do work by."""
+    withheld: frozenset[str] = frozenset()
+    """Agents that are declared and that nobody has accepted yet."""
+    is_same_directory: Callable[[str, str], bool] = operator.eq
+    """Whether two working directories are the same where agents run."""
+    directory: str = ""
+    """The identity of the state directory, by which its processes are told from those of a copy."""
     fleet_limit: int | None = None
     """How many jobs may run at once, all agents together."""
     budget: Limits = NO_LIMITS
@@ -160,8 +167,6 @@ class WorkerContext(FleetContext, frozen=True, kw_only=True):
     worker: WorkerId
     lease: Lease
     """What says that the worker is alive; lost, its jobs are no longer its own."""
-    directory: str = ""
-    """The identity of the state directory, by which its processes are told from those of a copy."""
     find_secrets: Callable[[Fleet, Mapping[str, str]], Secrets] = secrets_of
     """Finds the secrets of a changed fleet and its environment."""
     protect: Callable[[Fleet], ProtectedPaths] | None = None

@@ -9,20 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from nightherd.config.acceptance import Admission, admit, refuse_unaccepted
+from nightherd.config.acceptance import Admission, admit
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.operations.fork import AtLastTurn, AtMessage
-from nightherd.engine.operations.jobs import cancel_job
-from nightherd.engine.operations.resume import (
-    ResumeOptions,
-    continue_session,
-    resume_job,
-    run_branch,
-    run_fork,
-)
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.perform import agents_of, perform
+from nightherd.engine.operations.requests import Cancel as CancelRequest
+from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import (
     ConfigNotFoundError,
@@ -31,7 +25,7 @@ from nightherd.errors import (
 )
 from nightherd.host.process import is_at_work
 from nightherd.library.result import RunnerResult, result_of
-from nightherd.model.agents.agent import Agent, Fleet, get_agent
+from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.jobs.job import ExitReason, Job, JobQuery, TriggerType
 from nightherd.model.jobs.lost import ObservedJob
@@ -92,55 +86,46 @@ class Order:
 class OpenFleet:
     """What a program can do with a fleet while it is open. Made by `open_fleet`."""
 
-    def __init__(
-        self, admission: Admission, declared: Fleet, state_dir: Path, context: WorkerContext
-    ) -> None:
+    def __init__(self, admission: Admission, state_dir: Path, context: WorkerContext) -> None:
         self.fleet = admission.fleet
         self.pending = admission.pending_texts
         """What the files give agents beyond that, and no person has accepted yet."""
         self.state_dir = state_dir
-        self._declared = declared
         self._context = context
+        self._rescue = rescuer(context, admission.fleet)
 
     async def submit(self, order: Order) -> Job:
         """Record the job and return once nothing can lose it; some worker runs it."""
-        agent, context = self._agent(order.agent), self._context
-        wish = ResumeOptions(
+        request = Submit(
+            agent=order.agent,
             prompt=order.prompt,
-            inputs=order.inputs,
-            overrides=JobOptions.from_document(order.overrides),
+            inputs=dict(order.inputs),
+            options=JobOptions.from_document(order.overrides),
+            session=self._session(order),
             priority=order.priority,
+            trigger_type=order.trigger_type,
+            trigger_id=order.trigger_id,
             refuses_held=order.if_held == "refuse",
+            dedupe_key=order.dedupe_key,
         )
-        key = order.dedupe_key
+        return (await perform(request, self._context, rescue=self._rescue)).job
+
+    def _session(self, order: Order) -> OwnSession | InSession | ForkOf:
+        """The session that the order names."""
+        reader = self._context.reader
         if order.resume is not None and order.fork is not None:
             raise UsageError("a job is resumed or forked, not both")
         if order.branch and order.fork is not None:
             raise UsageError("fork and branch both say that it is a branch; give one of them")
         if order.fork is not None:
             at = None if order.at_message is None else AtMessage(number=order.at_message)
-            session_id = find_session_id(context.reader, order.fork)
-            return await run_fork(session_id, at, agent, wish, context, dedupe_key=key)
-        if order.resume is not None:
-            session_id = find_session_id(context.reader, order.resume)
-            if order.branch:
-                at_turn = AtLastTurn()
-                return await run_fork(session_id, at_turn, agent, wish, context, dedupe_key=key)
-            return await continue_session(session_id, agent, wish, context, dedupe_key=key)
-        request = SubmitRequest(
-            agent=agent,
-            prompt=order.prompt,
-            inputs=order.inputs,
-            overrides=JobOptions.from_document(order.overrides),
-            channel_id=order.channel,
-            priority=order.priority,
-            dedupe_key=key,
-            trigger_type=order.trigger_type,
-            trigger_id=order.trigger_id,
-            refuses_held=wish.refuses_held,
-        )
-        make = run_branch if order.branch else submit
-        return (await make(request, context)).job
+            return ForkOf(session_id=find_session_id(reader, order.fork), at=at)
+        if order.resume is None:
+            return OwnSession(channel=order.channel, is_branch=order.branch)
+        session_id = find_session_id(reader, order.resume)
+        if order.branch:
+            return ForkOf(session_id=session_id, at=AtLastTurn())
+        return InSession(session_id=session_id)
 
     async def execute(
         self,
@@ -156,7 +141,7 @@ class OpenFleet:
         `on_job_created` is called once the job is durable and before it runs, `on_message` with each event
         after it is on record.
         """
-        agent = self._agent(order.agent)
+        agent = agents_of(self._context).get(order.agent)
         check_runtime(agent.runtime.name)
         if injected_servers and not agent.runtime.takes_servers:
             raise RefusedError(f"runtime {agent.runtime.name!r} takes no injected servers")
@@ -173,20 +158,17 @@ class OpenFleet:
         cancel: Cancel | None = None,
     ) -> RunnerResult:
         """Go on with a job: the same one when it was suspended, a new one in its session when it had ended."""
-        context, found = self._context, self.job(job)
-        agent = self._agent(found.agent)
-        rescue = rescuer(context, self.fleet)
-        going = await resume_job(
-            found.id, agent, ResumeOptions(prompt=prompt), context, rescue=rescue
-        )
-        return await self._see_to(going, agent, (), on_message, cancel or Cancel())
+        context = self._context
+        request = Resume(job_id=find_job_id(context.reader, job), prompt=prompt)
+        agent = agents_of(context).find(request, context.reader)
+        check_runtime(agent.runtime.name)
+        resumed = await perform(request, context, rescue=self._rescue)
+        return await self._see_to(resumed, agent, (), on_message, cancel or Cancel())
 
     async def cancel(self, job: str) -> Job:
         """End a job, wherever it runs; `RefusedError` when it has ended."""
-        job_id = find_job_id(self._context.reader, job)
-        context = self._context
-        rescue = rescuer(context, self.fleet)
-        return await cancel_job(job_id, context, context.threads, rescue=rescue)
+        request = CancelRequest(job_id=find_job_id(self._context.reader, job))
+        return await perform(request, self._context, rescue=self._rescue)
 
     def job(self, reference: str) -> ObservedJob:
         """One job, by its id, a unique prefix, `@last` or `@last-failed`; `lost` when its worker is gone."""
@@ -222,14 +204,10 @@ class OpenFleet:
             on_event=on_message,
             on_wait=lambda reason: None,
             stopper=cancel.stopper,
-            rescue=rescuer(self._context, self.fleet),
+            rescue=self._rescue,
             injected=injected_servers,
         )
         return result_of(self._observed(ended), self._context.reader, self._context.journals)
-
-    def _agent(self, name: str) -> Agent:
-        refuse_unaccepted(name, self._declared, self.fleet)
-        return get_agent(self.fleet.agents, name)
 
     def _observed(self, job: Job) -> ObservedJob:
         context = self._context
@@ -259,4 +237,4 @@ async def open_fleet(
     # What nobody has accepted yet is left out, as it is everywhere that agents are run.
     admission = admit(declared, state, at=system_clock().now())
     async with open_worker(state, admission.fleet, variables) as context:
-        yield OpenFleet(admission, declared, state, context)
+        yield OpenFleet(admission, state, context)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.doctor.record import RepairContext
+from nightherd.engine.operations.perform import reset_agent
 from nightherd.errors import AgentNotFoundError, ConfigError, RefusedError
 from nightherd.files.yaml_dump import atomic_write_yaml
 from nightherd.host.process import is_at_work
@@ -20,7 +21,6 @@ from nightherd.library.reading import reading
 from nightherd.mirror.fleet_state import ScheduleState, read_fleet_state
 from nightherd.model import ids
 from nightherd.model.agents.state import AgentState, AgentStatus
-from nightherd.model.change import Refused, ResetAgent
 from nightherd.model.ids import JobId, RandomText, SessionId
 from nightherd.model.secrets import Secrets
 from nightherd.next_step import Action, NextStep
@@ -108,9 +108,12 @@ async def update_agent_state(
             hint="a program can set idle, which clears the error",
         )
     async with open_changes(root) as record:
-        (answer,) = await record.state.apply([ResetAgent(agent=agent)])
-    if isinstance(answer, Refused):
-        raise AgentNotFoundError(answer.message, next_step=NextStep(Action.LIST_AGENTS))
+        try:
+            await reset_agent(agent, record)
+        except RefusedError as error:
+            raise AgentNotFoundError(
+                error.message, next_step=NextStep(Action.LIST_AGENTS)
+            ) from error
     await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return get_agent_state(root, agent)
 

@@ -16,7 +16,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.host.process import boot_id
-from nightherd.model.agents.agent import Agent, Fleet, get_agent
+from nightherd.model.agents.agent import Fleet
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Counters, Tails
 from nightherd.wiring.running import rescuer
@@ -61,10 +61,6 @@ class ApiContext:
     def context(self) -> WorkerContext:
         """What a request that begins now works with."""
         return self.bench()
-
-    def agent(self, name: str) -> Agent:
-        """The agent of that name."""
-        return get_agent(self.fleet().agents, name)
 
     def secrets_of(self, variable: str | None) -> list[str]:
         """The secrets in a variable: several stand apart by spaces, while one replaces another."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from nightherd.web import fleet, hooks, jobs, metrics, problem, sessions
+from nightherd.web import fleet, hooks, jobs, metrics, operations, problem, sessions
 from nightherd.web.api_context import ApiContext
 
 OPENAPI = "/v1/openapi.json"
@@ -26,6 +26,6 @@ def make_app(site: ApiContext) -> FastAPI:
     )
     app.state.site = site
     problem.install(app)
-    for room in (fleet, jobs, sessions, hooks, metrics):
+    for room in (fleet, jobs, sessions, hooks, metrics, operations):
         app.include_router(room.router)
     return app

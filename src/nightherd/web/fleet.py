@@ -5,24 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Response
-from msgspec.structs import replace
 
-from nightherd.engine.operations.schedules import override_schedule, schedule_request
-from nightherd.engine.operations.submit import submit
-from nightherd.errors import NotFoundError, RefusedError
+from nightherd.engine.operations.requests import ResetAgent, RunSchedule, SetSchedule, with_key
+from nightherd.errors import NotFoundError
 from nightherd.host.process import is_at_work
-from nightherd.model.agents.agent import Agent
-from nightherd.model.change import Refused, ResetAgent
-from nightherd.model.schedules.due import parse_rule
 from nightherd.model.schedules.jobs import find_schedule
-from nightherd.model.schedules.rule import Schedule
-from nightherd.model.schedules.schedule import OverrideSchedule
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
 from nightherd.views.results import failed_hook_row, failed_hooks
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import JOB, answers, document, list_of, object_with
-from nightherd.web.jobs import IfHeld, Key, job_answer, key_of
+from nightherd.web.jobs import IfHeld, Key, job_answer
+from nightherd.web.person import FromSender, Sender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewRule, Word
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
@@ -62,11 +56,9 @@ async def show_agent(site: OnSite, name: str) -> Response:
 
 
 @router.post("/agents/{name}/reset", responses=answers("agent", AGENT, 404, 409))
-async def reset_agent(site: OnSite, name: str) -> Response:
+async def reset_agent(site: OnSite, sender: FromSender, name: str) -> Response:
     """Forget the error of an agent, so that it shows as idle again."""
-    (answer,) = await site.context.state.apply([ResetAgent(agent=site.agent(name).name)])
-    if isinstance(answer, Refused):
-        raise RefusedError(answer.message)
+    await perform_for(site, sender, ResetAgent(agent=name))
     return await _agent(site, name)
 
 
@@ -84,72 +76,59 @@ async def list_schedules(site: OnSite) -> Response:
     responses=answers("job", JOB, 404, 409, status=201),
 )
 async def run_schedule(
-    site: OnSite, agent: str, name: str, idempotency_key: Key = None, if_held: IfHeld = WAIT
+    site: OnSite,
+    sender: FromSender,
+    agent: str,
+    name: str,
+    idempotency_key: Key = None,
+    if_held: IfHeld = WAIT,
 ) -> Response:
     """A job of the schedule, now; no slot of the schedule is used up. The same `Idempotency-Key` makes one."""
-    owner, schedule = _find(site, agent, name)
-    key = key_of(f"schedule:{agent}/{name}", idempotency_key)
-    request = replace(
-        schedule_request(owner, schedule), dedupe_key=key, refuses_held=if_held == REFUSE
-    )
-    job = (await submit(request, site.context)).job
-    site.wake()
+    request = RunSchedule(agent=agent, schedule=name, refuses_held=if_held == REFUSE)
+    job = await perform_for(site, sender, with_key(request, idempotency_key))
     return await job_answer(job, site, 201)
 
 
 @router.post("/schedules/{agent}/{name}/enable", responses=answers("schedule", SCHEDULE, 404))
 async def enable_schedule(
-    site: OnSite, agent: str, name: str, body: Word | None = None
+    site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
     """Let a schedule fire, whatever the fleet file says; one that paused itself begins anew."""
-    return await _override(site, agent, name, body, enabled=True)
+    return await _override(site, sender, agent, name, body, enabled=True)
 
 
 @router.post("/schedules/{agent}/{name}/disable", responses=answers("schedule", SCHEDULE, 404))
 async def disable_schedule(
-    site: OnSite, agent: str, name: str, body: Word | None = None
+    site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
 ) -> Response:
     """Let a schedule rest, whatever the fleet file says. A job of it that runs goes on."""
-    return await _override(site, agent, name, body, enabled=False)
+    return await _override(site, sender, agent, name, body, enabled=False)
 
 
 @router.post("/schedules/{agent}/{name}/set", responses=answers("schedule", SCHEDULE, 404))
-async def set_rule(site: OnSite, agent: str, name: str, body: NewRule) -> Response:
+async def set_rule(
+    site: OnSite, sender: FromSender, agent: str, name: str, body: NewRule
+) -> Response:
     """Give a schedule another rule than the fleet file says."""
-    rule = body.rule.strip()
-    parse_rule(rule, _find(site, agent, name)[1].timezone)
-    return await _override(site, agent, name, body, rule=rule)
+    return await _override(site, sender, agent, name, body, rule=body.rule)
 
 
 @router.post("/schedules/{agent}/{name}/reset", responses=answers("schedule", SCHEDULE, 404))
-async def reset_schedule(site: OnSite, agent: str, name: str, body: Word | None = None) -> Response:
+async def reset_schedule(
+    site: OnSite, sender: FromSender, agent: str, name: str, body: Word | None = None
+) -> Response:
     """Take away what was set: the schedule is as the fleet file says again."""
-    return await _override(site, agent, name, body, reset=True)
+    return await _override(site, sender, agent, name, body, reset=True)
 
 
 async def _override(
-    site: ApiContext, agent: str, name: str, body: Word | None, **said: Any
+    site: ApiContext, sender: Sender, agent: str, name: str, body: Word | None, **setting: Any
 ) -> Response:
-    owner, schedule = _find(site, agent, name)
-    context = site.context
-    change = OverrideSchedule(
-        agent=owner.name,
-        schedule=schedule.name,
-        at=context.clock.now(),
-        by=(body.by if body is not None else None) or BY,
-        is_declared_enabled=schedule.enabled,
-        **said,
-    )
-    await override_schedule(
-        change,
-        owner,
-        schedule,
-        state=context.state,
-        reader=context.reader,
-        clock=context.clock,
-    )
-    site.wake()
-    now = context.clock.now()
+    by = (body.by if body is not None else None) or BY
+    request = SetSchedule(agent=agent, schedule=name, by=by, **setting)
+    await perform_for(site, sender, request)
+    owner, schedule = find_schedule(site.fleet().agents, f"{agent}/{name}")
+    now = site.context.clock.now()
     view = await site.ask(lambda reader: view_of(reader, owner, schedule, is_at_work, now))
     return document("schedule", schedule_row(view), now)
 
@@ -170,7 +149,3 @@ async def look(site: ApiContext) -> FleetView:
     """The fleet as it is right now."""
     now = site.context.clock.now()
     return await site.ask(lambda reader: show_fleet(reader, site.fleet().agents, is_at_work, now))
-
-
-def _find(site: ApiContext, agent: str, name: str) -> tuple[Agent, Schedule]:
-    return find_schedule(site.fleet().agents, f"{agent}/{name}")

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nightherd.web.hooks import PREFIX as HOOKS
 from nightherd.web.problem import problem
+from nightherd.web.socket_file import OPERATIONS
 from nightherd.web.tails import Counters
 
 HEALTH = "/healthz"
@@ -49,6 +50,8 @@ class Door:
     """What has to be shown; None for a way in that others guard."""
     only_hooks: bool = False
     """Whether only webhooks are taken here."""
+    takes_operations: bool = False
+    """Whether commands may send their requests here, as they may on the socket."""
     chunk_patience_s: float = CHUNK_PATIENCE_S
     body_patience_s: float = BODY_PATIENCE_S
 
@@ -98,6 +101,10 @@ class Guard:
         is_hook = path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
         if door.only_hooks and not is_hook and path != HEALTH:
             return closing(problem(404, "not_found", "only webhooks are taken here"))
+        if path == OPERATIONS and not door.takes_operations:
+            return closing(
+                problem(404, "not_found", "requests of commands are taken on the socket")
+            )
         if is_hook:
             return None
         if door.hosts is not None:

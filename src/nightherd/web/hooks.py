@@ -52,7 +52,7 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
             payload=_payload(request, body),
             event=request.headers.get("x-github-event"),
         )
-        delivered = await deliver(message, endpoint, site.fleet().agents, site.context)
+        delivered = await deliver(message, endpoint, site.context)
     except Exception as error:
         site.counters.deliveries[name, "refused"] += 1
         _log_refused(endpoint, request, error, site, now)

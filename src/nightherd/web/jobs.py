@@ -7,21 +7,20 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header, Query, Request, Response
 from msgspec.structs import replace
 
-from nightherd.engine.limits.guard import limits_for, raises_limits
+from nightherd.engine.limits.guard import limits_for
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtLastTurn, AtMessage, ForkAt
-from nightherd.engine.operations.jobs import cancel_job, retry_job
-from nightherd.engine.operations.resume import (
-    ResumeOptions,
-    continue_session,
-    resume_at,
-    resume_job,
-    run_branch,
-    run_fork,
+from nightherd.engine.operations.requests import (
+    Cancel,
+    ForkOf,
+    InSession,
+    OwnSession,
+    Resume,
+    Retry,
+    Submit,
+    with_key,
 )
-from nightherd.engine.operations.submit import SubmitRequest, Submitted, prompt_of, submit
-from nightherd.errors import InvalidValueError, RefusedError, UsageError
+from nightherd.errors import InvalidValueError, UsageError
 from nightherd.host.process import is_at_work
-from nightherd.model.agents.agent import Agent
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
@@ -46,7 +45,7 @@ from nightherd.web.documents import (
     object_with,
     refusals,
 )
-from nightherd.web.person import FromSender
+from nightherd.web.person import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
 from nightherd.web.stream import EventStream
 
@@ -60,11 +59,6 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 Key = Annotated[str | None, Header(min_length=1, max_length=255)]
 IfHeld = Annotated[Literal["wait", "refuse"], Header()]
 """Whether a job is queued or refused where a suspended job holds its session and waits for a person."""
-
-
-def key_of(what: str, idempotency_key: str | None) -> str | None:
-    """The dedupe key of one kind of request; None when it was given no key."""
-    return None if idempotency_key is None else f"{what}:{idempotency_key}"
 
 
 @router.get("", responses=answers("jobs", list_of(JOB), beside=NEXT))
@@ -102,31 +96,31 @@ async def submit_job(
     session run in order: behind a suspended job this one waits, or with `If-Held: refuse` is refused where that
     one waits for a person. `branch` runs it in a branch of the session, at the last complete turn.
     """
-    agent = site.agent(body.agent)
-    check_runs(agent, site)
-    if raises_limits(agent, _options(body)):
-        await sender.refuse_agents("a limit above the agent's own")
-    at = await _place(body, site)
-    is_refused = if_held == REFUSE
-    if body.resume is not None or body.fork is not None:
-        return await _go_on(agent, body, at, idempotency_key, site, refuses_held=is_refused)
-    request = SubmitRequest(
-        agent=agent,
+    request = Submit(
+        agent=body.agent,
         prompt=body.prompt,
         inputs=body.inputs,
-        overrides=_options(body),
+        options=_options(body),
+        session=await _session(body, site),
         priority=body.priority,
-        channel_id=body.channel,
-        session_terms=None if body.session is None else replace(agent.session, mode=body.session),
-        dedupe_key=key_of("api", idempotency_key),
-        refuses_held=is_refused,
+        refuses_held=if_held == REFUSE,
     )
-    make = run_branch if body.branch else submit
-    submitted = await make(request, site.context)
-    site.wake()
-    if not submitted.is_new:
-        await _check_same(request, submitted, site)
+    submitted = await perform_for(site, sender, with_key(request, idempotency_key))
     return await job_answer(submitted.job, site, 201 if submitted.is_new else 200)
+
+
+async def _session(body: NewJob, site: ApiContext) -> OwnSession | InSession | ForkOf:
+    """The session that the job is in."""
+    at = await _place(body, site)
+    if body.resume is None and body.fork is None:
+        return OwnSession(mode=body.session, channel=body.channel, is_branch=body.branch)
+    if sum(one is not None for one in (body.resume, body.fork, body.session, body.channel)) > 1:
+        raise UsageError("resume, fork, session and channel say which session; give one of them")
+    named = body.resume if body.resume is not None else body.fork or ""
+    session = await site.ask(lambda reader: find_session(reader, named))
+    if body.fork is not None or body.branch:
+        return ForkOf(session_id=session.id, at=at)
+    return InSession(session_id=session.id)
 
 
 async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
@@ -149,36 +143,6 @@ async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
     if body.at_checkpoint is not None:
         return AtCheckpoint(number=body.at_checkpoint, job_id=job_id)
     return None
-
-
-async def _go_on(
-    agent: Agent,
-    body: NewJob,
-    at: ForkAt | None,
-    idempotency_key: str | None,
-    site: ApiContext,
-    *,
-    refuses_held: bool,
-) -> Response:
-    """The job in a session that is there, or in a branch of one."""
-    if sum(one is not None for one in (body.resume, body.fork, body.session, body.channel)) > 1:
-        raise UsageError("resume, fork, session and channel say which session; give one of them")
-    named = body.resume if body.resume is not None else body.fork or ""
-    session = await site.ask(lambda reader: find_session(reader, named))
-    wish = ResumeOptions(
-        prompt=body.prompt,
-        inputs=body.inputs,
-        overrides=_options(body),
-        priority=body.priority,
-        refuses_held=refuses_held,
-    )
-    key, shop = key_of("api", idempotency_key), site.context
-    if body.fork is not None or body.branch:
-        job = await run_fork(session.id, at, agent, wish, shop, dedupe_key=key)
-    else:
-        job = await continue_session(session.id, agent, wish, shop, dedupe_key=key)
-    site.wake()
-    return await job_answer(job, site, 201)
 
 
 @router.get("/{job}", responses=answers("job", JOB, 404, 409))
@@ -205,29 +169,23 @@ async def show(site: OnSite, job: str) -> Response:
 
 
 @router.post("/{job}/cancel", responses=answers("job", JOB, 404, 409))
-async def cancel(site: OnSite, job: str) -> Response:
+async def cancel(site: OnSite, sender: FromSender, job: str) -> Response:
     """End a job. One that waits ends at once; one that runs is stopped by its worker."""
-    job_id = await _find(site, job)
-    context = site.context
-    found = await cancel_job(job_id, context, context.threads, rescue=site.rescue)
-    return await job_answer(found, site)
+    request = Cancel(job_id=await _find(site, job))
+    return await job_answer(await perform_for(site, sender, request), site)
 
 
 @router.post("/{job}/retry", status_code=201, responses=answers("job", JOB, 404, 409, status=201))
 async def retry(
-    site: OnSite, job: str, idempotency_key: Key = None, if_held: IfHeld = WAIT
+    site: OnSite,
+    sender: FromSender,
+    job: str,
+    idempotency_key: Key = None,
+    if_held: IfHeld = WAIT,
 ) -> Response:
     """Ask for the same work once more, as a new job; the same `Idempotency-Key` makes one."""
-    old = await _get(site, await _find(site, job))
-    key = key_of(f"retry:{old.id}", idempotency_key)
-    again = await retry_job(
-        old.id,
-        site.agent(old.agent),
-        site.context,
-        dedupe_key=key,
-        refuses_held=if_held == REFUSE,
-    )
-    site.wake()
+    request = Retry(job_id=await _find(site, job), refuses_held=if_held == REFUSE)
+    again = await perform_for(site, sender, with_key(request, idempotency_key))
     return await job_answer(again, site, 201)
 
 
@@ -245,20 +203,16 @@ async def resume(
     `limits` are what it may use from now on. From `at_checkpoint` it is a new job in a branch, unless the job
     waits right there. The same `Idempotency-Key` makes one new job.
     """
-    old = await _get(site, await _find(site, job))
     said = body or Resumption(prompt=None, limits={}, at_checkpoint=None)
-    if said.limits:
-        await sender.refuse_agents("raising a limit")
-    agent, shop, number = site.agent(old.agent), site.context, said.at_checkpoint
-    raised, is_refused = await _raised(old.id, said, site), if_held == REFUSE
-    wish = ResumeOptions(prompt=said.prompt, overrides=raised, refuses_held=is_refused)
-    key, lost = key_of(f"resume:{old.id}", idempotency_key), site.rescue
-    if number is None:
-        on = await resume_job(old.id, agent, wish, shop, rescue=lost, dedupe_key=key)
-    else:
-        on = await resume_at(old.id, number, agent, wish, shop, rescue=lost, dedupe_key=key)
-    site.wake()
-    return await job_answer(on, site)
+    request = Resume(
+        job_id=await _find(site, job),
+        prompt=said.prompt,
+        limits=kept_limits(said.limits),
+        at_checkpoint=said.at_checkpoint,
+        refuses_held=if_held == REFUSE,
+    )
+    resumed = await perform_for(site, sender, with_key(request, idempotency_key))
+    return await job_answer(resumed, site)
 
 
 @router.get(
@@ -336,30 +290,3 @@ def _options(body: NewJob) -> JobOptions:
         job_timeout=timeout,
         limits=kept_limits(body.limits) or None,
     )
-
-
-async def _raised(job_id: JobId, body: Resumption, site: ApiContext) -> JobOptions:
-    """The limits it was given before, with those it is given now."""
-    if not body.limits:
-        return NO_OPTIONS
-    texts = await site.ask(lambda reader: reader.find_texts(job_id))
-    before = texts.overrides.limits if texts is not None else None
-    return JobOptions(limits={**(before or {}), **kept_limits(body.limits)})
-
-
-def check_runs(agent: Agent, site: ApiContext) -> None:
-    """`RefusedError` when nobody here could run the agent."""
-    if not site.context.can_run(agent.runtime.name):
-        raise RefusedError(f"runtime {agent.runtime.name!r} is not available here")
-
-
-async def _check_same(request: SubmitRequest, submitted: Submitted, site: ApiContext) -> None:
-    """A key that was used for other work is a mistake of the caller, and not answered with that work."""
-    job = submitted.job
-    texts = await site.ask(lambda reader: reader.find_texts(job.id))
-    asked = site.context.secrets.mask(prompt_of(request))
-    if job.agent != request.agent.name or (texts is not None and texts.prompt != asked):
-        raise RefusedError(
-            f"this Idempotency-Key was used for other work, job {job.id}",
-            hint="use a new key for new work",
-        )

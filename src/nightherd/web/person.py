@@ -1,16 +1,28 @@
-"""Requests that give agents more: refused when an agent of this fleet sends them from this machine."""
+"""Requests carried out for their sender. One that gives agents more is refused when an agent of this fleet sent it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, overload
 
 from anyio import to_thread
 from fastapi import Depends, Request
 
+from nightherd.engine.operations.perform import gives_more, perform
+from nightherd.engine.operations.requests import (
+    Cancel,
+    Resume,
+    ResumeSession,
+    Retry,
+    RunSchedule,
+    Submit,
+)
+from nightherd.engine.operations.requests import Request as Operation
+from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import RefusedError
 from nightherd.host.machine import find_agent_above
-from nightherd.web.api_context import context_of
+from nightherd.model.jobs.job import Job
+from nightherd.web.api_context import ApiContext, context_of
 
 PEER = "nightherd.peer"
 """In the scope of a request: what finds the pid of its sender, where that can be told."""
@@ -42,5 +54,36 @@ def sender_of(request: Request) -> Sender:
     return Sender(request.scope.get(PEER, lambda: None), context_of(request).directory)
 
 
+@overload
+async def perform_for(site: ApiContext, sender: Sender, request: Submit) -> Submitted: ...
+
+
+@overload
+async def perform_for(
+    site: ApiContext,
+    sender: Sender,
+    request: Retry | Resume | ResumeSession | RunSchedule | Cancel,
+) -> Job: ...
+
+
+@overload
+async def perform_for(
+    site: ApiContext, sender: Sender, request: Operation
+) -> Submitted | Job | None: ...
+
+
+async def perform_for(
+    site: ApiContext, sender: Sender, request: Operation
+) -> Submitted | Job | None:
+    """Carry out a request for its sender, and wake the worker and the schedules that may act on it at once."""
+    context = site.context
+    more = gives_more(request, context.agents)
+    if more is not None:
+        await sender.refuse_agents(more)
+    result = await perform(request, context, rescue=site.rescue)
+    site.wake()
+    return result
+
+
 FromSender = Annotated[Sender, Depends(sender_of)]
-"""What an endpoint asks for that gives agents more."""
+"""What an endpoint asks for that carries out a request."""

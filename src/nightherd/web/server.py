@@ -110,7 +110,11 @@ async def serve(
 
     `RefusedError` when the socket or a port is taken. When it returns, nothing listens any more.
     """
-    door = Door(counters=site.counters, hook_limit=lambda: site.fleet().webhooks.body_limit)
+    door = Door(
+        counters=site.counters,
+        hook_limit=lambda: site.fleet().webhooks.body_limit,
+        takes_operations=True,
+    )
     listeners: list[socket.socket] = []
     try:
         # Ports first: one that is taken leaves no socket behind.

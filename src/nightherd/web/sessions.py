@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from nightherd.engine.operations.resume import ResumeOptions, resume_session
+from nightherd.engine.operations.requests import ResumeSession, with_key
 from nightherd.host.process import is_at_work
 from nightherd.model.sessions.session import SessionQuery, SessionStatus
 from nightherd.views.sessions import (
@@ -18,7 +18,8 @@ from nightherd.views.sessions import (
 )
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_of
-from nightherd.web.jobs import IfHeld, Key, check_runs, job_answer, key_of
+from nightherd.web.jobs import IfHeld, Key, job_answer
+from nightherd.web.person import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, SessionResumption
 
 MOST = 200
@@ -60,6 +61,7 @@ async def show(site: OnSite, session: str) -> Response:
 @router.post("/{session}/resume", responses=answers("job", JOB, 404, 409))
 async def resume(
     site: OnSite,
+    sender: FromSender,
     session: str,
     body: SessionResumption | None = None,
     idempotency_key: Key = None,
@@ -72,15 +74,11 @@ async def resume(
     """
     said = body or SessionResumption(agent=None, prompt=None)
     found = await site.ask(lambda reader: find_session(reader, session))
-    agent = site.agent(said.agent or found.agent)
-    check_runs(agent, site)
-    on = await resume_session(
-        found.id,
-        agent,
-        ResumeOptions(prompt=said.prompt, refuses_held=if_held == REFUSE),
-        site.context,
-        rescue=site.rescue,
-        dedupe_key=key_of(f"session:{found.id}", idempotency_key),
+    request = ResumeSession(
+        session_id=found.id,
+        agent=said.agent,
+        prompt=said.prompt,
+        refuses_held=if_held == REFUSE,
     )
-    site.wake()
-    return await job_answer(on, site)
+    resumed = await perform_for(site, sender, with_key(request, idempotency_key))
+    return await job_answer(resumed, site)

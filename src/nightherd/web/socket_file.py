@@ -12,6 +12,8 @@ from pathlib import Path
 from nightherd.errors import RefusedError, StateFileError
 from nightherd.next_step import Action, NextStep
 
+OPERATIONS = "/v1/operations"
+"""Where commands send their requests; served on the socket only."""
 BACKLOG = 512
 LONGEST = 100
 """Bytes of a path that fit into a socket's address on every system, with some to spare."""

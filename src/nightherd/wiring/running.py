@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
+from os.path import realpath
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from nightherd import __version__
 from nightherd.engine.contexts import Stores
-from nightherd.errors import RefusedError
+from nightherd.errors import ConfigInvalidError, RefusedError
+from nightherd.model.checkpoints.persistence import DEFAULT as DEFAULT_PERSISTENCE
 from nightherd.wiring.files import finished_journals, open_mirror, transcripts_of
 from nightherd.wiring.runtimes import Runtimes, can_run, has_price
 from nightherd.wiring.stores import (
@@ -31,13 +33,14 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from nightherd.engine.contexts import AfterJob, SignOn, WorkerContext
+    from nightherd.engine.contexts import AfterJob, FleetContext, SignOn, WorkerContext
     from nightherd.engine.doctor.record import RepairContext
     from nightherd.engine.workers.lease import Beats, Lease, LeaseTerms
     from nightherd.engine.workers.rescue import RescueTerms
     from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
     from nightherd.model.agents.agent import Fleet
-    from nightherd.model.ids import WorkerId
+    from nightherd.model.checkpoints.persistence import Persistence
+    from nightherd.model.ids import JobId, WorkerId
     from nightherd.model.permissions.protected import ProtectedPaths
     from nightherd.ports import Clock, StateReader, StateWriter
     from nightherd.runtimes.keeper.keepers import Keepers
@@ -66,9 +69,7 @@ async def open_worker(
     from nightherd.journal.syncing import SyncThreads
     from nightherd.state.directory import init_state_directory
 
-    if sys.platform == "win32":
-        raise RefusedError("Windows is not supported; run nightherd under WSL")
-    environment = {**fleet.environment, **environ}
+    _refuse_windows()
     init_state_directory(state_dir)
     async with AsyncExitStack() as opened:
         state = open_store(state_dir, system_clock(), fleet.durability)
@@ -81,13 +82,10 @@ async def open_worker(
         sign_on = _signing_on(opened, lease_terms(fleet), state, system_clock(), keepers)
         worker, lease = await sign_on()
         reader = opened.enter_context(closing(open_reader(state_dir)))
-        log = opened.enter_context(
-            closing(open_log(state_dir, known_secrets(fleet, environment, state_dir)))
-        )
+        base = _fleet_context(state_dir, fleet, environ, state, reader)
+        log = opened.enter_context(closing(open_log(state_dir, base.secrets)))
         syncs = opened.enter_context(closing(SyncThreads()))
-        context = _make_context(
-            state_dir, fleet, environment, keepers, state, reader, worker, lease
-        )
+        context = _worker_context(state_dir, fleet, base, keepers, worker, lease)
         yield replace(
             context,
             log=log,
@@ -97,13 +95,99 @@ async def open_worker(
         )
 
 
-def _make_context(
+@asynccontextmanager
+async def open_fleet_context(
+    state_dir: Path, fleet: Fleet | None, environ: Mapping[str, str]
+) -> AsyncIterator[FleetContext]:
+    """Open what recording, resuming and cancelling jobs needs, on `state_dir`: no worker, no lease, no process.
+
+    Without a fleet nothing is made that is not there, and only what needs no agent can be done.
+    """
+    from anyio.to_thread import run_sync
+
+    from nightherd.state.directory import init_state_directory
+
+    _refuse_windows()
+    if fleet is not None:
+        init_state_directory(state_dir)
+    async with AsyncExitStack() as opened:
+        durability = "checkpoint" if fleet is None else fleet.durability
+        state = open_store(state_dir, system_clock(), durability)
+        opened.push_async_callback(state.close)
+        if fleet is not None and fleet.mirror:
+            mirror = open_mirror(state_dir, fleet)
+            mirror.start()
+            opened.push_async_callback(run_sync, mirror.stop)
+        reader = opened.enter_context(closing(open_reader(state_dir)))
+        yield _fleet_context(state_dir, fleet, environ, state, reader)
+
+
+def _refuse_windows() -> None:
+    if sys.platform == "win32":
+        raise RefusedError("Windows is not supported; run nightherd under WSL")
+
+
+def _fleet_context(
     state_dir: Path,
-    fleet: Fleet,
-    environment: Mapping[str, str],
-    keepers: Keepers,
+    fleet: Fleet | None,
+    environ: Mapping[str, str],
     state: StateWriter,
     reader: StateReader,
+) -> FleetContext:
+    from nightherd.engine.contexts import FleetContext
+    from nightherd.files.paths import directory_identity
+    from nightherd.model.agents.agent import Fleet
+
+    persistence = _persistence(state_dir, is_needed=fleet is not None)
+    has_threads = fleet.mirror if fleet is not None else (state_dir / "threads").is_dir()
+    threads = open_threads(state_dir, persistence) if has_threads and persistence else None
+    known = fleet or Fleet(file="", agents={})
+    environment = {**known.environment, **environ}
+    return FleetContext(
+        state=state,
+        reader=reader,
+        journals=open_journals(state_dir, known.durability),
+        can_run=can_run,
+        clock=system_clock(),
+        random_text=random_text(),
+        directory=directory_identity(state_dir) if state_dir.is_dir() else "",
+        environment=environment,
+        secrets=known_secrets(fleet, environment, state_dir),
+        version=__version__,
+        fleet_limit=known.max_concurrent,
+        budget=known.limits,
+        retry=known.retry,
+        prices=known.prices,
+        has_price=has_price,
+        agents=known.agents,
+        withheld=known.withheld,
+        is_same_directory=is_same_directory,
+        persistence=persistence or DEFAULT_PERSISTENCE,
+        threads=threads,
+        transcripts=transcripts_of(state_dir, environment),
+        finished=finished_journals(state_dir),
+    )
+
+
+def _persistence(state_dir: Path, *, is_needed: bool) -> Persistence | None:
+    try:
+        return load_persistence(state_dir)
+    except ConfigInvalidError:
+        if is_needed:
+            raise
+        return None  # a job is cancelled all the same; `config check` reports what is wrong
+
+
+def is_same_directory(one: str, other: str) -> bool:
+    """Whether two paths name the same directory of this machine."""
+    return realpath(one) == realpath(other)
+
+
+def _worker_context(
+    state_dir: Path,
+    fleet: Fleet,
+    base: FleetContext,
+    keepers: Keepers,
     worker: WorkerId,
     lease: Lease,
 ) -> WorkerContext:
@@ -113,37 +197,20 @@ def _make_context(
 
     runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
-    persistence = load_persistence(state_dir)
+    own = {
+        "protected": protect(fleet),
+        "hooks": _hooks(fleet, keepers, system_clock()),
+    }
+    shared = {one.name: getattr(base, one.name) for one in fields(base)}
     return WorkerContext(
-        state=state,
-        reader=reader,
-        journals=open_journals(state_dir, fleet.durability),
+        **{**shared, **own},
         runtimes=runtimes,
         is_loaded=runtimes.is_loaded,
-        can_run=can_run,
-        clock=system_clock(),
-        random_text=random_text(),
         worker=worker,
-        directory=keepers.directory,
         lease=lease,
-        environment=environment,
-        secrets=known_secrets(fleet, environment, state_dir),
         find_secrets=partial(known_secrets, state_dir=state_dir),
-        version=__version__,
         protect=protect,
-        protected=protect(fleet),
-        fleet_limit=fleet.max_concurrent,
-        budget=fleet.limits,
-        retry=fleet.retry,
-        prices=fleet.prices,
-        has_price=has_price,
-        agents=fleet.agents,
         run_job=run_job,
-        persistence=persistence,
-        threads=open_threads(state_dir, persistence) if fleet.mirror else None,
-        transcripts=transcripts_of(state_dir, environment),
-        finished=finished_journals(state_dir),
-        hooks=_hooks(fleet, keepers, system_clock()),
     )
 
 
@@ -192,7 +259,7 @@ def _protected_paths(state_dir: Path, fleet: Fleet) -> ProtectedPaths:
     return protected_paths(fleet, str(state_dir.absolute()))
 
 
-def rescuer(context: WorkerContext, fleet: Fleet) -> Callable[[], Awaitable[object]]:
+def rescuer(context: FleetContext, fleet: Fleet) -> Callable[[], Awaitable[object]]:
     """Rescues every job of the fleet that lost its worker, each time it is called."""
     from nightherd.engine.workers.rescue import rescue
 
@@ -201,6 +268,14 @@ def rescuer(context: WorkerContext, fleet: Fleet) -> Callable[[], Awaitable[obje
         rescue_terms(context.directory, fleet.max_restarts, fleet),
     )
     return lambda: rescue(record, terms, threads=context.threads)
+
+
+def rescuer_of_job(context: FleetContext, job_id: JobId) -> Callable[[], Awaitable[object]]:
+    """Rescues that job alone, for a command that knows no fleet and ends the job."""
+    from nightherd.engine.workers.rescue import rescue
+
+    record, terms = _record_of(context), rescue_terms(context.directory, 0)
+    return lambda: rescue(record, terms, is_wanted=lambda job: job.id == job_id)
 
 
 def rescue_terms(directory: str, max_restarts: int, fleet: Fleet | None = None) -> RescueTerms:

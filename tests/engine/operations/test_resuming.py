@@ -177,13 +177,14 @@ def test_branch_at_a_message_names_it_as_the_runtime_does_and_keeps_no_more() ->
     assert session_id is not None
 
     async def go() -> Job:
-        return await run_fork(
+        forked = await run_fork(
             session_id,
             AtMessage(number=2),
             bench.agent,
             ResumeOptions(prompt="Else?"),
             bench.context,
         )
+        return forked.job
 
     job = anyio.run(go)
     bench.execute(job.id)
@@ -210,9 +211,10 @@ def test_branch_of_an_earlier_job_does_not_begin_with_what_was_said_after_it() -
 
     async def fork(message: int) -> Job:
         wish = ResumeOptions(prompt="Else?")
-        return await run_fork(
+        forked = await run_fork(
             session_id, AtMessage(number=message), bench.agent, wish, bench.context
         )
+        return forked.job
 
     points: list[str | None] = []
     for message in (first.messages, first.messages + 1, 1):
@@ -275,7 +277,7 @@ def test_session_of_another_agent_and_a_session_that_is_not_there_are_refused() 
 
     async def into(session: SessionId, agent: Agent) -> Job:
         fleet = replace(bench.context, agents={bench.agent.name: bench.agent})
-        return await continue_session(session, agent, ResumeOptions(prompt="x"), fleet)
+        return (await continue_session(session, agent, ResumeOptions(prompt="x"), fleet)).job
 
     with pytest.raises(RefusedError, match="belongs to agent 'coder'"):
         anyio.run(into, session_id, replace(AGENT, name="other"))

@@ -90,7 +90,7 @@ def test_random_source_that_repeats_itself_for_ever_is_an_error() -> None:
     bench = Bench(random_text=lambda length: "a" * length)
     bench.submit()
 
-    with pytest.raises(NightherdError, match="no free job id"):
+    with pytest.raises(NightherdError, match="no free id"):
         bench.submit()
 
 

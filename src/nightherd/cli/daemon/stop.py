@@ -125,7 +125,7 @@ def reload(invocation: Invocation, accept: bool) -> None:
 
 def _accept(invocation: Invocation) -> None:
     """Record what the files give agents as accepted, and say what is new in it."""
-    refuse_agents(invocation, ACCEPT)
+    refuse_agents(invocation.new_state_directory(), ACCEPT)
     fleet = load_fleet_with_notices(invocation)
     state_dir, at = invocation.new_state_directory(), system_clock().now()
     admission = admit(fleet, state_dir, at=at, is_accepted=True)

@@ -32,19 +32,17 @@ from nightherd.cli.fleet.init import write_fleet
 from nightherd.cli.invocation import invocation_of
 from nightherd.cli.jobs.command import (
     Finished,
-    JobCommand,
     exit_code_of,
-    launch,
-    perform,
     result_line,
-    submitting,
+    run_and_watch,
 )
 from nightherd.cli.jobs.list import job_table
+from nightherd.cli.operations import FleetClient
 from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, Style
 from nightherd.cli.screen.text import neutralise
 from nightherd.config.discovery import STATE_DIRECTORY
-from nightherd.engine.operations.submit import SubmitRequest
+from nightherd.engine.operations.requests import Submit
 from nightherd.errors import NightherdError, RefusedError
 from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Fleet
@@ -150,24 +148,16 @@ class Demo:
         return {**found, "PATH": f"{here}{os.pathsep}{found.get('PATH', os.defpath)}"}
 
     def _run(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> Finished:
-        errand = self._errand(fleet, agent, environ)
-        return perform(errand, self.screen, is_shown=not self.screen.is_json)
+        client, is_shown = self._client(fleet, environ), not self.screen.is_json
+        return run_and_watch(client, Submit(agent=agent), self.screen, is_shown=is_shown)
 
-    def _errand(self, fleet: Fleet, agent: str, environ: Mapping[str, str]) -> JobCommand:
-        state = self.place / STATE_DIRECTORY
-        found = fleet.agents[agent]
-        return JobCommand(
-            fleet=fleet,
-            state=state,
-            environ=environ,
-            agent=found,
-            make_job=submitting(SubmitRequest(agent=found)),
-        )
+    def _client(self, fleet: Fleet, environ: Mapping[str, str]) -> FleetClient:
+        return FleetClient(state_dir=self.place / STATE_DIRECTORY, environ=environ, fleet=fleet)
 
     def _survive_kills(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
         """A job nobody watches: killed, at its limit, raised, killed again, and done without a check too many."""
         self._head(f"nightherd run {INSPECTOR} --detach")
-        job_id = launch(self._errand(fleet, INSPECTOR, environ)).id
+        job_id = self._client(fleet, environ).perform(Submit(agent=INSPECTOR)).id
         self._tell(job_id)
         workers = Workers(self.place, environ)
         self._kill(workers, KILLED_AT[0], "nightherd worker")

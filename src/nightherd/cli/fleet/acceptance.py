@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.screen.text import neutralise
-from nightherd.config.acceptance import ACCEPT, Admission, admit, refuse_unaccepted
+from nightherd.config.acceptance import ACCEPT, Admission, admit
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.host.machine import find_agent_above
-from nightherd.model.agents.agent import Fleet
+from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.permissions.widening import Widening
 from nightherd.wiring.stores import system_clock
 
@@ -32,7 +33,8 @@ def admitted(invocation: Invocation, fleet: Fleet, *, agent: str | None = None) 
         fleet, state_dir, at=system_clock().now(), is_accepted=is_at_terminal(invocation)
     )
     tell_admission(invocation, admission)
-    refuse_unaccepted(agent, fleet, admission.fleet)
+    if agent in admission.fleet.withheld:
+        get_agent(admission.fleet.agents, agent, admission.fleet.withheld)
     return admission.fleet
 
 
@@ -55,12 +57,12 @@ def short(changes: Sequence[Widening]) -> str:
 def is_at_terminal(invocation: Invocation) -> bool:
     """Whether a person is there: a terminal, and no agent above this process."""
     has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
-    return has_terminal and _agent_above(invocation) is None
+    return has_terminal and _agent_above(invocation.new_state_directory()) is None
 
 
-def refuse_agents(invocation: Invocation, what: str) -> None:
+def refuse_agents(state_dir: Path, what: str) -> None:
     """`RefusedError` when an agent of this fleet runs the command: only a person may give agents more."""
-    execution = _agent_above(invocation)
+    execution = _agent_above(state_dir)
     if execution is not None:
         raise RefusedError(
             f"{what} gives agents more, and this process was started by one (execution {execution})",
@@ -68,7 +70,6 @@ def refuse_agents(invocation: Invocation, what: str) -> None:
         )
 
 
-def _agent_above(invocation: Invocation) -> str | None:
-    state_dir = invocation.new_state_directory()
+def _agent_above(state_dir: Path) -> str | None:
     directory = directory_identity(state_dir) if state_dir.is_dir() else ""
     return find_agent_above(os.getpid(), directory)

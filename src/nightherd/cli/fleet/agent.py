@@ -101,11 +101,12 @@ def show(invocation: Invocation, agent: str) -> None:
 @click.pass_obj
 def reset(invocation: Invocation, agent: str) -> None:
     """Clear an agent's error. Its status is idle again."""
-    from nightherd.cli.gateway.gateway import open_gateway
+    from nightherd.cli.operations import open_client
+    from nightherd.engine.operations.requests import ResetAgent
 
     fleet = load_fleet_with_notices(invocation)
     name = find_agent(fleet, agent).name
-    open_gateway(invocation, fleet).reset_agent(name)
+    open_client(invocation, fleet).perform(ResetAgent(agent=name))
     screen, now = invocation.screen, system_clock().now()
     view, schedules = _view(invocation, name)
     if screen.is_json:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 import click
 
-from nightherd.cli.fleet.acceptance import refuse_agents
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.gateway.gateway import Gateway, open_gateway
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.jobs.command import tell_launch
+from nightherd.cli.jobs.command import run_or_enqueue, tell_launch
 from nightherd.cli.jobs.list import observed
-from nightherd.cli.jobs.resume_options import Asked, Ways, forking, run_or_enqueue, working_options
-from nightherd.cli.limits.options import limit_option, raised_limits, read_limits
+from nightherd.cli.jobs.resume_options import Asked, working_options
+from nightherd.cli.limits.options import limit_option, read_limits
+from nightherd.cli.operations import open_client
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.sessions.options import agent_of_job
-from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtMessage, ForkAt
-from nightherd.engine.operations.resume import OPEN, ResumeOptions, resume_at, resume_job
+from nightherd.engine.operations.requests import Cancel, ForkOf, Resume, Retry, Submit
+from nightherd.engine.operations.resume import OPEN
 from nightherd.errors import RefusedError, UsageError
-from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
-from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.limits.limits import LimitName, shown
 from nightherd.views.jobs import find_job_id, get_job, job_row
-from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import open_reader, system_clock
 
 
@@ -38,7 +34,7 @@ from nightherd.wiring.stores import open_reader, system_clock
 def cancel(invocation: Invocation, job: str) -> None:
     """Cancel a job. A queued job ends at once; a running job is stopped by its worker."""
     state = invocation.state_directory()
-    cancelled = open_gateway(invocation).cancel(_find(state, job))
+    cancelled = open_client(invocation).perform(Cancel(job_id=_find_job(state, job).id))
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         screen.document("job", job_row(observed(cancelled, state, now)), now)
@@ -58,14 +54,15 @@ def cancel(invocation: Invocation, job: str) -> None:
 def retry(invocation: Invocation, job: str) -> None:
     """Submit a job's work again. The new job waits for a worker."""
     state = invocation.state_directory()
-    job_id = _find(state, job)
-    fleet = load_fleet_with_notices(invocation)
-    tell_launch(open_gateway(invocation, fleet).retry(job_id), invocation)
+    ended = _find_job(state, job)
+    fleet = load_fleet_with_notices(invocation, agent=ended.agent, is_run=True)
+    request = Retry(job_id=ended.id, refuses_held=True)
+    tell_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
-def _find(state: Path, reference: str) -> JobId:
+def _find_job(state: Path, reference: str) -> Job:
     with closing(open_reader(state)) as reader:
-        return find_job_id(reader, reference)
+        return get_job(reader, find_job_id(reader, reference))
 
 
 @click.command("resume", epilog="Example: nightherd jobs resume @last -p 'Mind the failing test'")
@@ -90,36 +87,27 @@ def resume(
     For a job that runs or is queued, --raise raises a limit; other options are refused.
     """
     invocation, found, text = _found(ctx, job, asked)
-    if raised:
-        refuse_agents(invocation, "--raise")
     fleet = load_fleet_with_notices(
         invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True
     )
-    agent = agent_of_job(found, invocation, fleet)
-
-    overrides = raised_limits(_options(invocation, found), raised)
-    wish = ResumeOptions(prompt=text, overrides=overrides, refuses_held=True)
-
-    def hand_in(gateway: Gateway) -> Job:
-        return gateway.resume(found.id, agent, wish, at_checkpoint=at_checkpoint)
-
-    async def go_on(context: WorkerContext) -> Job:
-        rescue = rescuer(context, fleet)
-        if at_checkpoint is not None:
-            return await resume_at(found.id, at_checkpoint, agent, wish, context, rescue=rescue)
-        return await resume_job(found.id, agent, wish, context, rescue=rescue)
-
+    request = Resume(
+        job_id=found.id,
+        prompt=text,
+        limits=read_limits(raised, option="--raise") or {},
+        at_checkpoint=at_checkpoint,
+        refuses_held=True,
+    )
     is_only_raised = bool(raised) and text is None and at_checkpoint is None
     if is_only_raised and found.status in OPEN:
-        amended = hand_in(open_gateway(invocation, fleet))
+        amended = open_client(invocation, fleet).perform(request)
         is_interrupted = found.status is JobStatus.RUNNING and amended.status is JobStatus.PENDING
         if asked.detach or not is_interrupted:
-            _tell_raised(amended, raised, invocation)
+            _tell_raised(amended, request.limits, invocation)
             return
     if found.is_terminal and (text is not None or found.status is not JobStatus.COMPLETED):
         what = "a new job in a branch" if at_checkpoint is not None else "a new job in its session"
         invocation.screen.say(f"job {found.id} is {found.status.value}: this is {what}")
-    run_or_enqueue(ctx, fleet, agent, Ways(hand_in, go_on), asked)
+    run_or_enqueue(ctx, fleet, request, detach=asked.detach, quiet=asked.quiet)
 
 
 @click.command(
@@ -151,13 +139,18 @@ def fork(
             f"job {found.id} has not begun; there is nothing to branch from",
             hint=f"nightherd jobs show {found.id}",
         )
-    session_id = found.session_id
     fleet = load_fleet_with_notices(
         invocation, agent=found.agent, is_quiet=asked.quiet, is_run=True
     )
     agent = agent_of_job(found, invocation, fleet)
-    ways = forking(session_id, at, agent, ResumeOptions(prompt=text))
-    run_or_enqueue(ctx, fleet, agent, ways, asked)
+    session = ForkOf(session_id=found.session_id, at=at)
+    run_or_enqueue(
+        ctx,
+        fleet,
+        Submit(agent=agent.name, prompt=text, session=session),
+        detach=asked.detach,
+        quiet=asked.quiet,
+    )
 
 
 def fork_place(
@@ -178,22 +171,12 @@ def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation
     """The job that is meant, and what is said besides."""
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
-    with closing(open_reader(invocation.state_directory())) as reader:
-        job = get_job(reader, find_job_id(reader, reference))
-    return invocation, job, text
+    return invocation, _find_job(invocation.state_directory(), reference), text
 
 
-def _tell_raised(job: Job, raised: Sequence[str], invocation: Invocation) -> None:
+def _tell_raised(job: Job, limits: Mapping[str, int], invocation: Invocation) -> None:
     """What a job may use that goes on without anybody here."""
     if invocation.screen.is_json or job.status is not JobStatus.RUNNING:
         tell_launch(job, invocation)
-    limits = read_limits(raised, option="--raise") or {}
     more = ", ".join(f"{name} {shown(LimitName(name), most)}" for name, most in limits.items())
     invocation.screen.say(f"job {job.id} is {job.status.value}, and may use {more} from now on")
-
-
-def _options(invocation: Invocation, job: Job) -> JobOptions:
-    """What the job has other than its agent."""
-    with closing(open_reader(invocation.state_directory())) as reader:
-        texts = reader.find_texts(job.id)
-    return texts.overrides if texts is not None else NO_OPTIONS

@@ -1,30 +1,32 @@
-"""Errands: one piece of work recorded, then done and watched here, or left to a worker."""
+"""One job of a command: recorded, then run and watched here, or left to a worker."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 
 import anyio
+import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.edge import abandon_output
+from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.jobs.watch import show_text, stop_on_signals, watching
+from nightherd.cli.operations import FleetClient, open_client
 from nightherd.cli.screen.render import Screen, Style
 from nightherd.cli.screen.text import length, neutralise, one_line
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
-from nightherd.engine.contexts import Stores, WorkerContext
+from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.oversight import Stopper
-from nightherd.engine.operations.submit import SubmitRequest, Submitted, prompt_of, submit
+from nightherd.engine.operations.perform import perform
+from nightherd.engine.operations.requests import NewJobRequest
+from nightherd.engine.operations.submit import Submitted
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import (
-    AgentBlockedError,
     AgentNotFoundError,
     InterruptedRunError,
     JobTimeoutError,
@@ -43,8 +45,8 @@ from nightherd.model.units import format_usd
 from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_job
 from nightherd.views.results import NO_TROUBLES, Troubles, result_document, troubles_of
+from nightherd.wiring.files import write_output_log
 from nightherd.wiring.running import open_worker, rescuer
-from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import open_job_list, system_clock
 
 EXIT_OF_STATUS = {
@@ -59,24 +61,6 @@ OUT_OF_BUDGET = 6
 RATE_LIMITED = 75
 
 
-Submit = Callable[[SubmitRequest, WorkerContext], Awaitable[Submitted]]
-MakeJob = Callable[[WorkerContext], Awaitable[Job]]
-"""Records the job; once it returns, nothing loses it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobCommand:
-    """One piece of work to be done, and where."""
-
-    fleet: Fleet
-    state: Path
-    environ: Mapping[str, str]
-    agent: Agent
-    make_job: MakeJob
-    wait_timeout: timedelta | None = None
-    """How long it is waited for; then it is left to a worker."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The job as it ended, with its long texts."""
@@ -85,16 +69,6 @@ class Finished:
     texts: JobTexts | None
     troubles: Troubles = NO_TROUBLES
     """The calls it was not allowed to make, and its hooks that failed."""
-
-
-def submitting(request: SubmitRequest, how: Submit = submit) -> MakeJob:
-    """A new job. A prompt that cannot be made is found out before there is anything to record it in."""
-    prompt_of(request)
-
-    async def make(context: WorkerContext) -> Job:
-        return (await how(request, context)).job
-
-    return make
 
 
 def find_agent(fleet: Fleet, name: str, *, command: str | None = None) -> Agent:
@@ -116,47 +90,92 @@ def find_agent(fleet: Fleet, name: str, *, command: str | None = None) -> Agent:
     )
 
 
-def refuse_blocked(agent: Agent) -> None:
-    """Raise `AgentBlockedError` when none of the agent's jobs may run."""
-    if agent.blocked_by:
-        raise AgentBlockedError(agent.name, agent.blocked_by)
-
-
-def perform(errand: JobCommand, screen: Screen, *, is_shown: bool) -> Finished:
-    """Submit the job, run it to its end and show it on the way. Ctrl-C cancels it."""
-    check_runtime(errand.agent.runtime.name)
+def run_or_enqueue(
+    ctx: click.Context,
+    fleet: Fleet,
+    request: NewJobRequest,
+    *,
+    detach: bool,
+    quiet: bool,
+    is_shown: bool = True,
+    wait_timeout: timedelta | None = None,
+    writes_log: bool = False,
+) -> None:
+    """Record the job and leave it to a worker, or run it here and end with its exit code."""
+    invocation = invocation_of(ctx)
+    screen, client = invocation.screen, open_client(invocation, fleet)
+    if detach:
+        tell_launch(client.perform(request), invocation)
+        return
+    is_watched = is_shown and not (quiet or screen.is_json)
+    finished = run_and_watch(
+        client, request, screen, is_shown=is_watched, wait_timeout=wait_timeout
+    )
     try:
-        return anyio.run(_perform, errand, screen, is_shown)
+        if writes_log:
+            screen.say(f"log {write_output_log(client.state_dir, finished.job.id)}")
+        tell_result(finished, screen, is_quiet=quiet)
+    except BrokenPipeError:
+        # Nobody reads on; the exit code still says how the job ended.
+        abandon_output()
+    ctx.exit(exit_code_of(finished.job))
+
+
+def run_and_watch(
+    client: FleetClient,
+    request: NewJobRequest,
+    screen: Screen,
+    *,
+    is_shown: bool,
+    wait_timeout: timedelta | None = None,
+) -> Finished:
+    """Record the job, run it to its end and show it on the way. Ctrl-C cancels it.
+
+    After `wait_timeout` it is left to a worker.
+    """
+    agent = client.check(request)
+    try:
+        return anyio.run(_run_and_watch, client, request, agent, screen, is_shown, wait_timeout)
     except ExceptionGroup as group:
         raise unwrapped(group) from None
 
 
-async def _perform(errand: JobCommand, screen: Screen, is_shown: bool) -> Finished:
-    with watching(screen, errand.agent.name, is_shown=is_shown) as watcher:
+async def _run_and_watch(
+    client: FleetClient,
+    request: NewJobRequest,
+    agent: Agent,
+    screen: Screen,
+    is_shown: bool,
+    wait_timeout: timedelta | None,
+) -> Finished:
+    fleet, state_dir = client.known_fleet(), client.state_dir
+    with watching(screen, agent.name, is_shown=is_shown) as watcher:
         async with (
-            open_worker(errand.state, errand.fleet, errand.environ) as context,
+            open_worker(state_dir, fleet, client.environ) as context,
             anyio.create_task_group() as tasks,
         ):
-            ensure_recorded(errand.fleet, errand.state, context.clock.now())
+            ensure_recorded(fleet, state_dir, context.clock.now())
             stopper = Stopper()
             await tasks.start(partial(stop_on_signals, stopper, watcher.say))
-            made = await errand.make_job(context)
+            rescue = rescuer(context, fleet)
+            result = await perform(request, context, rescue=rescue)
+            made = result.job if isinstance(result, Submitted) else result
             job_id = made.id
             watcher.begin(made)
-            if errand.wait_timeout is not None:
-                tasks.start_soon(_give_up_waiting, stopper, errand.wait_timeout)
+            if wait_timeout is not None:
+                tasks.start_soon(_give_up_waiting, stopper, wait_timeout)
             if is_shown:
                 watcher.say(f"{screen.err.dim('job')} {job_id}")
             if is_shown and screen.is_terminal:
                 tasks.start_soon(show_text, watcher, job_id, context.journals)
             job = await wait_for_job(
                 job_id,
-                errand.agent,
+                agent,
                 context,
                 on_event=watcher,
                 on_wait=partial(tell_waiting, screen),
                 stopper=stopper,
-                rescue=rescuer(context, errand.fleet),
+                rescue=rescue,
             )
             texts = context.reader.find_texts(job_id)
             troubles = troubles_of(job, context.journals)
@@ -169,17 +188,6 @@ async def _perform(errand: JobCommand, screen: Screen, is_shown: bool) -> Finish
 async def _give_up_waiting(stopper: Stopper, after: timedelta) -> None:
     await anyio.sleep(after.total_seconds())
     stopper.hand_over()
-
-
-def launch(errand: JobCommand) -> Job:
-    """Record the job for a worker to run; once this returns, nothing loses it."""
-    check_runtime(errand.agent.runtime.name)
-    return anyio.run(_launch, errand)
-
-
-async def _launch(errand: JobCommand) -> Job:
-    async with open_worker(errand.state, errand.fleet, errand.environ) as context:
-        return await errand.make_job(context)
 
 
 def tell_launch(job: Job, invocation: Invocation) -> None:

@@ -1,44 +1,16 @@
-"""What the commands share by which work goes on: how it is asked for, and how it is seen to."""
+"""What the commands share that resume and fork: their options, and whether the job runs here."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, cast
 
 import click
 
-from nightherd.cli.edge import abandon_output
-from nightherd.cli.gateway.gateway import Gateway, open_gateway
-from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.jobs.command import (
-    JobCommand,
-    MakeJob,
-    exit_code_of,
-    perform,
-    tell_launch,
-    tell_result,
-)
+from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import Command, json_option
 from nightherd.cli.prompt import read_prompt
-from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.operations.fork import ForkAt
-from nightherd.engine.operations.resume import ResumeOptions, run_fork
-from nightherd.model.agents.agent import Agent, Fleet
-from nightherd.model.ids import SessionId
-from nightherd.model.jobs.job import Job
-from nightherd.wiring.runtimes import check_runtime
-
-HandIn = Callable[[Gateway], Job]
-"""Has the job recorded, for a worker to run."""
-
-
-class Ways(NamedTuple):
-    """How the same job is recorded: left to a worker, or by the process that runs it."""
-
-    hand_in: HandIn
-    make_job: MakeJob
 
 
 class Asked(NamedTuple):
@@ -85,40 +57,3 @@ def working_options(command: Command) -> Command:
     ):
         found = option(found)
     return found
-
-
-def forking(session_id: SessionId, at: ForkAt | None, agent: Agent, wish: ResumeOptions) -> Ways:
-    """A job in a new branch of that session, there or at its end."""
-
-    def hand_in(gateway: Gateway) -> Job:
-        return gateway.fork(session_id, at, agent, wish)
-
-    async def make(context: WorkerContext) -> Job:
-        return await run_fork(session_id, at, agent, wish, context)
-
-    return Ways(hand_in, make)
-
-
-def run_or_enqueue(
-    ctx: click.Context, fleet: Fleet, agent: Agent, ways: Ways, asked: Asked
-) -> None:
-    """Have the job recorded and leave it to a worker, or do it here and end with its code."""
-    invocation = invocation_of(ctx)
-    screen = invocation.screen
-    if asked.detach:
-        check_runtime(agent.runtime.name)
-        tell_launch(ways.hand_in(open_gateway(invocation, fleet)), invocation)
-        return
-    errand = JobCommand(
-        fleet=fleet,
-        state=invocation.state_directory(),
-        environ=invocation.environ,
-        agent=agent,
-        make_job=ways.make_job,
-    )
-    finished = perform(errand, screen, is_shown=not (asked.quiet or screen.is_json))
-    try:
-        tell_result(finished, screen, is_quiet=asked.quiet)
-    except BrokenPipeError:
-        abandon_output()
-    ctx.exit(exit_code_of(finished.job))

@@ -7,41 +7,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import click
-from msgspec.structs import replace
 
-from nightherd.cli.edge import abandon_output
-from nightherd.cli.fleet.acceptance import refuse_agents
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.gateway.gateway import Gateway, open_gateway
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.jobs.command import (
-    JobCommand,
-    MakeJob,
-    exit_code_of,
-    find_agent,
-    perform,
-    refuse_blocked,
-    submitting,
-    tell_launch,
-    tell_result,
-)
+from nightherd.cli.jobs.command import find_agent, run_or_enqueue
 from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.options import DURATION, complete_agents, complete_sessions, json_option
 from nightherd.cli.prompt import read_inputs, read_prompt
 from nightherd.cli.sessions.options import named_session
-from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.limits.guard import raises_limits
-from nightherd.engine.operations.fork import AtLastTurn, ForkAt
-from nightherd.engine.operations.resume import ResumeOptions, continue_session, run_branch, run_fork
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.fork import AtLastTurn
+from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Submit
 from nightherd.errors import UsageError
-from nightherd.model.agents.agent import Agent
-from nightherd.model.ids import SessionId
-from nightherd.model.jobs.job import Job
 from nightherd.model.jobs.options import JobOptions
-from nightherd.model.sessions.session import SessionMode, SessionTerms
-from nightherd.wiring.files import write_output_log
-from nightherd.wiring.runtimes import check_runtime
+from nightherd.model.sessions.session import SessionMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +32,17 @@ class Where:
     channel: str | None = None
     is_branch: bool = False
 
-    @property
-    def place(self) -> ForkAt | None:
-        """Where a branch begins; None for the end of the session."""
-        return AtLastTurn() if self.is_branch else None
+    def session(self, invocation: Invocation) -> OwnSession | InSession | ForkOf:
+        """The session, found where one was named."""
+        if self.fork is not None:
+            return ForkOf(session_id=named_session(invocation, self.fork).id)
+        if self.resume is None:
+            mode = None if self.mode is None else SessionMode(self.mode)
+            return OwnSession(mode=mode, channel=self.channel, is_branch=self.is_branch)
+        session_id = named_session(invocation, self.resume).id
+        if self.is_branch:
+            return ForkOf(session_id=session_id, at=AtLastTurn())
+        return InSession(session_id=session_id)
 
     def checked(self) -> Where:
         """Itself; `UsageError` when it is said in two ways."""
@@ -154,43 +139,29 @@ def run(  # noqa: PLR0913 (an option each)
     _check_ways(follow=follow, wait=wait, detach=detach, has_timeout=wait_timeout is not None)
     where = Where(resume, fork, mode, channel, branch).checked()
     text = read_prompt(prompt, file, source, cwd=invocation.cwd, stdin=sys.stdin.buffer)
-    values, given, screen = read_inputs(inputs), read_limits(limits), invocation.screen
+    values, given = read_inputs(inputs), read_limits(limits)
     fleet = load_fleet_with_notices(invocation, agent=agent, is_quiet=quiet, is_run=True)
     found = find_agent(fleet, agent, command="nightherd run")
-    refuse_blocked(found)  # before there is a state directory
     options = JobOptions(model=model, max_turns=max_turns, job_timeout=job_timeout, limits=given)
-    _check_limits(invocation, found, options)
-    wish = ResumeOptions(
-        prompt=text, inputs=values, overrides=options, priority=priority, refuses_held=True
+    request = Submit(
+        agent=found.name,
+        prompt=text,
+        inputs=values,
+        options=options,
+        session=where.session(invocation),
+        priority=priority,
+        refuses_held=True,
     )
-    into = _find_session(invocation, where)
-    errand = JobCommand(
-        fleet=fleet,
-        state=invocation.new_state_directory(),
-        environ=invocation.environ,
-        agent=found,
-        make_job=_maker(found, wish, where, into),
+    run_or_enqueue(
+        ctx,
+        fleet,
+        request,
+        detach=detach,
+        quiet=quiet,
+        is_shown=not wait,
         wait_timeout=wait_timeout,
+        writes_log=output_log,
     )
-    if detach:
-        check_runtime(found.runtime.name)
-        tell_launch(_hand_in(open_gateway(invocation, fleet), found, wish, where, into), invocation)
-        return
-    finished = perform(errand, screen, is_shown=not (quiet or wait or screen.is_json))
-    try:
-        if output_log:
-            screen.say(f"log {write_output_log(errand.state, finished.job.id)}")
-        tell_result(finished, screen, is_quiet=quiet)
-    except BrokenPipeError:
-        # Nobody reads on; the exit code still says how the job ended.
-        abandon_output()
-    ctx.exit(exit_code_of(finished.job))
-
-
-def _check_limits(invocation: Invocation, agent: Agent, options: JobOptions) -> None:
-    """Raise `RefusedError` when an agent asks for more than the agent's own jobs may use."""
-    if raises_limits(agent, options):
-        refuse_agents(invocation, "a limit above the agent's own")
 
 
 def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) -> None:
@@ -203,54 +174,3 @@ def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) ->
         raise UsageError(f"{given[0]} and {given[1]} exclude each other")
     if detach and has_timeout:
         raise UsageError("--wait-timeout is for those who wait, and --detach does not")
-
-
-def _hand_in(
-    gateway: Gateway, agent: Agent, wish: ResumeOptions, where: Where, into: SessionId | None
-) -> Job:
-    """The job, left to a worker."""
-    if into is None:
-        request = _request(agent, wish, where)
-        return gateway.branch(request) if where.is_branch else gateway.submit(request)
-    if where.fork is not None or where.is_branch:
-        return gateway.fork(into, where.place, agent, wish)
-    return gateway.go_on(into, agent, wish)
-
-
-def _maker(agent: Agent, wish: ResumeOptions, where: Where, into: SessionId | None) -> MakeJob:
-    """How the job is recorded. What makes no sense is found out before there is anything to record it in."""
-    if into is None:
-        request = _request(agent, wish, where)
-        return submitting(request, run_branch if where.is_branch else submit)
-    session_id = into
-
-    async def go_on(context: WorkerContext) -> Job:
-        if where.fork is not None or where.is_branch:
-            return await run_fork(session_id, where.place, agent, wish, context)
-        return await continue_session(session_id, agent, wish, context)
-
-    return go_on
-
-
-def _request(agent: Agent, wish: ResumeOptions, where: Where) -> SubmitRequest:
-    return SubmitRequest(
-        agent=agent,
-        prompt=wish.prompt,
-        inputs=wish.inputs,
-        overrides=wish.overrides,
-        priority=wish.priority,
-        refuses_held=wish.refuses_held,
-        channel_id=where.channel,
-        session_terms=_terms(agent, where.mode),
-    )
-
-
-def _terms(agent: Agent, mode: str | None) -> SessionTerms | None:
-    """What the agent says about its sessions, in another mode."""
-    return None if mode is None else replace(agent.session, mode=SessionMode(mode))
-
-
-def _find_session(invocation: Invocation, where: Where) -> SessionId | None:
-    """The session that it goes on from, if it does."""
-    reference = where.resume if where.resume is not None else where.fork
-    return None if reference is None else named_session(invocation, reference).id

@@ -10,7 +10,6 @@ import click
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.job import Job
-from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.limits import LimitName, OnLimit, amount_of, parse_limit, shown
 from nightherd.views.limits import LimitView
 
@@ -34,12 +33,6 @@ def read_limits(given: Sequence[str], *, option: str = "--limit") -> dict[str, i
             raise UsageError(f"{option} {name.value} is given twice")
         found[name.value] = maximum
     return found or None
-
-
-def raised_limits(options: JobOptions, given: Sequence[str]) -> JobOptions:
-    """The limits of a job that is resumed: new maxima beside those it was given before."""
-    raised = read_limits(given, option="--raise")
-    return JobOptions(limits={**(options.limits or {}), **raised} if raised else None)
 
 
 def limit_text(one: LimitView) -> str:

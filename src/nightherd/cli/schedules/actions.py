@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
+from nightherd.cli.fleet.acceptance import admitted
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.gateway.direct import Override
-from nightherd.cli.gateway.gateway import open_gateway
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.command import tell_launch
+from nightherd.cli.operations import open_client
 from nightherd.cli.options import json_option
 from nightherd.cli.schedules.list import schedule_argument, tell_schedule
-from nightherd.model.schedules.due import parse_rule
+from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.model.schedules.jobs import find_schedule
-from nightherd.wiring.runtimes import check_runtime
 
 
 @click.command("run", epilog="Example: nightherd schedule run hello/nightly")
@@ -25,10 +24,11 @@ from nightherd.wiring.runtimes import check_runtime
 @click.pass_obj
 def run(invocation: Invocation, schedule: str) -> None:
     """Submit a schedule's job now. A worker runs it; the schedule's own due times are not affected."""
-    fleet = load_fleet_with_notices(invocation)
-    agent, chosen = find_schedule(fleet.agents, schedule)
-    check_runtime(agent.runtime.name)
-    tell_launch(open_gateway(invocation, fleet).run_schedule(agent, chosen), invocation)
+    declared = load_fleet_with_notices(invocation)
+    agent, chosen = find_schedule(declared.agents, schedule)
+    fleet = admitted(invocation, declared, agent=agent.name)
+    request = RunSchedule(agent=agent.name, schedule=chosen.name, refuses_held=True)
+    tell_launch(open_client(invocation, fleet).perform(request), invocation)
 
 
 @click.command("enable", epilog="Example: nightherd schedule enable hello/nightly")
@@ -71,11 +71,8 @@ def reset(invocation: Invocation, schedule: str) -> None:
 def _override(invocation: Invocation, reference: str, **said: Any) -> None:
     fleet = load_fleet_with_notices(invocation)
     agent, schedule = find_schedule(fleet.agents, reference)
-    if "rule" in said:
-        said["rule"] = said["rule"].strip()
-        parse_rule(said["rule"], schedule.timezone)
-    override = Override(by=_who(invocation), **said)
-    open_gateway(invocation, fleet).override(agent, schedule, override)
+    request = SetSchedule(agent=agent.name, schedule=schedule.name, by=_who(invocation), **said)
+    open_client(invocation, fleet).perform(request)
     tell_schedule(invocation, agent, schedule)
 
 

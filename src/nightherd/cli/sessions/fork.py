@@ -8,10 +8,9 @@ import anyio
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.gateway.gateway import Gateway
 from nightherd.cli.invocation import Invocation, invocation_of
-from nightherd.cli.jobs.command import find_agent
-from nightherd.cli.jobs.resume_options import Asked, Ways, forking, run_or_enqueue, working_options
+from nightherd.cli.jobs.command import find_agent, run_or_enqueue
+from nightherd.cli.jobs.resume_options import Asked, working_options
 from nightherd.cli.options import complete_agents
 from nightherd.cli.sessions.options import (
     agent_for,
@@ -21,7 +20,6 @@ from nightherd.cli.sessions.options import (
     reading,
     session_argument,
 )
-from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.operations.fork import (
     AtCheckpoint,
     AtEvent,
@@ -30,12 +28,11 @@ from nightherd.engine.operations.fork import (
     find_point,
     fork_session,
 )
-from nightherd.engine.operations.resume import ResumeOptions, resume_session
+from nightherd.engine.operations.requests import ForkOf, ResumeSession, Submit
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session
 from nightherd.views.sessions import latest_of_agent, session_row
-from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import open_repair, random_text, system_clock
 
 
@@ -106,12 +103,19 @@ def _run(
     ctx: click.Context, original: Session, at: ForkAt | None, named: str | None, asked: Asked
 ) -> None:
     invocation = invocation_of(ctx)
-    wish = ResumeOptions(prompt=asked.text(invocation))
+    prompt = asked.text(invocation)
     fleet = load_fleet_with_notices(
         invocation, agent=named or original.agent, is_quiet=asked.quiet, is_run=True
     )
     agent = agent_for(original, fleet, named)
-    run_or_enqueue(ctx, fleet, agent, forking(original.id, at, agent, wish), asked)
+    session = ForkOf(session_id=original.id, at=at)
+    run_or_enqueue(
+        ctx,
+        fleet,
+        Submit(agent=agent.name, prompt=prompt, session=session),
+        detach=asked.detach,
+        quiet=asked.quiet,
+    )
 
 
 def tell_fork(invocation: Invocation, made: Session) -> None:
@@ -172,21 +176,16 @@ def _resume(
     fleet = load_fleet_with_notices(
         invocation, agent=named or session.agent, is_quiet=asked.quiet, is_run=True
     )
-    agent, wish = agent_for(session, fleet, named), ResumeOptions(prompt=prompt, refuses_held=True)
-
-    def hand_in(gateway: Gateway) -> Job:
-        return gateway.resume_session(session.id, agent, wish)
-
-    async def go_on(context: WorkerContext) -> Job:
-        rescue = rescuer(context, fleet)
-        return await resume_session(session.id, agent, wish, context, rescue=rescue)
-
+    agent = agent_for(session, fleet, named)
+    request = ResumeSession(
+        session_id=session.id, agent=agent.name, prompt=prompt, refuses_held=True
+    )
     with reading(invocation) as reader:
         jobs = reader.jobs_of_session(session.id)
     notice = _new_job_notice(session, jobs[-1] if jobs else None, prompt)
     if notice is not None:
         invocation.screen.say(notice)
-    run_or_enqueue(ctx, fleet, agent, Ways(hand_in, go_on), asked)
+    run_or_enqueue(ctx, fleet, request, detach=asked.detach, quiet=asked.quiet)
 
 
 def _new_job_notice(session: Session, last: Job | None, prompt: str | None) -> str | None:

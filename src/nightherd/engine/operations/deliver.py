@@ -7,14 +7,14 @@ acknowledged is not lost, and what was not is sent again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.operations.submit import ID_TRIES, SubmitRequest, submission, values_of
-from nightherd.errors import NightherdError, NotFoundError, RefusedError
+from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
+from nightherd.engine.operations.submit import SubmitRequest, submission, values_of
+from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.jobs.job import Job, TriggerType
@@ -50,32 +50,29 @@ class Delivered(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-async def deliver(
-    message: Message, endpoint: Endpoint, agents: Mapping[str, Agent], context: FleetContext
-) -> Delivered:
+async def deliver(message: Message, endpoint: Endpoint, context: FleetContext) -> Delivered:
     """Record the message and what it asks for; returns once both are durable.
 
     `InvalidValueError` when the payload lacks what the endpoint's templates name: nothing is recorded
     then, so that it can be sent again once they are mended.
     """
-    agent = get_agent(agents, endpoint.agent)
+    agent = get_agent(context.agents, endpoint.agent, context.withheld)
     reason = _why_not(message, endpoint, agent, context)
     request = _request(message, endpoint, agent) if reason is None else None
     delivery = _delivery(message, endpoint, reason, context)
-    for _ in range(ID_TRIES):
+
+    def make(_: RecordDelivery | None = None) -> RecordDelivery:
         job = submission(request, context) if request is not None else None
-        change = RecordDelivery(delivery=delivery, job=job)
-        (answer,) = await context.state.apply([change])
-        match answer:
-            case Applied(job=made):
-                return Delivered(job=made, is_new=True, reason=reason)
-            case Refused(why=Why.DUPLICATE, job=known):
-                return Delivered(job=known, is_new=False, reason="it was taken in before")
-            case Refused(why=Why.ID_TAKEN):
-                continue
-            case Refused(message=found):
-                raise RefusedError(found)
-    raise NightherdError(f"no free job id after {ID_TRIES} tries")
+        return RecordDelivery(delivery=delivery, job=job)
+
+    (answer,) = await apply_with_fresh_ids([make()], make, context.state.apply)
+    match answer:
+        case Applied(job=job):
+            return Delivered(job=job, is_new=True, reason=reason)
+        case Refused(why=Why.DUPLICATE, job=known):
+            return Delivered(job=known, is_new=False, reason="it was taken in before")
+        case Refused(message=refusal):
+            raise RefusedError(refusal)
 
 
 def _why_not(message: Message, endpoint: Endpoint, agent: Agent, context: Stores) -> str | None:

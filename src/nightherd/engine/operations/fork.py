@@ -13,9 +13,10 @@ from itertools import takewhile
 import msgspec
 
 from nightherd.engine.contexts import Stores
+from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
 from nightherd.errors import InvalidValueError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.change import Applied, Refused, Why
+from nightherd.model.change import Applied, Refused
 from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent
@@ -37,32 +38,31 @@ from nightherd.views.conversation import (
     segments_of,
 )
 
-ID_TRIES = 8
 LOOK_BACK = 16
 """Events looked at first for the last turn before a place; turns are shorter, nearly always."""
 
 
-class AtMessage(msgspec.Struct, frozen=True, kw_only=True):
+class AtMessage(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     """After message `number` of the conversation; 0 is before the first."""
 
     number: int
 
 
-class AtEvent(msgspec.Struct, frozen=True, kw_only=True):
+class AtEvent(msgspec.Struct, frozen=True, kw_only=True, tag="event"):
     """After the last message that had ended by event `seq` of a job: the session's last when none is named."""
 
     seq: int
     job_id: JobId | None = None
 
 
-class AtCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+class AtCheckpoint(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoint"):
     """Where a job's checkpoint `number` points."""
 
     number: int
     job_id: JobId | None = None
 
 
-class AtLastTurn(msgspec.Struct, frozen=True, kw_only=True):
+class AtLastTurn(msgspec.Struct, frozen=True, kw_only=True, tag="last_turn"):
     """After the last turn that is complete: its answer is whole, and every call it made has a result."""
 
 
@@ -253,19 +253,19 @@ async def fork_session(
     random_text: RandomText,
 ) -> Session:
     """Record the fork and return it as it is on record. Either it is there, whole, or nothing is."""
-    for _ in range(ID_TRIES):
-        fork = forked(session, point, session_id=generate_session_id(random_text), at=clock.now())
-        (answer,) = await state.apply([ForkSession(session=fork)])
-        match answer:
-            case Applied(rows=(Session() as made, *_)):
-                return made
-            case Refused(why=Why.ID_TAKEN):
-                continue
-            case Refused(message=message):
-                raise RefusedError(message)
-            case Applied():
-                raise NightherdError("the fork was recorded and not returned")
-    raise NightherdError(f"no free session id after {ID_TRIES} tries")
+
+    def make(_: ForkSession | None = None) -> ForkSession:
+        session_id = generate_session_id(random_text)
+        return ForkSession(session=forked(session, point, session_id=session_id, at=clock.now()))
+
+    (answer,) = await apply_with_fresh_ids([make()], make, state.apply)
+    match answer:
+        case Applied(rows=(Session() as fork, *_)):
+            return fork
+        case Refused(message=message):
+            raise RefusedError(message)
+        case Applied():
+            raise NightherdError("the fork was recorded and not returned")
 
 
 NOTICE_LOOK_BACK = 32

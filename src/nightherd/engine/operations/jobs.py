@@ -45,8 +45,6 @@ async def retry_job(
         raise RefusedError(
             f"job {job_id} is {job.status}", next_step=NextStep(Action.CANCEL_JOB, job=job_id)
         )
-    if not context.can_run(agent.runtime.name):
-        raise RefusedError(f"runtime {agent.runtime.name!r} is not available here")
     schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
     session = context.reader.find_session(job.session_id) if job.session_id is not None else None
     request = SubmitRequest(

@@ -116,9 +116,10 @@ async def resume_job(
             f"job {job_id} is completed: to resume it is to start a new job in its session",
             next_step=NextStep(Action.RESUME_JOB_WITH_PROMPT, job=job_id),
         )
-    return await continue_session(
+    submitted = await continue_session(
         job.session_id, agent, wish, context, resumed_from=job_id, dedupe_key=dedupe_key
     )
+    return submitted.job
 
 
 def _refused(job: Job, context: Stores) -> RefusedError:
@@ -143,7 +144,7 @@ async def continue_session(
     *,
     resumed_from: JobId | None = None,
     dedupe_key: str | None = None,
-) -> Job:
+) -> Submitted:
     """A new job in that session, or, when the session is over and read-only, in a branch of its end."""
     session = await told(get_session(context.reader, session_id), context)
     _check_agent(session, agent, context)
@@ -153,7 +154,7 @@ async def continue_session(
     if session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None:
         session, _ = await branch(session, None, context)
     request = _request(agent, wish, session, dedupe_key)
-    return (await submit(replace(request, resumed_from=resumed_from), context)).job
+    return await submit(replace(request, resumed_from=resumed_from), context)
 
 
 async def run_fork(
@@ -164,7 +165,7 @@ async def run_fork(
     context: FleetContext,
     *,
     dedupe_key: str | None = None,
-) -> Job:
+) -> Submitted:
     """A new job in a new branch of that session; it knows which job wrote the place it branches from.
 
     Asked again with the same dedupe key it is the same job; the branch made for the second stays empty.
@@ -177,7 +178,7 @@ async def run_fork(
         trigger_type=TriggerType.FORK,
         forked_from=point.job_id,
     )
-    return (await submit(request, context)).job
+    return await submit(request, context)
 
 
 async def run_branch(request: SubmitRequest, context: FleetContext) -> Submitted:
@@ -277,7 +278,8 @@ async def resume_at(
     if job.session_id is None:
         raise RefusedError(f"job {job_id} has no session to go on in")
     place = AtCheckpoint(number=number, job_id=job_id)
-    return await run_fork(job.session_id, place, agent, wish, context, dedupe_key=dedupe_key)
+    forked = await run_fork(job.session_id, place, agent, wish, context, dedupe_key=dedupe_key)
+    return forked.job
 
 
 async def resume_session(
@@ -309,7 +311,8 @@ async def resume_session(
             return await resume_job(last.id, agent, wish, context, rescue=rescue)
         except RefusedError:
             pass  # somebody is at it already: the new job comes after it
-    return await continue_session(session_id, agent, wish, context, dedupe_key=dedupe_key)
+    submitted = await continue_session(session_id, agent, wish, context, dedupe_key=dedupe_key)
+    return submitted.job
 
 
 def _check_not_completed(session_id: SessionId, last: Job) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from nightherd.engine.contexts import FleetContext, Stores
+from nightherd.engine.contexts import FleetContext
 from nightherd.engine.limits.budgets import daily_limits, days_above, tree_budgets
 from nightherd.engine.limits.guard import job_limits
 from nightherd.engine.limits.logins import uncounted_text, unpriced_text
+from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
 from nightherd.errors import (
     AgentBlockedError,
     NightherdError,
@@ -32,6 +33,7 @@ from nightherd.model.limits.login import login_of
 from nightherd.model.limits.spending import declared_price
 from nightherd.model.problem import Place, Problem
 from nightherd.model.schedules.jobs import for_schedule
+from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.order import held_choices
 from nightherd.model.sessions.session import (
     Session,
@@ -44,8 +46,6 @@ from nightherd.model.text import fill_inputs, input_text, input_values, render
 from nightherd.next_step import Action, NextStep
 
 NEVER = datetime.max.replace(tzinfo=UTC)
-ID_TRIES = 8
-"""How often a taken id is replaced by a new one; two in a row is already a one in a thousand million."""
 
 
 class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,26 +84,25 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
 async def submit(request: SubmitRequest, context: FleetContext) -> Submitted:
     """Record the job and return once it is durable. The same dedupe key never makes a second job."""
     _check(request, context)
-    prompt = context.secrets.mask(prompt_of(request))
-    for _ in range(ID_TRIES):
-        change = _change(request, prompt, context)
-        (answer,) = await context.state.apply([change])
-        match answer:
-            case Applied(job=Job() as job):
-                return Submitted(job=job, is_new=True)
-            case Refused(why=Why.DUPLICATE, job=Job() as known):
-                return Submitted(job=known, is_new=False)
-            case Refused(why=Why.ID_TAKEN):
-                continue
-            case Applied():
-                raise NightherdError("the job was recorded and not returned")
-            case Refused(why=Why.MISSING, message=message):
-                raise SessionNotFoundError(message, next_step=NextStep(Action.LIST_SESSIONS))
-            case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
-                raise RefusedError(message, hint=held_choices(holder))
-            case Refused(message=message):
-                raise RefusedError(message)
-    raise NightherdError(f"no free job id after {ID_TRIES} tries")
+    prompt = str(context.secrets.mask(prompt_of(request)))
+
+    def make(_: SubmitJob | None = None) -> SubmitJob:
+        return _change(request, prompt, context)
+
+    (answer,) = await apply_with_fresh_ids([make()], make, context.state.apply)
+    match answer:
+        case Applied(job=Job() as job):
+            return Submitted(job=job, is_new=True)
+        case Refused(why=Why.DUPLICATE, job=Job() as known):
+            return Submitted(job=known, is_new=False)
+        case Applied():
+            raise NightherdError("the job was recorded and not returned")
+        case Refused(why=Why.MISSING, message=message):
+            raise SessionNotFoundError(message, next_step=NextStep(Action.LIST_SESSIONS))
+        case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
+            raise RefusedError(message, hint=held_choices(holder))
+        case Refused(message=message):
+            raise RefusedError(message)
 
 
 def submission(request: SubmitRequest, context: FleetContext) -> SubmitJob:
@@ -127,7 +126,7 @@ def prompt_of(request: SubmitRequest) -> str:
                 "the prompt is empty",
                 next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent.name),
             )
-        is_typed = request.trigger_type is TriggerType.MANUAL
+        is_typed = request.trigger_type in (TriggerType.MANUAL, TriggerType.FORK)
         return fill_inputs(request.prompt, request.inputs) if is_typed else request.prompt
     if request.agent.default_prompt is not None:
         return render(request.agent.default_prompt, values_of(request.agent, request.inputs))
@@ -145,11 +144,15 @@ def values_of(agent: Agent, inputs: Mapping[str, Any]) -> dict[str, str]:
     return values
 
 
-def _masked(value: Any, context: Stores) -> Any:
-    """An input without secrets. One that has a secret as a number becomes text: numbers cannot be masked."""
-    masked = context.secrets.mask(value)
+def masked_inputs(inputs: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """Return the inputs without secrets. One that has a secret as a number becomes text: numbers cannot be masked."""
+    return {name: _masked(value, secrets) for name, value in inputs.items()}
+
+
+def _masked(value: Any, secrets: Secrets) -> Any:
+    masked = secrets.mask(value)
     text = input_text(masked)
-    again = context.secrets.mask(text)
+    again = secrets.mask(text)
     return masked if again == text else again
 
 
@@ -171,7 +174,7 @@ def _change(request: SubmitRequest, prompt: str, context: FleetContext) -> Submi
         forked_from=request.forked_from,
         parent_job_id=request.parent_job_id,
     )
-    inputs = {name: _masked(value, context) for name, value in request.inputs.items()}
+    inputs = masked_inputs(request.inputs, context.secrets)
     texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)
     return SubmitJob(
         job=job,

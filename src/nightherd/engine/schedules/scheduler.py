@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.limits.logins import stopped_by
+from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
 from nightherd.engine.operations.schedules import slot_job
 from nightherd.engine.schedules.entries import Entry, Plan, entries, plan, retire
 from nightherd.engine.workers.changed_fleet import for_fleet
@@ -45,7 +46,6 @@ TOGETHER = 200
 """Schedules fired in one transaction."""
 SOON_S = 0.05
 """Before it looks again at what somebody else just changed."""
-ID_TRIES = 8
 
 
 class SchedulingReports(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,28 +291,23 @@ class Scheduler:
         return replace(change, slot=slot, is_error=made.is_error)
 
     async def _apply(self, firings: Sequence[_Firing], now: datetime) -> None:
+        entry_of = {firing.change.slot.id: firing.entry for firing in firings}
+        answers = await apply_with_fresh_ids(
+            [firing.change for firing in firings],
+            lambda change: self._with_job(entry_of[change.slot.id], change),
+            self._answers,
+        )
         held: set[str] = set()
-        for _ in range(ID_TRIES):
-            answers = await self._answers(firings)
-            again: list[_Firing] = []
-            for firing, answer in zip(firings, answers, strict=True):
-                if firing.entry.id in held:
-                    continue
-                if isinstance(answer, Refused) and answer.why is Why.ID_TAKEN:
-                    change = self._with_job(firing.entry, firing.change)
-                    again.append(replace(firing, change=change))
-                elif not self._take_in(firing, answer, now):
-                    held.add(firing.entry.id)
-            if not again:
-                return
-            firings = again
+        for firing, answer in zip(firings, answers, strict=True):
+            if firing.entry.id not in held and not self._take_in(firing, answer, now):
+                held.add(firing.entry.id)
 
-    async def _answers(self, firings: Sequence[_Firing]) -> Sequence[Answer]:
+    async def _answers(self, changes: Sequence[FireSlot]) -> Sequence[Answer]:
         """What became of each; one that cannot be recorded as it is takes no other with it."""
         try:
-            return await self._context.state.apply([one.change for one in firings])
+            return await self._context.state.apply(changes)
         except InvalidValueError:
-            return [await self._answer(one.change) for one in firings]
+            return [await self._answer(change) for change in changes]
 
     async def _answer(self, change: FireSlot) -> Answer:
         try:

@@ -31,6 +31,7 @@ def for_fleet(context: WorkerContext, fleet: Fleet, before: Fleet) -> WorkerCont
         retry=fleet.retry,
         prices=fleet.prices,
         agents=fleet.agents,
+        withheld=fleet.withheld,
         protected=None if context.protect is None else context.protect(fleet),
         hooks=replace(hooks, agents=fleet.agents) if isinstance(hooks, JobHooks) else hooks,
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from nightherd.errors import AgentNotFoundError
+from nightherd.errors import AgentNotFoundError, RefusedError
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.agents.script import Script
@@ -22,6 +22,7 @@ from nightherd.model.schedules.rule import Schedule
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.model.units import MicroUsd
 from nightherd.model.webhooks import Web, Webhooks
+from nightherd.next_step import Action, NextStep
 
 
 class Durability(StrEnum):
@@ -132,6 +133,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     agents: Mapping[str, Agent]
     """By qualified name, in the order of the file."""
+    withheld: frozenset[str] = frozenset()
+    """Agents of the file that are left out until a person accepts them."""
     name: str | None = None
     description: str | None = None
     files: tuple[str, ...] = ()
@@ -173,12 +176,19 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         return f"Fleet(file={self.file!r}, agents={list(self.agents)!r})"
 
 
-def get_agent(agents: Mapping[str, Agent], name: str) -> Agent:
-    """The agent of that name, which the fleet has to have."""
+def get_agent(
+    agents: Mapping[str, Agent], name: str, withheld: Collection[str] = frozenset()
+) -> Agent:
+    """The agent of that name, which the fleet has to have. `RefusedError` for one that nobody has accepted."""
     agent = agents.get(name)
-    if agent is None:
-        raise AgentNotFoundError(f"the fleet has no agent {name!r}")
-    return agent
+    if agent is not None:
+        return agent
+    if name in withheld:
+        raise RefusedError(
+            f"agent {name!r} is new or has another runtime, and nobody has accepted that",
+            next_step=NextStep(Action.ACCEPT_CONFIG),
+        )
+    raise AgentNotFoundError(f"the fleet has no agent {name!r}")
 
 
 class Subagent(msgspec.Struct, frozen=True, kw_only=True):

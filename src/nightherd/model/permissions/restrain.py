@@ -65,6 +65,7 @@ def restrained(fleet: Fleet, accepted: FleetGrants, before: Fleet | None = None)
     return replace(
         fleet,
         agents=agents,
+        withheld=frozenset(fleet.agents.keys() - agents.keys()),
         dotenv=_accepted_values(fleet.dotenv, accepted, before),
         environment=_accepted_values(fleet.environment, accepted, before),
         limits=clamped(fleet.limits, accepted.maxima),

@@ -11,9 +11,9 @@ from contextlib import closing
 
 import click
 
-from nightherd.cli.gateway.socket import SocketConnection
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.options import json_option
+from nightherd.daemon.connection import SocketConnection
 from nightherd.errors import UsageError, exit_code_for
 
 CHUNK = 64 * 1024

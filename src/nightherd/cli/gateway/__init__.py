@@ -1,1 +1,0 @@
-"""How commands carry out operations: through the daemon, or on the state directory."""
