@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import stat
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import pytest
 from anyio import to_thread
 from msgspec.structs import replace
 
+from nightherd.engine.operations.requests import Submit, encode_request
 from nightherd.errors import ConfigError, RefusedError
 from nightherd.host.system import random_text
 from nightherd.model.agents.agent import Fleet
@@ -22,7 +24,7 @@ from nightherd.web import guard, protocol
 from nightherd.web.api_context import ApiContext
 from nightherd.web.app import make_app
 from nightherd.web.server import Port, ports_of, serve
-from nightherd.web.socket_file import connect, listen
+from nightherd.web.socket_file import OPERATIONS, connect, listen
 from web.web_world import SECRET, World, free_port, served, token_of, until, write_fleet
 
 CHOSEN = "a-token-of-more-than-thirty-two-characters"
@@ -177,6 +179,24 @@ def test_a_server_on_every_interface_knows_the_address_it_was_reached_at(
             if status == 403:
                 said = f"host {host!r} is not allowed; add it to web.hosts"
                 assert answer.document["detail"] == said
+
+    anyio.run(main)
+
+
+def test_requests_of_commands_are_taken_on_the_socket_only(tmp_path: Path) -> None:
+    fleet, make_ports = on_port(tmp_path)
+    data = encode_request(Submit(agent="hello", prompt="x"))
+
+    async def main() -> None:
+        async with served(tmp_path, fleet=fleet, make_ports=make_ports) as world:
+            token, port = f"Bearer {token_of(tmp_path)}", world.ports[0]
+            refused = await world.ask("POST", OPERATIONS, data, port=port, authorization=token)
+            taken = await world.post(OPERATIONS, data)
+            unclear = await world.post(OPERATIONS, b"{}")
+
+            assert (refused.status, taken.status, unclear.status) == (404, 200, 400)
+            (job,) = (await world.get("/v1/jobs")).data
+            assert json.loads(taken.body) == {"job_id": job["id"]}
 
     anyio.run(main)
 
