@@ -17,24 +17,6 @@ from nightherd.state.tables import UNREADABLE, Table
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
-BY_KEY: Mapping[str, str] = {
-    "Job": "job_by_id",
-    "JobTexts": "job_texts_by_job",
-    "Execution": "execution_by_id",
-    "Session": "session_by_id",
-    "Worker": "worker_by_key",
-    "AgentState": "agent_by_key",
-    "ScheduleState": "schedule_by_key",
-    "ScheduleOverride": "override_by_key",
-    "Slot": "slot_by_key",
-    "Delivery": "delivery_by_key",
-    "Checkpoint": "checkpoint_by_key",
-    "Spending": "spending_by_key",
-    "Reservation": "reservation_by_key",
-    "LoginLimit": "login_limit_by_key",
-}
-"""The query that finds one row of each kind, by its class's name (see `tables.NAMES`)."""
-
 
 class SqliteRows:
     """Every row of one open database, as its model type. What it answers is as of the open transaction."""
@@ -47,14 +29,16 @@ class SqliteRows:
 
     def get(self, kind: type[RowT], key: str) -> RowT | None:
         """The row of that kind with that key."""
-        return self.find(kind, BY_KEY[kind.__name__], key)
+        return self._find(kind, self.table(kind).by_key, (key,))
 
     def list(self, row_type: type[RowT], query: str, values: Values) -> Sequence[RowT]:
         """The rows that the named query finds, in its order; none of a table an older database lacks.
 
         A damaged row is what the ledger says; one that the ledger does not have is left out.
         """
-        return [row for row in self._list(row_type, query, values) if row is not None]
+        return [
+            row for row in self._list(row_type, self._queries[query], values) if row is not None
+        ]
 
     def table(self, row_type: type[RowT]) -> Table[RowT]:
         """The table of one kind of row."""
@@ -65,7 +49,10 @@ class SqliteRows:
 
     def find(self, row_type: type[RowT], query: str, *values: str) -> RowT | None:
         """The first row that the named query finds; `StateFileError` when it is damaged and not in the ledger."""
-        found = self._list(row_type, query, values)
+        return self._find(row_type, self._queries[query], values)
+
+    def _find(self, row_type: type[RowT], statement: str, values: tuple[str, ...]) -> RowT | None:
+        found = self._list(row_type, statement, values)
         if found and found[0] is None:
             table = self.table(row_type).name
             raise StateFileError(
@@ -96,23 +83,23 @@ class SqliteRows:
         return table.row(tuple(image), tuple(image.values())) if image is not None else None
 
     def _list(
-        self, row_type: type[RowT], query: str, values: Values
+        self, row_type: type[RowT], statement: str, values: Values
     ) -> Sequence[RowT] | Sequence[RowT | None]:
-        """The rows that the named query finds; None for a damaged one that the ledger does not have."""
+        """The rows that the statement finds; None for a damaged one that the ledger does not have."""
         table = self.table(row_type)
         columns = self._columns_of(table.name)
         if not columns:
             return ()
         make = table.maker(columns)
         try:
-            found = self._database.execute(self._queries[query], values)
+            found = self._database.execute(statement, values)
             return [make(row) for row in found]
         except UNREADABLE:
             pass
         except StateFileError as error:
             if error.code != INVALID_TEXT:
                 raise
-        found = self._database.raw(self._queries[query], columns, values)
+        found = self._database.raw(statement, columns, values)
         return [self._sound(table, columns, row) for row in found]
 
     def _sound(

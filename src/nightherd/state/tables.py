@@ -1,6 +1,6 @@
 """Which row lives in which table, and how a row's fields become columns.
 
-A new kind of row is a dataclass in `model/`, a migration, and one line in `NAMES` and in `kinds.py`. Columns have the
+A new kind of row is a struct in `model/`, a migration, and one line in `TABLES`. Columns have the
 names of the fields; the first field is the key. Words of an enum are text, instants are UTC text of fixed
 width, flags are 0 or 1, maps are JSON text.
 """
@@ -32,31 +32,28 @@ from nightherd.model.sessions.session import Session
 from nightherd.model.webhooks import Delivery
 from nightherd.model.worker import Worker
 
-NAMES: Mapping[str, str] = {
-    "Session": "sessions",
-    "Job": "jobs",
-    "JobTexts": "job_texts",
-    "Execution": "executions",
-    "Checkpoint": "checkpoints",
-    "Worker": "workers",
-    "AgentState": "agents",
-    "ScheduleState": "schedules",
-    "ScheduleOverride": "schedule_overrides",
-    "Slot": "slots",
-    "Delivery": "deliveries",
-    "Spending": "spending",
-    "Reservation": "reservations",
-    "LoginLimit": "login_limits",
+TABLES: Mapping[type[msgspec.Struct], str] = {
+    Session: "sessions",
+    Job: "jobs",
+    JobTexts: "job_texts",
+    Execution: "executions",
+    Checkpoint: "checkpoints",
+    Worker: "workers",
+    AgentState: "agents",
+    ScheduleState: "schedules",
+    ScheduleOverride: "schedule_overrides",
+    Slot: "slots",
+    Delivery: "deliveries",
+    Spending: "spending",
+    Reservation: "reservations",
+    LoginLimit: "login_limits",
 }
-"""The table of every kind of row, by its class's name: listing jobs must not load every kind.
-
-A row may only refer to rows of tables above its own. `kinds.py` has the classes themselves.
-"""
+"""The table of every kind of row. A row may only refer to rows of tables above its own."""
 
 PASSING: Mapping[str, frozenset[str]] = {"workers": frozenset({"deadline", "heartbeat_at"})}
 """Columns that change without a line in the ledger: what it gives again may be older."""
 
-PLACES: Mapping[str, int] = {name: place for place, name in enumerate(NAMES)}
+PLACES: Mapping[type, int] = {kind: place for place, kind in enumerate(TABLES)}
 
 Image = dict[str, Value]
 """A row as its table has it: column to value."""
@@ -74,7 +71,7 @@ class Table(Generic[RowT]):
 
     def __init__(self, row_type: type[RowT]) -> None:
         self.row_type = row_type
-        self.name = NAMES[row_type.__name__]
+        self.name = TABLES[row_type]
         self.columns = row_type.__struct_fields__
         self.key = self.columns[0]
         hints = get_type_hints(row_type)
@@ -97,6 +94,11 @@ class Table(Generic[RowT]):
             f"INSERT INTO {self.name} ({', '.join(self.columns)}) VALUES ({places})"
             f" ON CONFLICT ({self.key}) DO UPDATE SET {changes}"
         )
+
+    @cached_property
+    def by_key(self) -> str:
+        """The statement that reads the row with a key."""
+        return f"SELECT * FROM {self.name} WHERE {self.key} = ?1"
 
     def image(self, row: RowT) -> Image:
         """`row` as its table has it."""
@@ -179,7 +181,7 @@ class Table(Generic[RowT]):
 
 def in_table_order(rows: Iterable[Any]) -> list[Any]:
     """`rows` so that none comes before one it may refer to; rows of one table keep their order."""
-    return sorted(rows, key=lambda row: PLACES[type(row).__name__])
+    return sorted(rows, key=lambda row: PLACES[type(row)])
 
 
 def time_text(at: datetime) -> str:
@@ -248,24 +250,3 @@ def _json_text(value: Mapping[str, Any]) -> str:
     if not value:
         return "{}"
     return json.dumps(dict(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-KINDS = (
-    Session,
-    Job,
-    JobTexts,
-    Execution,
-    Checkpoint,
-    Worker,
-    AgentState,
-    ScheduleState,
-    ScheduleOverride,
-    Slot,
-    Delivery,
-    Spending,
-    Reservation,
-    LoginLimit,
-)
-
-TABLES: Mapping[type, str] = {kind: NAMES[kind.__name__] for kind in KINDS}
-"""The table of every kind of row, in the order in which rows may refer to each other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,7 +34,7 @@ class MemoryRows:
 
     def __init__(self) -> None:
         self._rows: dict[type, dict[str, Row]] = {row_type: {} for row_type in TABLES}
-        self._tables: dict[type, Table[Row]] = {row_type: Table(row_type) for row_type in TABLES}
+        self._tables: dict[type, Table[Any]] = {row_type: Table(row_type) for row_type in TABLES}
 
     def write(self, rows: Sequence[Row], deleted: Sequence[Row] = ()) -> None:
         """Replace rows by key: all of them, or none when one cannot be stored. Then drop the deleted ones."""

@@ -1,2 +1,0 @@
--- One agent by its key.
-SELECT * FROM agents WHERE name = ?1;

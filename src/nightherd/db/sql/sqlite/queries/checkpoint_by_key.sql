@@ -1,2 +1,0 @@
--- One checkpoint by its key.
-SELECT * FROM checkpoints WHERE id = ?1;

@@ -1,2 +1,0 @@
--- One delivery by its key.
-SELECT * FROM deliveries WHERE id = ?1;

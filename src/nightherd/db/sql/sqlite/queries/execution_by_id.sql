@@ -1,1 +1,0 @@
-SELECT * FROM executions WHERE id = ?1;

@@ -1,1 +1,0 @@
-SELECT * FROM job_texts WHERE job_id = ?1;

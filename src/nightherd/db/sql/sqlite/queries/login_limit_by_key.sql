@@ -1,1 +1,0 @@
-SELECT * FROM login_limits WHERE id = ?1;

@@ -1,1 +1,0 @@
-SELECT * FROM reservations WHERE job_id = ?1;

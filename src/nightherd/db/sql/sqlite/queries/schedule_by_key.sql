@@ -1,2 +1,0 @@
--- One schedule by its key.
-SELECT * FROM schedules WHERE id = ?1;

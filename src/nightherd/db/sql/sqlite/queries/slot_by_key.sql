@@ -1,2 +1,0 @@
--- One slot by its key.
-SELECT * FROM slots WHERE id = ?1;

@@ -1,1 +1,0 @@
-SELECT * FROM spending WHERE id = ?1;

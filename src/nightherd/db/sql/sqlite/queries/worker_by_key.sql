@@ -1,2 +1,0 @@
--- One worker by its key.
-SELECT * FROM workers WHERE id = ?1;
