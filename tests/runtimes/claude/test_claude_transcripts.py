@@ -13,8 +13,13 @@ from claude_agent_sdk.testing import run_session_store_conformance
 
 from nightherd.errors import StateFileError
 from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy
-from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, KeptTranscript
-from nightherd.runtimes.claude.transcripts.place import config_directory, slug_of, transcript_path
+from nightherd.runtimes.claude.transcripts.keeping import (
+    SECOND_COPY,
+    KeptTranscript,
+    config_directory,
+    slug_of,
+    transcript_path,
+)
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
 
 UUID = "6e964430-d2f6-475a-9e64-5130a5c62256"

@@ -11,8 +11,7 @@ import anyio
 import pytest
 
 from nightherd.model.journal.event import Event, SystemEvent, ToolResultEvent, ToolUseEvent
-from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall
-from nightherd.runtimes.claude.transcripts.written import WrittenCalls
+from nightherd.runtimes.claude.gate import PASS, Gate, GatedCall, WrittenCalls
 from nightherd.runtimes.claude.translate import Translator
 from runtimes.heard import codes
 

@@ -28,10 +28,9 @@ from nightherd.model.journal.system import (
     SystemSubtype,
     ToolProgress,
 )
-from nightherd.runtimes.claude.continuation import Why, why_continued
 from nightherd.runtimes.claude.memory import Memory, read_memory
 from nightherd.runtimes.claude.missing import missing_from_transcript
-from nightherd.runtimes.claude.opening import FAILED, INTERRUPTED, is_note
+from nightherd.runtimes.claude.opening import FAILED, INTERRUPTED, Why, is_note, why_continued
 
 INIT = describe(Init(runtime="cli", runtime_session_id="s-1"))
 ANSWER = AssistantEvent(content="I begin", uuid="a-1", end=True)

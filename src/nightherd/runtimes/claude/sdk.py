@@ -38,8 +38,7 @@ from nightherd.runtimes.claude.options import launch_of, user_message
 from nightherd.runtimes.claude.outcome import not_answering, unusable
 from nightherd.runtimes.claude.process import ClaudeProcess
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
-from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY
-from nightherd.runtimes.claude.transcripts.place import config_directory
+from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, config_directory
 from nightherd.runtimes.claude.transcripts.store import FileSessionStore
 from nightherd.runtimes.claude.transport import KeptTransport
 from nightherd.runtimes.keeper.keepers import Keepers

@@ -1,7 +1,4 @@
-"""Keeping the transcript of a session: copied while a run goes on, and put back before it is gone on with.
-
-One keeper of transcripts for both runtimes, and for sessions that somebody goes on with by hand.
-"""
+"""Keeping the transcript of a session: found by Claude's own rules, copied while a run goes on, and put back before the session is resumed."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +14,6 @@ from pathlib import Path
 from nightherd.files.atomic import atomic_write_file
 from nightherd.files.paths import safe_name
 from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy, make_private
-from nightherd.runtimes.claude.transcripts.place import transcript_path
 
 SECOND_COPY = "second"
 """The folder of what the SDK handed over entry by entry, until the raw copy has it all."""
@@ -176,3 +173,35 @@ def _is_new(line: bytes, known: set[bytes]) -> bool:
         return False
     uuid = entry.get("uuid") if isinstance(entry, dict) else None
     return isinstance(uuid, str) and uuid.encode() not in known
+
+
+NOT_IN_SLUG = re.compile(r"[^a-zA-Z0-9]")
+LONGEST_SLUG = 200
+
+
+def config_directory(environment: Mapping[str, str]) -> Path:
+    """Claude's own directory, for a process with this environment."""
+    given = environment.get("CLAUDE_CONFIG_DIR")
+    if given:
+        return Path(given)
+    return Path(environment.get("HOME") or Path.home()) / ".claude"
+
+
+def slug_of(directory: str) -> str:
+    """What Claude calls the folder of a working directory.
+
+    It shortens long ones in a way of its own; they are cut here. A session is found by its id in any folder.
+    """
+    path = unicodedata.normalize("NFC", os.path.realpath(directory))
+    return NOT_IN_SLUG.sub("-", path)[:LONGEST_SLUG]
+
+
+def transcript_path(environment: Mapping[str, str], directory: str, uuid: str) -> Path:
+    """Where Claude's transcript of the session is, or would be looked for if there were one."""
+    projects = config_directory(environment) / "projects"
+    expected = projects / slug_of(directory) / f"{uuid}.jsonl"
+    if expected.exists():
+        return expected
+    # A session stays where it began, also when it is gone on with from another directory.
+    elsewhere = sorted(projects.glob(f"*/{uuid}.jsonl"))
+    return elsewhere[0] if elsewhere else expected
