@@ -19,11 +19,9 @@ from nightherd.engine.imports.context import ImportContext, OnProgress, Report
 from nightherd.engine.imports.jobs import import_fleet
 from nightherd.engine.imports.transcripts import import_transcripts
 from nightherd.errors import ConfigNotFoundError
-from nightherd.imports.claude import default_directory, find_transcripts
-from nightherd.imports.herdctl import read_fleet
 from nightherd.model.agents.agent import Fleet
 from nightherd.wiring.fleets import load_fleet
-from nightherd.wiring.repair import open_import
+from nightherd.wiring.repair import claude_directory, find_transcripts, open_import, read_herdctl
 from nightherd.wiring.stores import system_clock
 
 dry_run_option = click.option(
@@ -61,7 +59,7 @@ def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
     """Import jobs, sessions and schedules of herdctl. DIR is a .herdctl directory or its parent."""
     invocation = invocation_of(ctx)
     report = Report()
-    found = read_fleet(invocation.cwd / directory, report)
+    found = read_herdctl(invocation.cwd / directory, report)
 
     async def adopt(context: ImportContext, report: Report, on_progress: OnProgress) -> None:
         await import_fleet(found, context, report, on_progress)
@@ -78,7 +76,7 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
     """Import Claude Code's own sessions. Reads DIR, else CLAUDE_CONFIG_DIR, else ~/.claude."""
     invocation = invocation_of(ctx)
     report = Report()
-    chosen = directory if directory is not None else default_directory(invocation.environ)
+    chosen = directory if directory is not None else claude_directory(invocation.environ)
     found = find_transcripts(invocation.cwd / chosen, report)
 
     async def adopt(context: ImportContext, report: Report, on_progress: OnProgress) -> None:

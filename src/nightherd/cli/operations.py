@@ -45,11 +45,11 @@ from nightherd.engine.operations.requests import (
 from nightherd.engine.operations.resume import OPEN
 from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import AgentBlockedError, ConfigNotFoundError, NoDaemonError
-from nightherd.host.process import boot_id
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.views.jobs import get_job
+from nightherd.wiring.machine import boot_id
 from nightherd.wiring.running import (
     is_same_directory,
     open_fleet_context,

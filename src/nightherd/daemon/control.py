@@ -14,10 +14,10 @@ from nightherd.config.acceptance import ACCEPT
 from nightherd.daemon.fleet_files import Loading
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.errors import NoDaemonError
-from nightherd.host.process import is_alive
 from nightherd.model.checkpoints.retention import RetentionRun
 from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import timestamp
+from nightherd.wiring.machine import is_alive
 
 STEP_S = 0.05
 

@@ -19,10 +19,10 @@ from nightherd.config.load import CheckedFleet
 from nightherd.config.persistence import PROJECT_FILE
 from nightherd.config.report import problem_data
 from nightherd.errors import ConfigInvalidError, NightherdError
-from nightherd.host.system import SystemClock
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.problem import Severity
 from nightherd.wiring.fleets import check_fleet
+from nightherd.wiring.stores import system_clock
 
 DOTENV = ".env"
 Stamp = tuple[tuple[str, int, int, int], ...]
@@ -129,7 +129,7 @@ class FleetFiles:
         found = admit(
             checked.loaded.fleet,
             self._state_dir,
-            at=SystemClock().now(),
+            at=system_clock().now(),
             before=self._last,
         )
         self._last = found.fleet

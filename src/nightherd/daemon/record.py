@@ -21,9 +21,9 @@ from nightherd.errors import RefusedError
 from nightherd.files.atomic import atomic_write_json
 from nightherd.files.paths import directory_identity
 from nightherd.files.permission import state_file_error
-from nightherd.host.process import is_alive, this_process
 from nightherd.next_step import Action, NextStep
 from nightherd.ports import Process
+from nightherd.wiring.machine import is_alive, this_process
 
 LOCK = "daemon.lock"
 RECORD = "daemon.json"

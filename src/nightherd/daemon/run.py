@@ -24,12 +24,11 @@ from nightherd.daemon.systemd import Notifier
 from nightherd.daemon.worker_service import DaemonOptions, WorkerService, groundwork
 from nightherd.errors import NightherdError, StateFileError, message_of, unwrapped
 from nightherd.files.permission import keep_aside
-from nightherd.mirror.fleet_state import read_fleet_state
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.retry import Backoff
 from nightherd.model.text import counted
-from nightherd.state.directory import init_state_directory
-from nightherd.wiring.stores import known_secrets, system_clock
+from nightherd.wiring.files import read_fleet_state
+from nightherd.wiring.stores import init_state_directory, known_secrets, system_clock
 
 RETRY_S = 5.0
 """Before the fleet's files are looked at again after that failed."""

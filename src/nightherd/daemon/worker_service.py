@@ -23,14 +23,17 @@ from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.lease import Beats
 from nightherd.engine.workers.output_logs import with_output_logs
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
-from nightherd.host.system import SystemClock
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.webhooks import is_loopback
-from nightherd.state.directory import made_at
-from nightherd.state.web_token import ensure_web_token
 from nightherd.wiring.files import write_output_log
+from nightherd.wiring.machine import since_boot
 from nightherd.wiring.running import make_worker_loop, open_worker
-from nightherd.wiring.stores import load_persistence, random_text
+from nightherd.wiring.stores import (
+    ensure_web_token,
+    load_persistence,
+    made_at,
+    random_text,
+)
 
 NEEDED = ("fastapi", "uvicorn")
 
@@ -168,7 +171,7 @@ class WorkerService:
                     post.schedules,
                     keeps_all=post.files.is_whole,
                     beats=beats,
-                    since_boot=SystemClock().since_boot,
+                    since_boot=since_boot,
                     known_since=made_at(post.state_dir),
                 )
                 async with anyio.create_task_group() as tasks:

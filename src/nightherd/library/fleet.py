@@ -23,7 +23,6 @@ from nightherd.errors import (
     RefusedError,
     UsageError,
 )
-from nightherd.host.process import is_at_work
 from nightherd.library.result import RunnerResult, result_of
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
@@ -37,6 +36,7 @@ from nightherd.views.jobs import find_job_id, get_job
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.sessions import get_session
 from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer
 from nightherd.wiring.runtimes import check_runtime
 from nightherd.wiring.stores import system_clock

@@ -11,7 +11,6 @@ from nightherd.engine.operations.jobs import update_job as change_status
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import InvalidValueError
 from nightherd.files.paths import directory_identity
-from nightherd.host.process import is_at_work
 from nightherd.library.fleet import Order, open_fleet
 from nightherd.library.reading import reading
 from nightherd.library.state import open_changes
@@ -21,6 +20,7 @@ from nightherd.model.journal.event import Event, is_terminal
 from nightherd.views import jobs as views
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import rescue_terms
 from nightherd.wiring.stores import load_persistence, open_threads, system_clock
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -16,25 +17,28 @@ from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.operations.perform import reset_agent
 from nightherd.errors import AgentNotFoundError, ConfigError, RefusedError
 from nightherd.files.yaml_dump import atomic_write_yaml
-from nightherd.host.process import is_at_work
 from nightherd.library.reading import reading
-from nightherd.mirror.fleet_state import ScheduleState, read_fleet_state
 from nightherd.model import ids
 from nightherd.model.agents.state import AgentState, AgentStatus
 from nightherd.model.ids import JobId, RandomText, SessionId
 from nightherd.model.secrets import Secrets
 from nightherd.next_step import Action, NextStep
-from nightherd.state import directory
 from nightherd.views.fleet import show_fleet
-from nightherd.wiring.files import refresh_mirror
+from nightherd.wiring import stores
+from nightherd.wiring.files import empty_schedule_state, read_fleet_state, refresh_mirror
 from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import known_secrets, open_repair, random_text, system_clock
+
+if TYPE_CHECKING:
+    from nightherd.mirror.fleet_state import ScheduleState
+    from nightherd.state.directory import StateDirectory
 
 
 @asynccontextmanager
 async def open_changes(state_dir: Path) -> AsyncIterator[RepairContext]:
     """Open the state and journals of an existing state directory for a program's own changes; secrets are masked."""
-    directory.validate_state_directory(state_dir)
+    stores.validate_state_directory(state_dir)
     async with open_repair(state_dir) as record:
         yield replace(record, secrets=_secrets(state_dir))
 
@@ -55,22 +59,22 @@ NAME = ".nightherd"
 EMPTY: dict[str, dict[str, object]] = {"fleet": {}, "agents": {}}
 
 
-def init_state_directory(path: str | Path = NAME) -> directory.StateDirectory:
+def init_state_directory(path: str | Path = NAME) -> StateDirectory:
     """Make the state directory at `path` whole; what is there stays as it is.
 
     A `state.yaml` that is missing is written with an empty fleet; one that cannot be read, or is no fleet
     state, raises `StateFileError` and stays. `StateDirectoryCreateError` when a directory cannot be made.
     """
-    found = directory.init_state_directory(Path(path))
+    found = stores.init_state_directory(Path(path))
     read_fleet_state(found.state_file)
     if not found.state_file.exists():
         atomic_write_yaml(found.state_file, EMPTY)
-    return directory.validate_state_directory(found.root)
+    return stores.validate_state_directory(found.root)
 
 
-def get_state_directory(path: str | Path = NAME) -> directory.StateDirectory:
+def get_state_directory(path: str | Path = NAME) -> StateDirectory:
     """Return the paths of a state directory without creating or checking anything."""
-    return directory.StateDirectory(root=Path(path).absolute())
+    return stores.state_directory(Path(path).absolute())
 
 
 def generate_job_id(at: datetime | None = None, random: RandomText | None = None) -> JobId:
@@ -120,4 +124,4 @@ async def update_agent_state(
 
 def create_default_schedule_state() -> ScheduleState:
     """Return the state of a schedule that never ran: `idle`, everything else None."""
-    return ScheduleState()
+    return empty_schedule_state()

@@ -15,10 +15,10 @@ from fastapi import Depends, Request
 from nightherd.engine.contexts import WorkerContext
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
-from nightherd.host.process import boot_id
 from nightherd.model.agents.agent import Fleet
 from nightherd.web.read_in_thread import UNTIL, ReadInThread, is_past
 from nightherd.web.tails import Counters, Tails
+from nightherd.wiring.machine import boot_id
 from nightherd.wiring.running import rescuer
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Response
 
 from nightherd.engine.operations.requests import ResetAgent, RunSchedule, SetSchedule, with_key
 from nightherd.errors import NotFoundError
-from nightherd.host.process import is_at_work
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
 from nightherd.views.results import failed_hook_row, failed_hooks
@@ -18,6 +17,7 @@ from nightherd.web.documents import JOB, answers, document, list_of, object_with
 from nightherd.web.jobs import IfHeld, Key, job_answer
 from nightherd.web.person import FromSender, Sender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewRule, Word
+from nightherd.wiring.machine import is_at_work
 
 AGENT = object_with("name", "status", "current_job", "last_job", "waiting", "is_declared")
 SCHEDULE = object_with("id", "agent", "name", "status", "rule", "enabled", "next_run_at")

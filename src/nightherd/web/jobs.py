@@ -20,7 +20,6 @@ from nightherd.engine.operations.requests import (
     with_key,
 )
 from nightherd.errors import InvalidValueError, UsageError
-from nightherd.host.process import is_at_work
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
@@ -48,6 +47,7 @@ from nightherd.web.documents import (
 from nightherd.web.person import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
 from nightherd.web.stream import EventStream
+from nightherd.wiring.machine import is_at_work
 
 MOST = 1_000
 MOST_EVENTS = 1_000

@@ -20,9 +20,9 @@ from nightherd.engine.operations.requests import (
 from nightherd.engine.operations.requests import Request as Operation
 from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import RefusedError
-from nightherd.host.machine import find_agent_above
 from nightherd.model.jobs.job import Job
 from nightherd.web.api_context import ApiContext, context_of
+from nightherd.wiring.machine import find_agent_above
 
 PEER = "nightherd.peer"
 """In the scope of a request: what finds the pid of its sender, where that can be told."""

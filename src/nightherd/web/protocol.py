@@ -12,8 +12,8 @@ from email.utils import formatdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from nightherd.host.machine import peer_pid
 from nightherd.web.person import PEER
+from nightherd.wiring.machine import peer_pid
 
 HEAD_PATIENCE_S = 10.0
 LISTEN_PATIENCE_S = 60.0

@@ -21,11 +21,11 @@ from nightherd.errors import ConfigError, RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.webhooks import LOOPBACK, is_loopback
-from nightherd.state.web_token import ensure_web_token
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
 from nightherd.web.socket_file import inode_of, listen, remove
+from nightherd.wiring.stores import ensure_web_token
 
 SHORTEST_TOKEN = 16
 """Characters of a token that other machines can try to guess."""

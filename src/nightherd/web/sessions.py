@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from nightherd.engine.operations.requests import ResumeSession, with_key
-from nightherd.host.process import is_at_work
 from nightherd.model.sessions.session import SessionQuery, SessionStatus
 from nightherd.views.sessions import (
     find_session,
@@ -21,6 +20,7 @@ from nightherd.web.documents import JOB, NEXT, SESSION, answers, document, list_
 from nightherd.web.jobs import IfHeld, Key, job_answer
 from nightherd.web.person import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, SessionResumption
+from nightherd.wiring.machine import is_at_work
 
 MOST = 200
 LARGEST = 2**53

@@ -15,7 +15,6 @@ from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskGroup
 
 from nightherd.errors import NightherdError
-from nightherd.host.process import is_at_work
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import Event, SystemEvent
@@ -25,6 +24,7 @@ from nightherd.ports import Clock, Journals, StateReader, Tail, TextTail
 from nightherd.views.jobs import lost_row
 from nightherd.views.observed import observe_job
 from nightherd.web.read_in_thread import ReadInThread
+from nightherd.wiring.machine import is_at_work
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from nightherd.mirror.fleet_state import FleetState, ScheduleState
     from nightherd.mirror.memory import LostImage
     from nightherd.model.agents.agent import Fleet
     from nightherd.model.ids import JobId
@@ -68,6 +69,20 @@ def finished_journals(state_dir: Path) -> FinishedJournals:
 
     made = FinishedJournalFiles
     return made(state_dir / "jobs", state_dir / "blobs")
+
+
+def read_fleet_state(path: Path) -> FleetState:
+    """Return the state in the mirror's `state.yaml`; `StateFileError` when it is no such file."""
+    from nightherd.mirror import fleet_state
+
+    return fleet_state.read_fleet_state(path)
+
+
+def empty_schedule_state() -> ScheduleState:
+    """Return the state of a schedule that never ran."""
+    from nightherd.mirror.fleet_state import ScheduleState
+
+    return ScheduleState()
 
 
 def open_mirror(state_dir: Path, fleet: Fleet | None = None, at: datetime | None = None) -> Mirror:

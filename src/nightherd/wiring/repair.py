@@ -28,12 +28,43 @@ if TYPE_CHECKING:
 
     from nightherd.engine.doctor.doctor import Check, OnStep
     from nightherd.engine.doctor.record import RepairContext
-    from nightherd.engine.imports.context import ImportContext, ImportWriters
+    from nightherd.engine.imports.context import ImportContext, ImportWriters, Report
+    from nightherd.engine.imports.session import SessionFile
     from nightherd.engine.sessions.import_turns import TurnImport
+    from nightherd.imports.claude import ClaudeTranscript
+    from nightherd.imports.herdctl import HerdctlFleet
     from nightherd.mirror.threads import ThreadStateFiles
     from nightherd.model.agents.agent import Agent, Fleet
     from nightherd.model.agents.runtime import RuntimeName
     from nightherd.state.repair import NotedDamage
+
+
+def claude_directory(environ: Mapping[str, str]) -> Path:
+    """Return where Claude Code keeps its files."""
+    from nightherd.imports import claude
+
+    return claude.default_directory(environ)
+
+
+def find_transcripts(root: Path, report: Report) -> list[ClaudeTranscript]:
+    """Return Claude Code's transcripts below `root`, oldest first; other files are put on `report`."""
+    from nightherd.imports import claude
+
+    return claude.find_transcripts(root, report)
+
+
+def read_herdctl(path: Path, report: Report) -> HerdctlFleet:
+    """Return herdctl's records below `path`; `NotFoundError` when there are none."""
+    from nightherd.imports import herdctl
+
+    return herdctl.read_fleet(path, report)
+
+
+def read_session_file(path: Path) -> SessionFile:
+    """Return the exported session in a file; `StateFileError` says what does not fit."""
+    from nightherd.imports import session_file
+
+    return session_file.read_session_file(path)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from nightherd.engine.checkpoints.retention import RetentionContext
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from nightherd.model.ids import RandomText
     from nightherd.model.secrets import Secrets
     from nightherd.ports import ChangeFeed, Clock, JobList, Journals, StateReader, StateWriter
+    from nightherd.state.directory import StateDirectory
 
 
 def system_clock() -> Clock:
@@ -33,6 +35,41 @@ def random_text() -> RandomText:
     from nightherd.host.system import random_text as random_text_
 
     return random_text_
+
+
+def init_state_directory(root: Path) -> StateDirectory:
+    """Make the state directory at `root` whole; `StateDirectoryCreateError` when it cannot be made."""
+    from nightherd.state import directory
+
+    return directory.init_state_directory(root)
+
+
+def validate_state_directory(root: Path) -> StateDirectory:
+    """Return the paths of the state directory at `root`; an error when it is not whole."""
+    from nightherd.state import directory
+
+    return directory.validate_state_directory(root)
+
+
+def state_directory(root: Path) -> StateDirectory:
+    """Return the paths of a state directory at `root`, there or not."""
+    from nightherd.state.directory import StateDirectory
+
+    return StateDirectory(root=root)
+
+
+def made_at(root: Path) -> datetime | None:
+    """Return when the state directory was made on this machine; None where there is none."""
+    from nightherd.state import directory
+
+    return directory.made_at(root)
+
+
+def ensure_web_token(state_dir: Path, random_text: RandomText) -> str:
+    """Return the token of the API; make it first where there is none."""
+    from nightherd.state import web_token
+
+    return web_token.ensure_web_token(state_dir, random_text)
 
 
 def open_reader(state_dir: Path, *, is_examining: bool = False) -> StateReader:

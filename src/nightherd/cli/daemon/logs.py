@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from heapq import merge
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -17,12 +18,14 @@ from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import one_line
 from nightherd.errors import InvalidValueError, NotFoundError
-from nightherd.logs.files import LogTail
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secrets import Secrets
 from nightherd.model.units import parse_duration
 from nightherd.views.jobs import timestamp
 from nightherd.wiring.stores import open_log, system_clock
+
+if TYPE_CHECKING:
+    from nightherd.logs.files import LogTail
 
 DEFAULT_COUNT = 50
 LOOK_S = 0.25

@@ -32,9 +32,8 @@ from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.journal.event import Event
 from nightherd.model.text import counted
-from nightherd.state.directory import init_state_directory
 from nightherd.views.jobs import job_row
-from nightherd.wiring.stores import system_clock
+from nightherd.wiring.stores import init_state_directory, system_clock
 
 PATIENCE_S = 60.0
 SAID, TRY = "nightherd:", "  try:"

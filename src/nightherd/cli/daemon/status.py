@@ -22,7 +22,6 @@ from nightherd.daemon.control import daemon_row, problem_line, retention_row
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.daemon.retention import last_run
 from nightherd.errors import ConfigInvalidError, ConfigNotFoundError, StateFileError
-from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Agent
 from nightherd.model.checkpoints.retention import RetentionRun, run_text
 from nightherd.model.limits.login import text_of
@@ -33,6 +32,7 @@ from nightherd.model.units import format_usd
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
 from nightherd.views.results import FailedHook, failed_hook_row, failed_hooks
 from nightherd.wiring.fleets import check_fleet
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock
 
 MOST_HELD, NAMED = 5, 3

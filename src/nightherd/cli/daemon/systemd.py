@@ -17,7 +17,7 @@ from nightherd.cli.options import json_option
 from nightherd.daemon.systemd import Service, unit_path, unit_text
 from nightherd.errors import NightherdError
 from nightherd.files.atomic import atomic_write_file
-from nightherd.host.machine import is_lingering
+from nightherd.wiring.machine import is_lingering
 from nightherd.wiring.stores import system_clock
 
 SYSTEM_UNITS = Path("/etc/systemd/system")

@@ -44,7 +44,6 @@ from nightherd.cli.screen.text import neutralise
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.engine.operations.requests import Submit
 from nightherd.errors import NightherdError, RefusedError
-from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.agents.runtime import RuntimeName
 from nightherd.model.ids import JobId
@@ -56,6 +55,7 @@ from nightherd.model.units import format_usd, to_usd
 from nightherd.views.observed import observe_job, observe_jobs
 from nightherd.views.results import result_document
 from nightherd.wiring.fleets import load_fleet
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.runtimes import can_run
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 

@@ -12,9 +12,9 @@ from nightherd.cli.screen.text import neutralise
 from nightherd.config.acceptance import ACCEPT, Admission, admit
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
-from nightherd.host.machine import find_agent_above
 from nightherd.model.agents.agent import Fleet, get_agent
 from nightherd.model.permissions.widening import Widening
+from nightherd.wiring.machine import find_agent_above
 from nightherd.wiring.stores import system_clock
 
 SHOWN = 5

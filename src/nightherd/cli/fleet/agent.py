@@ -15,11 +15,11 @@ from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen, status_cell
 from nightherd.cli.screen.text import neutralise
-from nightherd.host.process import is_at_work
 from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text
 from nightherd.views.fleet import AgentView, agent_row
 from nightherd.views.schedules import list_views, schedule_row
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
 
 

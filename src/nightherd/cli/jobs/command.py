@@ -32,7 +32,6 @@ from nightherd.errors import (
     JobTimeoutError,
     unwrapped,
 )
-from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.jobs.decisions import INTERRUPTED
 from nightherd.model.jobs.failure import advice_on
@@ -46,6 +45,7 @@ from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_job
 from nightherd.views.results import NO_TROUBLES, Troubles, result_document, troubles_of
 from nightherd.wiring.files import write_output_log
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer
 from nightherd.wiring.stores import open_job_list, system_clock
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def is_at_work(worker: Worker) -> bool:
     """Whether the worker's lease holds and its process is there; loaded when there is a running job to ask about."""
-    from nightherd.host.process import is_at_work as is_at_work_
+    from nightherd.wiring.machine import is_at_work as is_at_work_
 
     return bool(is_at_work_(worker))
 

@@ -15,7 +15,6 @@ from nightherd.cli.limits.options import limit_text, tokens_text
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import length, neutralise, one_line
-from nightherd.host.process import is_at_work
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Execution, Job
 from nightherd.model.limits.limits import Limits
@@ -34,6 +33,7 @@ from nightherd.views.job_document import (
 )
 from nightherd.views.jobs import find_job_id
 from nightherd.views.limits import limit_row, limits_of_job
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 

@@ -13,7 +13,6 @@ from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.jobs.streamed_text import StreamedText
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen
-from nightherd.host.process import is_at_work
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.journal.event import Event
@@ -22,6 +21,7 @@ from nightherd.ports import JobReader, Journals
 from nightherd.views.events import event_document, follow_output, read_events, with_full_output
 from nightherd.views.jobs import find_job_id
 from nightherd.views.observed import observe_job
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 
 DEFAULT_COUNT = "20"

@@ -23,7 +23,7 @@ from nightherd.model.journal.event import Event, SystemEvent
 from nightherd.model.journal.live_text import TextDelta, is_about_answer
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Journals
-from nightherd.runtimes.keeper.attendant import stop_processes
+from nightherd.wiring.machine import stop_processes
 
 WORKER_MARK = "NIGHTHERD_WORKER_PID"
 """In the environment of every process that an agent of this process has started."""

@@ -17,7 +17,6 @@ from nightherd.cli.options import DURATION, complete_agents, complete_schedules,
 from nightherd.cli.screen.render import Screen, status_cell, table
 from nightherd.cli.screen.text import neutralise, one_line
 from nightherd.daemon.record import find_daemon
-from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.limits.login import text_of
@@ -25,6 +24,7 @@ from nightherd.model.schedules.due import Due, upcoming
 from nightherd.model.schedules.rule import Cron, Schedule, rule_text
 from nightherd.views.jobs import timestamp
 from nightherd.views.schedules import ScheduleView, list_views, schedule_row, view_of
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
 
 MOST = 1_000

@@ -8,7 +8,6 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import complete_sessions, json_option
 from nightherd.cli.sessions.options import imported_session, reading, session_argument
 from nightherd.cli.sessions.text import comparison_text, tree_text
-from nightherd.host.process import is_at_work
 from nightherd.views.session_family import (
     branch_document,
     comparison_document,
@@ -16,6 +15,7 @@ from nightherd.views.session_family import (
 )
 from nightherd.views.session_family import compare as compare_sessions
 from nightherd.views.sessions import get_session
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, system_clock
 
 

@@ -11,10 +11,10 @@ from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.text import PAGE, neutralise, next_page
 from nightherd.cli.sessions.options import reading
 from nightherd.cli.sessions.text import session_table
-from nightherd.host.process import is_at_work
 from nightherd.model.sessions.observed import lost_job_of
 from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.views.sessions import list_page, session_row
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, system_clock
 
 MOST = 1_000

@@ -19,7 +19,6 @@ from nightherd.cli.sessions.options import (
     session_argument,
 )
 from nightherd.cli.sessions.text import message_text, session_card
-from nightherd.host.process import is_at_work
 from nightherd.model.journal.message import open_calls
 from nightherd.model.sessions.session import SessionStatus
 from nightherd.model.text import counted
@@ -37,6 +36,7 @@ from nightherd.views.sessions import (
     session_document,
     show_session,
 )
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, system_clock
 
 MOST = 10_000

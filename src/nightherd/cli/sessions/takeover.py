@@ -18,7 +18,6 @@ from nightherd.cli.options import json_option
 from nightherd.cli.sessions.options import imported_session, reading, session_argument
 from nightherd.engine.sessions.import_turns import import_turns
 from nightherd.errors import NotFoundError, RefusedError
-from nightherd.host.process import is_at_work
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.order import ANY_NUMBER, ahead_text, needs_person
@@ -26,6 +25,7 @@ from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.text import counted
 from nightherd.views.sessions import find_session, get_session, up_to_now
 from nightherd.wiring.files import kept_transcript
+from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.repair import open_turn_import
 from nightherd.wiring.runtimes import find_capabilities
 from nightherd.wiring.stores import open_journals, system_clock

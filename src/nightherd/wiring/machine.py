@@ -1,0 +1,59 @@
+"""What the surfaces ask about the machine: which processes are alive, and who started them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nightherd.host.process import boot_id, is_alive, is_at_work, this_process
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nightherd.host.machine import Connected
+
+__all__ = [
+    "boot_id",
+    "find_agent_above",
+    "is_alive",
+    "is_at_work",
+    "is_lingering",
+    "peer_pid",
+    "since_boot",
+    "stop_processes",
+    "this_process",
+]
+
+
+def since_boot() -> float:
+    """Return the seconds since the machine started, also those in which it slept."""
+    from nightherd.host.system import SystemClock
+
+    return SystemClock().since_boot()
+
+
+def find_agent_above(pid: int, directory: str) -> str | None:
+    """Return the mark of the agent that started `pid`; None for a person. `directory` is the identity of the state."""
+    from nightherd.host import machine
+
+    return machine.find_agent_above(pid, directory)
+
+
+def is_lingering(user: str) -> bool | None:
+    """Return whether the user's services run while nobody is logged in; None where nothing tells."""
+    from nightherd.host import machine
+
+    return machine.is_lingering(user)
+
+
+def peer_pid(connection: Connected) -> int | None:
+    """Return the pid of the other end of a connection; None when it cannot be told."""
+    from nightherd.host import machine
+
+    return machine.peer_pid(connection)
+
+
+async def stop_processes(marks: Mapping[str, str], *, grace_s: float) -> None:
+    """End every process that carries all `marks`, and its descendants."""
+    from nightherd.runtimes.keeper import attendant
+
+    await attendant.stop_processes(marks, grace_s=grace_s)
