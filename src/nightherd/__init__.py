@@ -179,7 +179,7 @@ _HOMES = {
     "append_jsonl": "nightherd.files.append",
     "atomic_write_file": "nightherd.files.atomic",
     "atomic_write_json": "nightherd.files.atomic",
-    "atomic_write_yaml": "nightherd.files.atomic",
+    "atomic_write_yaml": "nightherd.files.yaml_dump",
     "classify_error": "nightherd.model.jobs.failure",
     "clear_session": "nightherd.library.sessions",
     "create_default_schedule_state": "nightherd.library.state",
