@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from anyio import to_thread
 
-from nightherd.errors import RefusedError, SessionNotFoundError
+from nightherd.engine.operations import sessions as operations
 from nightherd.library.reading import reading
 from nightherd.library.state import open_changes
-from nightherd.model.change import Change, Refused, Why
-from nightherd.model.sessions.changes import RemoveSession, RenameSession, UseSession
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
-from nightherd.next_step import Action, NextStep
 from nightherd.ports import StateReader
 from nightherd.views.conversation import find_session_id
 from nightherd.wiring.files import refresh_mirror
@@ -57,16 +53,7 @@ async def update_session_info(
     root = Path(state_dir)
     async with open_changes(root) as record:
         session_id = find_session_id(record.reader, session)
-        changes: list[Change] = []
-        if name is not None:
-            masked = str(record.secrets.mask(name))
-            changes.append(RenameSession(session_id=session_id, name=masked or None))
-        if is_current:
-            changes.append(UseSession(session_id=session_id))
-        _check(await record.state.apply(changes) if changes else ())
-        row = record.reader.find_session(session_id)
-    if row is None:
-        raise SessionNotFoundError(f"there is no session {session_id}")
+        row = await operations.update_session(session_id, record, name=name, is_current=is_current)
     await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return _info(row)
 
@@ -80,8 +67,7 @@ async def clear_session(state_dir: str | Path, agent: str) -> bool:
     async with open_changes(root) as record:
         # An earlier session of the agent would take the place of the one that is cleared.
         while (session := _persistent(record.reader, agent)) is not None:
-            change = RemoveSession(session_id=session.id, at=record.clock.now())
-            _check(await record.state.apply([change]))
+            await operations.clear_session(session.id, record)
             is_cleared = True
     await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return is_cleared
@@ -89,14 +75,6 @@ async def clear_session(state_dir: str | Path, agent: str) -> bool:
 
 def _persistent(reader: StateReader, agent: str) -> Session | None:
     return reader.current_session(SessionKey(agent=agent, mode=SessionMode.PERSISTENT))
-
-
-def _check(answers: Sequence[object]) -> None:
-    for answer in answers:
-        if isinstance(answer, Refused):
-            if answer.why is Why.MISSING:
-                raise SessionNotFoundError(answer.message, next_step=NextStep(Action.LIST_SESSIONS))
-            raise RefusedError(answer.message, next_step=NextStep(Action.LIST_SESSIONS))
 
 
 def _info(session: Session) -> SessionInfo:

@@ -7,24 +7,22 @@ from pathlib import Path
 
 import anyio
 import click
+from msgspec.structs import replace
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.sessions.options import named_session, session_argument
+from nightherd.engine.operations.sessions import update_session
 from nightherd.engine.sessions.cleanup import Cleanup, clean_up
-from nightherd.errors import ConfigError, RefusedError, SessionNotFoundError
-from nightherd.model.change import Change, Refused, Why
+from nightherd.errors import ConfigError
 from nightherd.model.ids import SessionId
 from nightherd.model.secrets import Secrets
-from nightherd.model.sessions.changes import RenameSession, UseSession
 from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
 from nightherd.model.units import parse_duration
-from nightherd.views.sessions import get_session, session_row
+from nightherd.views.sessions import session_row
 from nightherd.wiring.stores import known_secrets, open_repair, system_clock
-
-NAME_LIMIT = 100
 
 
 @click.command("use", epilog="Example: nightherd session use sess-a1b2c3d4")
@@ -34,7 +32,7 @@ NAME_LIMIT = 100
 def use(invocation: Invocation, session: str) -> None:
     """Make a session the agent's current one. The next job of the agent (and channel) continues there."""
     found = named_session(invocation, session)
-    used = _change(invocation, UseSession(session_id=found.id), found.id)
+    used = _update(invocation, found.id, is_current=True)
     _tell(invocation, used, f"the next job of {used.agent} goes on in {used.id}")
 
 
@@ -46,9 +44,8 @@ def use(invocation: Invocation, session: str) -> None:
 def rename(invocation: Invocation, session: str, name: str | None) -> None:
     """Rename a session. Without NAME, its name is removed."""
     found = named_session(invocation, session)
-    words = " ".join((name or "").split())
-    called = str(_secrets(invocation).mask(words))[:NAME_LIMIT] or None
-    renamed = _change(invocation, RenameSession(session_id=found.id, name=called), found.id)
+    renamed = _update(invocation, found.id, name=name or "")
+    called = renamed.name
     said = f"{renamed.id} is called {called!r}" if called else f"{renamed.id} has no name"
     _tell(invocation, renamed, said)
 
@@ -62,21 +59,21 @@ def _secrets(invocation: Invocation) -> Secrets:
     return known_secrets(fleet, invocation.environ, invocation.state_directory())
 
 
-def _change(invocation: Invocation, change: Change, session_id: SessionId) -> Session:
-    """The session after the change; what a refusal means is raised."""
-    return anyio.run(_apply, invocation.state_directory(), change, session_id)
+def _update(
+    invocation: Invocation,
+    session_id: SessionId,
+    *,
+    name: str | None = None,
+    is_current: bool = False,
+) -> Session:
+    """Return the session after the change."""
 
+    async def update() -> Session:
+        async with open_repair(invocation.state_directory()) as record:
+            stores = replace(record, secrets=_secrets(invocation))
+            return await update_session(session_id, stores, name=name, is_current=is_current)
 
-async def _apply(state: Path, change: Change, session_id: SessionId) -> Session:
-    async with open_repair(state) as record:
-        (answer,) = await record.state.apply([change])
-        match answer:
-            case Refused(why=Why.MISSING, message=message):
-                raise SessionNotFoundError(message)
-            case Refused(message=message):
-                raise RefusedError(message, hint=f"nightherd session show {session_id}")
-            case _:
-                return get_session(record.reader, session_id)
+    return anyio.run(update)
 
 
 def _tell(invocation: Invocation, session: Session, said: str) -> None:
