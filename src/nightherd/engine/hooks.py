@@ -27,8 +27,8 @@ from nightherd.model.hooks import (
     HookPoint,
     HttpRequest,
     ShellCommand,
+    asked_about,
     event_of,
-    is_asked,
     is_due,
 )
 from nightherd.model.ids import JobId, generate_execution_id
@@ -205,6 +205,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
             trigger_type=TriggerType.SPAWNED,
             trigger_id=job.id,
             dedupe_key=f"hook:{job.id}:{hook.id}:{which}",
+            asked_about=job.id if hook.point is HookPoint.LIMITS else None,
         )
         submitted = await submit(request, context)
         return HookResult(success=True, job_id=submitted.job.id)
@@ -279,7 +280,7 @@ def _due(occasion: _Occasion) -> list[Hook]:
     Who was asked about a limit and waits itself asks nobody: the next would only wait beside it.
     """
     order = list(HookPoint)
-    is_alone = occasion.event is HookEvent.SUSPENDED and is_asked(occasion.job)
+    is_alone = occasion.event is HookEvent.SUSPENDED and asked_about(occasion.job) is not None
     due = [
         hook
         for hook in occasion.agent.hooks

@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
+from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import ExitReason, Job, JobStatus, SuspendReason
 
 LIMIT_HOOKS = (":limits.hooks[", ".limits.hooks[")
-"""In the dedupe key of a job that such a hook submitted: of the agent itself, or declared elsewhere."""
+"""Parts of the dedupe key of a job that such a hook submitted, in rows older than the column `asked_about`."""
 
 HOOK_FAILED = "hook_failed"
 """The error code of a job that a hook made fail."""
@@ -148,7 +149,10 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-def is_asked(job: Job) -> bool:
-    """Return whether a hook of `limits.hooks` submitted the job because another job met a limit."""
+def asked_about(job: Job) -> JobId | None:
+    """Return the job that met a limit, when a hook of `limits.hooks` submitted `job` to decide about it."""
+    if job.asked_about is not None or job.trigger_id is None:
+        return job.asked_about
     key = job.dedupe_key or ""
-    return key.startswith("hook:") and any(mark in key for mark in LIMIT_HOOKS)
+    is_old = key.startswith("hook:") and any(mark in key for mark in LIMIT_HOOKS)
+    return JobId(job.trigger_id) if is_old else None

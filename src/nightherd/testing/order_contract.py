@@ -134,8 +134,7 @@ async def check_job_that_is_asked_about_a_limit_does_not_queue_behind_who_asks(
 ) -> None:
     await must_apply(state, _shared(1), start(1))
     asked = _shared(2)
-    key = f"hook:{job_id(1)}:limits.hooks[0]:suspended-1"
-    asked = replace(asked, job=replace(asked.job, trigger_id=job_id(1), dedupe_key=key))
+    asked = replace(asked, job=replace(asked.job, trigger_id=job_id(1), asked_about=job_id(1)))
 
     await must_apply(state, asked, suspend(1))
 

@@ -48,6 +48,7 @@ async def check_submitted_job_reads_back_whole(state: OpenState) -> None:
         forked_from=job_id(90),
         resumed_from=job_id(91),
         parent_job_id=job_id(92),
+        asked_about=job_id(93),
         schedule="nightly",
     )
     texts = replace(change.texts, prompt="a\x1f\u2028 b\r\n\ufeff🐄", inputs={"b": "2", "a": "ä"})

@@ -24,8 +24,7 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Change
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.children import SpawnCall, SpawnResult
-from nightherd.model.hooks import is_asked
-from nightherd.model.ids import JobId
+from nightherd.model.hooks import asked_about
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent
@@ -321,9 +320,10 @@ class CloseWatch:
 
 async def _tell_asker(job: Job, context: WorkerContext) -> None:
     """The job that `job` was asked about may have been let fail."""
-    if is_asked(job) and job.trigger_id is not None:
+    waiting_id = asked_about(job)
+    if waiting_id is not None:
         await tell_asker(job, context)
-        await write_stopped(JobId(job.trigger_id), context, context.threads)
+        await write_stopped(waiting_id, context, context.threads)
 
 
 async def _write_ended_children(job: Job, context: WorkerContext) -> None:

@@ -18,7 +18,7 @@ from nightherd.engine.limits.guard import Stop
 from nightherd.engine.operations.raise_limits import given_before, used_in_all, used_up
 from nightherd.errors import InvalidValueError
 from nightherd.model.change import Change
-from nightherd.model.hooks import HookEvent, is_asked
+from nightherd.model.hooks import HookEvent, asked_about
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.changes import FailSuspended, ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, SuspendReason
@@ -35,11 +35,12 @@ async def answer_changes(
     job: Job, end: Stop, answer: str | None, context: Stores
 ) -> Sequence[Change]:
     """What the end of `job` does to the job it was asked about; nothing when it was not, or says nothing."""
-    if not is_asked(job) or job.trigger_id is None:
+    waiting_id = asked_about(job)
+    if waiting_id is None:
         return ()
     if not isinstance(end, Outcome) or end.status is not JobStatus.COMPLETED:
         return ()
-    waiting = await _waiting(JobId(job.trigger_id), context)
+    waiting = await _waiting(waiting_id, context)
     if waiting is None or not await _is_about(job, waiting, context):
         return ()
     return _obeyed(job, waiting, answer, context)
@@ -57,8 +58,9 @@ async def obey_earlier(job: Job, context: Stores) -> None:
 
 async def tell_asker(job: Job, context: Stores) -> None:
     """Do what `job` has answered when the job it was asked about began to wait only just now."""
-    waiting = context.reader.find_job(JobId(job.trigger_id)) if job.trigger_id else None
-    if waiting is not None and is_asked(job):
+    waiting_id = asked_about(job)
+    waiting = context.reader.find_job(waiting_id) if waiting_id is not None else None
+    if waiting is not None:
         await obey_earlier(waiting, context)
 
 
@@ -116,7 +118,7 @@ def _asked_before(job: Job, context: Stores) -> list[JobId]:
 def _obeyed(job: Job, waiting: Job, answer: str | None, context: Stores) -> Sequence[Change]:
     """What the answer of `job` does to the job it was asked about; nothing when that is as it is already."""
     lines = [line.strip() for line in (answer or "").splitlines() if line.strip()]
-    if not is_asked(job) or not lines:
+    if asked_about(job) is None or not lines:
         return ()
     at = context.clock.now()
     word, _, rest = lines[-1].partition(" ")

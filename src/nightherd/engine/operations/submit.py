@@ -70,6 +70,8 @@ class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: JobId | None = None
     forked_from: JobId | None = None
     parent_job_id: JobId | None = None
+    asked_about: JobId | None = None
+    """The job that met a limit, when this one is to decide about it."""
     refuses_held: bool = False
     """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
 
@@ -173,6 +175,7 @@ def _change(request: SubmitRequest, prompt: str, context: FleetContext) -> Submi
         resumed_from=request.resumed_from,
         forked_from=request.forked_from,
         parent_job_id=request.parent_job_id,
+        asked_about=request.asked_about,
     )
     inputs = masked_inputs(request.inputs, context.secrets)
     texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)

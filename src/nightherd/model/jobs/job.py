@@ -106,6 +106,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     forked_from: JobId | None = None
     resumed_from: JobId | None = None
     parent_job_id: JobId | None = None
+    asked_about: JobId | None = None
+    """The job that met a limit, when this one decides about it (`limits.hooks`)."""
     priority: int = 0
     dedupe_key: str | None = None
     restart_count: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nightherd.model.change import Refused, Why
 from nightherd.model.decisions.rows import Rows
-from nightherd.model.hooks import is_asked
+from nightherd.model.hooks import asked_about
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.order import ANY_NUMBER, held_text, needs_person
@@ -70,8 +70,7 @@ def _waiting_for(job: Job, rows: Rows) -> Iterator[JobId]:
         found = to_look_at.pop()
         if found is None:
             continue
-        asker = JobId(found.trigger_id) if found.trigger_id and is_asked(found) else None
-        for above in (found.parent_job_id, asker):
+        for above in (found.parent_job_id, asked_about(found)):
             if above is not None and above not in seen:
                 seen.add(above)
                 yield above
