@@ -192,7 +192,7 @@ def test_state_directory_that_was_named_and_is_not_there_is_no_empty_fleet(
     named = cli("--state-dir", "elswhere", *line.split())
 
     assert (named.code, named.out) == (3, "")
-    assert f"the state directory {fleet / 'elswhere'} is not there" in named.err
+    assert f"the state directory {fleet / 'elswhere'} does not exist" in named.err
     assert "check --state-dir" in named.err
     assert not (fleet / "elswhere").exists()
 
@@ -229,7 +229,7 @@ def test_state_directory_that_is_a_file_is_told(cli: Cli, fleet: Path) -> None:
     told = cli("--state-dir", "nightherd.yaml", "jobs", "--json")
 
     assert told.code == 3
-    assert "is no directory" in told.err + told.out
+    assert "is not a directory" in told.err + told.out
 
 
 def test_config_variable_names_the_fleet_file(
@@ -313,7 +313,7 @@ def test_what_is_not_allowed_says_who_may(
     assert result.code == 1
     assert result.err.splitlines() == [
         f"nightherd: Permission denied: {fleet / 'not-there' / 'x'}",
-        f"  try: do it as {fleet.owner()}, who owns {fleet}, or let others use it",
+        f"  try: run it as {fleet.owner()}, the owner of {fleet}, or change its permissions",
     ]
 
 

@@ -189,7 +189,7 @@ def test_a_type_that_was_meant_as_a_word_is_told_how_to_write(tmp_path: Path) ->
         ("- a list\n", "expected a mapping of keys to values"),
         (
             "retention: {max_checkpoints: 3}\n",
-            "state_persistence.yaml:1:1 what extends nothing has to say everything; schema_version, state, checkpoint is missing",
+            "state_persistence.yaml:1:1 a file without 'extends' must be complete; schema_version, state, checkpoint is missing",
         ),
         ("a: [\n", "not valid YAML"),
         ("", "the file is empty"),

@@ -91,7 +91,7 @@ def test_ten_different_mistakes_are_ten_located_problems(folder: Folder) -> None
             ["31 an MCP server of type stdio needs 'command'"],
         ),
         ("job_timeout: soon", ["18 'soon' is not a duration"]),
-        ("job_timeout: 0s", ["18 a duration of zero"]),
+        ("job_timeout: 0s", ["18 the duration must be greater than 0"]),
         ("max_budget_usd: -1", ["21 '-1' is negative"]),
         ("max_budget_usd: .inf", ["21 'inf' is not an amount in dollars"]),
         ("max_budget_usd: '1e999999'", ["21 '1e999999' is more than"]),
@@ -276,7 +276,10 @@ def test_the_fleet_file_itself_is_checked(folder: Folder, text: str, found: list
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("max_turns: 5\n    limits: {turns: 5}", "'max_turns' and 'limits.turns' say the same"),
+        (
+            "max_turns: 5\n    limits: {turns: 5}",
+            "'max_turns' and 'limits.turns' set the same limit",
+        ),
         (
             "session: {max_turns: 5}\n    limits: {turns: 5}",
             "'session.max_turns' and 'limits.turns'",

@@ -61,13 +61,13 @@ def test_rules_servers_and_capabilities_reach_the_agent(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("allowed_tools: [Bash, 'Write(src/**)']", "3:27 'Write(src/**)' does nothing"),
-        ("allowed_tools: ['*']", "3:21 '*' allows nothing"),
+        ("allowed_tools: [Bash, 'Write(src/**)']", "3:27 'Write(src/**)' has no effect"),
+        ("allowed_tools: ['*']", "3:21 '*' is not supported"),
         ("allowed_tools: ['mcp__*']", "3:21 'mcp__*' fits no tool of an MCP server"),
         ("denied_tools: ['Bash(']", "3:20 'Bash(' is not a rule for tools"),
-        ("denied_tools: ['Glob(x)']", "3:20 'Glob(x)': Glob takes nothing in brackets"),
+        ("denied_tools: ['Glob(x)']", "3:20 'Glob(x)': Glob takes no argument in brackets"),
         ("tools: [Bash, 'Bash(ls)']", "3:19 'Bash(ls)' is a rule"),
-        ("tools: [mcp__desk]", "3:13 'mcp__desk': tools of MCP servers are there"),
+        ("tools: [mcp__desk]", "3:13 'mcp__desk': tools of MCP servers come with their server"),
         ("tools: ['*']", "3:13 '*' is not the name of a tool"),
         ("mcp_servers: {a__b: {command: x}}", "3:19 'a__b' is not a name for a server"),
         ("required_caps: ['nightherd.tool.B*']", "3:21 Claude is held to tools by name"),

@@ -237,7 +237,7 @@ def test_a_directory_a_missing_file_and_a_dangling_link_are_told_apart(folder: F
     ]
     assert "it is a directory, not a file" in errors[0]
     assert "there is no such file" in errors[1]
-    assert "a symbolic link to a file that is not there" in errors[2]
+    assert "a symbolic link to a missing file" in errors[2]
     assert "it is not a regular file" in errors[3]
     assert "NUL" in errors[4]
 

@@ -131,7 +131,7 @@ def test_a_changed_file_is_taken_in_and_garbage_is_not(make_pasture: MakePasture
     trial = pasture.daemon()
 
     pasture.rewrite("agents: [\x00garbage")
-    pasture.wait_until_said(trial, "told the configuration stays as it was")
+    pasture.wait_until_said(trial, "told the configuration is unchanged")
     broken = find_daemon(pasture.state)
     pasture.rewrite(QUIET.replace("yearly", "often").replace("0 0 1 1 *", "* * * * * *"))
     pasture.wait_until_said(trial, "told reloaded: 1 agent")
@@ -203,7 +203,7 @@ def test_a_frozen_daemon_that_wakes_begins_anew(make_pasture: MakePasture) -> No
 
     ended = trial.wait()
     assert ended.said[-1] == "done"
-    assert any("beginning anew" in line for line in ended.said)
+    assert any("starting a new worker" in line for line in ended.said)
 
 
 def lease_is_over(pasture: Pasture) -> bool:
@@ -237,7 +237,7 @@ def test_a_webhook_without_its_secret_is_told_of_at_the_start(make_pasture: Make
     trial = pasture.daemon()
     trial.send(signal.SIGTERM)
 
-    said = "told webhook issues takes nothing in: the variable HOOK_SECRET holds no secret"
+    said = "told webhook issues accepts no deliveries: the variable HOOK_SECRET is not set"
     assert said in trial.wait().said
 
 

@@ -94,7 +94,7 @@ def test_daemon_outlives_a_full_disk_says_so_and_goes_on(pasture: Pasture) -> No
 
     before = finished(pasture)
     wait_for(lambda: finished(pasture) > before + 1 or not is_alive(trial), "jobs after that")
-    assert said(trial, "is at work again")
+    assert said(trial, "is running again")
     trial.send(signal.SIGTERM)
     assert trial.wait().said[-1] == "done"
     assert {job.status for job in pasture.jobs()} == {JobStatus.COMPLETED}

@@ -140,7 +140,7 @@ def test_a_port_that_is_taken_leaves_everything_as_it_was(make_pasture: MakePast
 
     taken = "web: {enabled: true, host: 192.0.2.1, port: 1}\n"
     (pasture.folder / ".env").write_text("NIGHTHERD_WEB_TOKEN=long-enough-for-one\n")
-    rewrite(pasture, trial, taken + QUIET, "told the configuration stays as it was")
+    rewrite(pasture, trial, taken + QUIET, "told the configuration is unchanged")
     record = record_of(pasture)
     wait_for((pasture.state / SOCKET).exists, "the socket")
     answer = ask(pasture, "GET", "/v1/status")
@@ -178,14 +178,14 @@ def test_a_worker_works_for_the_fleet_as_its_file_says_now(make_pasture: MakePas
     try:
         with said.open("wb") as file:
             worker = shell.start("worker", stderr=file)
-        wait_for(lambda: "is at work for 1 agent" in said.read_text(), "the worker")
+        wait_for(lambda: "is running for 1 agent" in said.read_text(), "the worker")
         more = "- {name: new, runtime: scripted, script: [{say: hello}]}\n  - name: calm"
         pasture.rewrite(QUIET.replace("- name: calm", more))
         wait_for(lambda: "reloaded: 2 agents" in said.read_text(), "the new fleet")
         submit_pending(pasture.folder, "new")
         wait_for(lambda: pasture.jobs(JobStatus.COMPLETED) != [], "a job of the new agent")
         pasture.rewrite("agents: [\x00garbage")
-        wait_for(lambda: "the configuration stays as it was" in said.read_text(), "a refusal")
+        wait_for(lambda: "the configuration is unchanged" in said.read_text(), "a refusal")
         worker.terminate()
 
         assert worker.wait(60) == 0
@@ -199,13 +199,13 @@ def test_a_worker_changes_its_lease_without_being_started_again(make_pasture: Ma
     try:
         with said.open("wb") as file:
             worker = shell.start("worker", stderr=file)
-        wait_for(lambda: "is at work for 1 agent" in said.read_text(), "the worker")
+        wait_for(lambda: "is running for 1 agent" in said.read_text(), "the worker")
         (old,) = workers(pasture)
         first = hand_in(pasture)
         wait_for(lambda: began(pasture), "the job")
 
         pasture.rewrite(QUIET.replace("lease: 5s", "lease: 9s"))
-        wait_for(lambda: said.read_text().count("is at work for 1 agent") == 2, "another worker")
+        wait_for(lambda: said.read_text().count("is running for 1 agent") == 2, "another worker")
         assert len(workers(pasture)) == 2, "the old one still runs its job"
         (pasture.folder / "go").touch()
         wait_for(lambda: workers(pasture).isdisjoint({old}), "the end of the old worker")
@@ -214,7 +214,7 @@ def test_a_worker_changes_its_lease_without_being_started_again(make_pasture: Ma
         worker.terminate()
 
         assert worker.wait(60) == 0
-        assert f"{old} finishes what it runs; another worker begins" in said.read_text()
+        assert f"{old} finishes its running jobs; another worker starts" in said.read_text()
         jobs = {job.id: job for job in pasture.jobs()}
         assert (jobs[first].restart_count, jobs[second].restart_count) == (0, 0)
     finally:

@@ -104,7 +104,7 @@ def test_other_program_that_keeps_the_database_is_not_called_a_lock() -> None:
     error = translate(apsw.BusyError("database is locked"), "/pasture/test.db", "execute")
 
     assert "locked" not in error.message
-    assert error.message == "another program has kept /pasture/test.db to itself for too long"
+    assert error.message == "another program kept /pasture/test.db in use for too long"
     assert error.hint is not None
 
 

@@ -326,9 +326,9 @@ def test_what_is_no_session_is_skipped_with_its_reason(
 
     assert {one["source"]: one["reason"] for one in data["skipped"]} == {
         str(agent): "a sub-agent's own transcript",
-        str(other): "its name is no session's id",
+        str(other): "its name is not a session id",
         str(only): "only a sub-agent speaks in it",
-        str(silent): "nothing is said in it",
+        str(silent): "it has no messages",
     }
     assert len(importer.sessions()) == 1
     assert sorted(path.name for path in importer.copy("").iterdir()) == [f"{uuid(1)}.jsonl"]

@@ -198,7 +198,7 @@ def test_job_that_herdctl_is_at_work_on_is_left_to_it(
 
     dead = importer.data("herdctl", str(herdctl.project))
 
-    assert [one["reason"].startswith("herdctl is at work") for one in live["skipped"]] == [True]
+    assert [one["reason"].startswith("herdctl is running") for one in live["skipped"]] == [True]
     assert (live["imported"]["jobs"], dead["imported"]["jobs"]) == (1, 1)
 
 
@@ -323,7 +323,7 @@ def test_id_with_other_content_is_a_conflict_and_left_alone(
     data = importer.data("herdctl", str(herdctl.project))
 
     assert [one["reason"] for one in data["skipped"]] == [
-        f"{job_id} is here already, with other content"
+        f"{job_id} already exists here with different content"
     ]
     assert importer.job(job_id) == before
 
@@ -379,7 +379,7 @@ def test_agent_that_has_gone_on_here_keeps_its_session(
     data = importer.data("herdctl", str(herdctl.project))
 
     assert [one["reason"] for one in data["skipped"]] == [
-        "agent coder has gone on in session sess-own00000 here"
+        "agent coder has continued session sess-own00000 here"
     ]
     assert [one.id for one in importer.sessions()] == ["sess-own00000"]
 

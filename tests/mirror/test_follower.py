@@ -133,7 +133,7 @@ def test_a_ledger_made_anew_is_followed_anew(world: World) -> None:
 
     standing = world.follower().catch_up()
 
-    assert standing.notices == ("the ledger ends before change 3; the mirror starts anew",)
+    assert standing.notices == ("the ledger ends before change 3; the mirror is rebuilt",)
     assert world.job(2)["status"] == "pending"
     assert list(world.state()["agents"]) == ["dog", "grazer"]
 

@@ -172,7 +172,7 @@ def test_deleted_database_comes_back_from_the_ledger(
 
     (notice,) = anyio.run(write, directory, 12)
 
-    assert "changes 1 to 11; they are back from the ledger" in notice
+    assert "changes 1 to 11; they were restored from the ledger" in notice
     assert jobs(directory) == list(range(12, 0, -1))
     assert replayed(directory, tmp_path / "replayed.db") == contents(directory.database)
 
@@ -249,7 +249,7 @@ def test_changes_that_a_damaged_wal_lost_come_back_from_the_ledger(
 
     (notice,) = anyio.run(write, crashed, 9)
 
-    assert "they are back from the ledger" in notice
+    assert "they were restored from the ledger" in notice
     assert jobs(crashed) == list(range(9, 0, -1))
     assert replayed(crashed, tmp_path / "replayed.db") == contents(crashed.database)
 

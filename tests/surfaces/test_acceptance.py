@@ -100,7 +100,7 @@ def test_a_new_agent_does_not_run_before_it_is_accepted(cli: Cli, accepted: Path
     refused = cli("run", "new")
 
     assert refused.code == 5
-    assert "nobody has accepted" in refused.err
+    assert "has not been accepted" in refused.err
     assert cli("reload", "--accept").code == 0
     assert cli("run", "new").code == 0
 
@@ -133,7 +133,7 @@ def test_no_command_makes_a_job_of_an_agent_that_nobody_has_accepted(
     ]
 
     assert [result.code for result in refused] == [5] * 8
-    assert all("nobody has accepted" in result.err for result in refused)
+    assert all("has not been accepted" in result.err for result in refused)
     assert len(cli("jobs", "list", "--json").data) == jobs
 
 
@@ -327,6 +327,6 @@ def test_a_program_is_told_that_an_agent_waits_to_be_accepted(accepted: Path) ->
         async with open_fleet(cwd=accepted, environ={}) as opened:
             await opened.submit(Order(agent="new"))
 
-    with pytest.raises(RefusedError, match="nobody has accepted") as refused:
+    with pytest.raises(RefusedError, match="has not been accepted") as refused:
         anyio.run(run)
     assert refused.value.next_step == NextStep(Action.ACCEPT_CONFIG)

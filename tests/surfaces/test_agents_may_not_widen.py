@@ -76,7 +76,7 @@ def test_an_agents_shell_cannot_give_agents_more(
 
     result = cli("run", "shell", "-p", line)
 
-    assert "gives agents more, and this process was started by one" in result.out
+    assert "gives agents more permissions, and an agent started this process" in result.out
     assert status_of(cli, capped) == "suspended"
 
 
@@ -98,7 +98,7 @@ def test_an_agent_cannot_ask_the_daemon_for_more(
     assert len(answers) == 2
     for answer in answers:
         assert "409" in answer
-        assert "gives agents more, and an agent asked for it" in answer
+        assert "gives agents more permissions, and an agent sent the request" in answer
     assert of_a_person.out.startswith("200"), of_a_person
 
 

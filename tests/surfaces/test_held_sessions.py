@@ -121,7 +121,7 @@ def test_an_agent_that_shares_no_session_has_nothing_to_branch_from(held: str, c
     refused = cli("run", "loner", "--branch")
 
     assert refused.code == 2
-    assert "begins a new session for every job" in refused.err
+    assert "starts a new session for every job" in refused.err
 
 
 def test_branch_and_fork_exclude_each_other(held: str, cli: Cli) -> None:

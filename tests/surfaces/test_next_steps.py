@@ -59,7 +59,7 @@ def test_a_name_that_is_not_there_is_answered_with_a_step_that_does_no_other_wor
 def test_a_job_of_a_schedule_that_nobody_runs_says_so(herd: Path, cli: Cli) -> None:
     answer = cli("schedule", "run", "shepherd/hourly")
 
-    assert answer.err == "it waits for a worker: nightherd worker --until-idle\n"
+    assert answer.err == "no worker is running; run it now: nightherd worker --until-idle\n"
 
 
 def test_a_fleet_that_was_only_declared_has_nothing_wrong_with_it(
@@ -70,8 +70,8 @@ def test_a_fleet_that_was_only_declared_has_nothing_wrong_with_it(
 
     examined, told = cli("doctor"), cli("logs")
 
-    assert (examined.code, "nothing there yet, and nothing wrong" in examined.out) == (0, True)
-    assert (told.code, told.err) == (0, "nothing was logged yet\n")
+    assert (examined.code, "does not exist yet; no problems" in examined.out) == (0, True)
+    assert (told.code, told.err) == (0, "nothing has been logged yet\n")
 
 
 def test_a_job_that_waits_shows_its_limits_beside_it_and_is_found_from_status(
@@ -93,4 +93,4 @@ def test_a_job_that_has_not_begun_is_not_branched_from(herd: Path, cli: Cli) -> 
     refused = cli("jobs", "fork", job_id)
 
     assert refused.code == 5
-    assert f"job {job_id} has not begun; there is nothing to branch from" in refused.err
+    assert f"job {job_id} has not started; there is nothing to fork" in refused.err

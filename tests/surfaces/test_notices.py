@@ -16,7 +16,7 @@ def test_changes_put_back_from_the_ledger_are_told_by_the_next_run(cli: Cli, now
     ran = cli("run", "hello")
 
     assert ran.code == 0
-    assert "they are back from the ledger" in ran.err
+    assert "they were restored from the ledger" in ran.err
 
 
 def test_worker_tells_it_too(cli: Cli, nowhere: Path) -> None:
@@ -28,7 +28,7 @@ def test_worker_tells_it_too(cli: Cli, nowhere: Path) -> None:
     worked = cli("worker", "--until-idle")
 
     assert worked.code == 0
-    assert "they are back from the ledger" in worked.err
+    assert "they were restored from the ledger" in worked.err
 
 
 def test_every_command_that_prints_a_text_also_gives_it_to_programs(

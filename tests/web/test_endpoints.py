@@ -43,7 +43,7 @@ def problems(directory: Path, **parts: str) -> list[str]:
         ({"agent": "helo"}, ["4:13 the fleet has no agent 'helo'"]),
         (
             {"shared": "port: 80"},
-            ["4:13 what comes in has to be signed: 'secret_env' is missing"],
+            ["4:13 webhooks must be signed: 'secret_env' is missing"],
         ),
         ({"shared": "port: 80", "more": ", secret_env: MINE"}, []),
         ({"more": ", channel: '${payload.room}'"}, []),

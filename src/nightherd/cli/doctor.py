@@ -63,7 +63,7 @@ def doctor(
     if not _is_begun(state):
         state = invocation.state_directory()
         night = anyio.run(_examine_night, invocation, state)
-        _tell_nothing_there(screen, state, night)
+        _show_no_state(screen, state, night)
         ctx.exit(_exit_code(night))
     rebuild, lost = rebuild or salvage, list[str]()
     kept: Sequence[Path] = ()
@@ -82,7 +82,7 @@ def doctor(
         screen.say(f"kept aside: {neutralise(str(path))}")
     if mirror is not None:
         screen.say(f"the readable files are as they were: {mirror}")
-    _tell(screen, state, examined, kept, lost)
+    _show_report(screen, state, examined, kept, lost)
     ctx.exit(_exit_code(examined))
 
 
@@ -206,13 +206,13 @@ def _steps(screen: Screen) -> Iterator[OnStep]:
         yield busy.tell
 
 
-def _tell_nothing_there(screen: Screen, state: Path, night: list[Examined]) -> None:
+def _show_no_state(screen: Screen, state: Path, night: list[Examined]) -> None:
     if not screen.is_json:
-        screen.show(f"{state}: nothing there yet, and nothing wrong")
-    _tell(screen, state, night, (), ())
+        screen.show(f"{state}: does not exist yet; no problems")
+    _show_report(screen, state, night, (), ())
 
 
-def _tell(
+def _show_report(
     screen: Screen,
     state: Path,
     examined: list[Examined],
@@ -225,7 +225,7 @@ def _tell(
     told: set[str] = set()
     for one in examined:
         fixed = sum(finding.is_fixed for finding in one.findings)
-        note = f", {fixed} mended" if fixed else ""
+        note = f", {fixed} fixed" if fixed else ""
         screen.show(f"{MARKS[one.level]} {one.level.value} {one.check.title}{note}")
         left = [finding for finding in one.findings if not finding.is_fixed]
         for finding in left[:SHOWN]:

@@ -53,25 +53,25 @@ def run_guarded(
     except click.UsageError as error:
         screen.is_json = screen.is_json or _asks_for_json(arguments)
         path = error.ctx.command_path if error.ctx is not None else "nightherd"
-        return _tell(screen, "usage", error.format_message(), f"{path} --help", USAGE)
+        return _report(screen, "usage", error.format_message(), f"{path} --help", USAGE)
     except click.ClickException as error:
-        return _tell(screen, "failed", error.format_message(), None, error.exit_code)
+        return _report(screen, "failed", error.format_message(), None, error.exit_code)
     except ConfigInvalidError as error:
-        return _tell_problems(screen, error)
+        return _report_problems(screen, error)
     except NightherdError as error:
         hint = advice_for(error) or _usual_step(error, arguments)
-        return _tell(screen, code_of(error), error.message, hint, error.exit_code)
+        return _report(screen, code_of(error), error.message, hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         stopped = InterruptedRunError()
-        return _tell(screen, code_of(stopped), stopped.message, None, stopped.exit_code)
+        return _report(screen, code_of(stopped), stopped.message, None, stopped.exit_code)
     except BrokenPipeError:
         return abandon_output()
     except OSError as error:
-        return _tell_foreign(screen, error, environ, _os_message(error))
+        return _report_unexpected(screen, error, environ, _os_message(error))
     except RecursionError as error:
-        return _tell_foreign(screen, error, environ, "nested too deeply")
+        return _report_unexpected(screen, error, environ, "nested too deeply")
     except Exception as error:  # noqa: BLE001 (the command line is an edge: a person gets one line, not a traceback)
-        return _tell_foreign(screen, error, environ, f"{type(error).__name__}: {error}")
+        return _report_unexpected(screen, error, environ, f"{type(error).__name__}: {error}")
     return 0
 
 
@@ -100,21 +100,21 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
     return "--json" in before
 
 
-def _tell(screen: Screen, code: str, message: str, hint: str | None, exit_code: int) -> int:
+def _report(screen: Screen, code: str, message: str, hint: str | None, exit_code: int) -> int:
     if screen.is_json:
         data = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
-        return _tell_json(screen, data, exit_code)
-    _say(screen, message, hint)
+        return _report_json(screen, data, exit_code)
+    _say_error(screen, message, hint)
     return exit_code
 
 
-def _say(screen: Screen, message: str, hint: str | None) -> None:
+def _say_error(screen: Screen, message: str, hint: str | None) -> None:
     screen.say(f"{screen.err.bad('nightherd:')} {neutralise(message)}")
     if hint is not None:
         screen.say(f"  try: {screen.err.bold(neutralise(hint))}")
 
 
-def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> int:
+def _report_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> int:
     """The error as the one document on standard output, so that a pipe always gets something to parse."""
     from nightherd.wiring.stores import system_clock
 
@@ -126,7 +126,7 @@ def _tell_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> in
     return exit_code
 
 
-def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
+def _report_problems(screen: Screen, error: ConfigInvalidError) -> int:
     from nightherd.cli.fleet.problems import problems_data, problems_text
 
     hint = advice_for(error)
@@ -138,13 +138,13 @@ def _tell_problems(screen: Screen, error: ConfigInvalidError) -> int:
             "exit_code": error.exit_code,
             "problems": problems_data(error.problems, Path.cwd()),
         }
-        return _tell_json(screen, data, error.exit_code)
+        return _report_json(screen, data, error.exit_code)
     screen.say(problems_text(error.problems, Path.cwd()))
-    _say(screen, error.message, hint)
+    _say_error(screen, error.message, hint)
     return error.exit_code
 
 
-def _tell_foreign(
+def _report_unexpected(
     screen: Screen, error: Exception, environ: Mapping[str, str], message: str
 ) -> int:
     if environ.get(DEBUG):
@@ -152,7 +152,7 @@ def _tell_foreign(
     hint = None if environ.get(DEBUG) else f"{DEBUG}=1 nightherd ... shows where it happened"
     if isinstance(error, PermissionError) and error.filename is not None:
         hint = _owner_of(Path(os.fsdecode(error.filename))) or hint
-    return _tell(screen, "unexpected", message, hint, FAILED)
+    return _report(screen, "unexpected", message, hint, FAILED)
 
 
 def _os_message(error: OSError) -> str:
@@ -168,7 +168,7 @@ def _owner_of(path: Path) -> str | None:
     for one in (path, *path.parents):
         with suppress(OSError, KeyError):
             owner = getpwuid(one.stat().st_uid).pw_name
-            return f"do it as {owner}, who owns {one}, or let others use it"
+            return f"run it as {owner}, the owner of {one}, or change its permissions"
     return None
 
 
@@ -178,7 +178,7 @@ PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN)
 
 def say(screen: Screen, text: str) -> None:
     """One line of talk."""
-    _steadily(lambda: screen.say(neutralise(text)), is_data=False)
+    _write_safely(lambda: screen.say(neutralise(text)), is_data=False)
 
 
 def show(screen: Screen, text: str) -> None:
@@ -188,15 +188,15 @@ def show(screen: Screen, text: str) -> None:
         screen.show(text)
         screen.flush()
 
-    _steadily(write, is_data=True)
+    _write_safely(write, is_data=True)
 
 
 def document(screen: Screen, noun: str, data: object) -> None:
     """One document, for programs."""
-    _steadily(lambda: screen.document(noun, data, system_clock().now()), is_data=True)
+    _write_safely(lambda: screen.document(noun, data, system_clock().now()), is_data=True)
 
 
-def _steadily(write: Callable[[], None], *, is_data: bool) -> None:
+def _write_safely(write: Callable[[], None], *, is_data: bool) -> None:
     try:
         write()
     except OSError as error:

@@ -51,9 +51,9 @@ class Invocation(NamedTuple):
         """
         found = self.new_state_directory()
         if self.state is not None and not found.is_dir():
-            what = "no directory" if found.exists() else "not there"
+            what = "is not a directory" if found.exists() else "does not exist"
             raise NotFoundError(
-                f"the state directory {found} is {what}",
+                f"the state directory {found} {what}",
                 hint="check --state-dir and NIGHTHERD_STATE_DIR; nightherd run and nightherd start make it",
             )
         return found

@@ -132,7 +132,7 @@ class Duration(click.ParamType[timedelta]):
         except InvalidValueError as error:
             self.fail(error.message, param, ctx)
         if span <= timedelta(0):
-            self.fail(f"{value!r} is no time at all", param, ctx)
+            self.fail(f"{value!r} must be greater than 0", param, ctx)
         return span
 
 

@@ -23,7 +23,7 @@ def read_prompt(
         name for name, value in (("-p", text), ("-f", file), ("-", source)) if value is not None
     ]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} both give a prompt", hint="give one of them")
+        raise UsageError(f"{' and '.join(given)} both give a prompt", hint="use only one of them")
     if text is not None:
         return checked_text(text, "the prompt")
     if file is not None and file != STANDARD_INPUT:

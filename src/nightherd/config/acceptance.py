@@ -198,7 +198,7 @@ def _read(state_dir: Path) -> Record:
         return Record()
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StateFileError(
-            f"cannot read what was accepted, {path}: {error}",
+            f"cannot read the accepted configuration {path}: {error}",
             path=str(path),
             operation="read",
             next_step=NextStep(Action.ACCEPT_CONFIG),

@@ -47,10 +47,10 @@ def read_bytes(path: str) -> bytes:
     except OSError as error:
         reason = REASONS.get(type(error)) or (error.strerror or "it cannot be read").lower()
         if isinstance(error, FileNotFoundError) and os.path.islink(path):  # noqa: PTH114
-            reason = "it is a symbolic link to a file that is not there"
+            reason = "it is a symbolic link to a missing file"
         raise UnreadableError(reason) from error
     if len(content) > LARGEST_FILE_BYTES:
-        raise UnreadableError("it is larger than 10 MB, the most a configuration file may be")
+        raise UnreadableError("it is larger than 10 MB, the maximum for a configuration file")
     return content
 
 
@@ -66,7 +66,7 @@ def decode(path: str, content: bytes) -> tuple[Source, str] | Problem:
     if forbidden is not None:
         spot = end_of(path, text[: forbidden.start()])
         return problem_at(
-            spot, f"the character U+{ord(forbidden[0]):04X} may not stand in a text file"
+            spot, f"the character U+{ord(forbidden[0]):04X} is not allowed in a text file"
         )
     return Source.of_text(path, text), text
 

@@ -193,7 +193,7 @@ def check_endpoints(
                 hint = did_you_mean(endpoint.schedule, sorted(known))
                 findings.add(problem_at(value_at(node, path), message, path=path, hint=hint))
         if webhooks is not None and not (endpoint.secret_env or webhooks.secret_env):
-            message = "what comes in has to be signed: 'secret_env' is missing"
+            message = "webhooks must be signed: 'secret_env' is missing"
             findings.add(problem_at(value_at(node, path), message, path=path))
 
 

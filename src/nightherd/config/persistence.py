@@ -82,7 +82,7 @@ def check_persistence(state_dir: Path, findings: Findings) -> Persistence | None
         return None
     missing = [name for name in PersistenceFile.model_fields if name not in node.entries]
     if missing:
-        message = f"what extends nothing has to say everything; {listed(missing)} is missing"
+        message = f"a file without 'extends' must be complete; {listed(missing)} is missing"
         hint = f"begin it with: extends: {SHIPPED_NAME}"
         findings.add(problem_at(beginning(node), message, hint=hint))
     checked = check(PersistenceFile, node, findings, path="", partial=bool(missing))

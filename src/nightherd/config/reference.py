@@ -133,7 +133,7 @@ def table_of(
     schema: Schema, waiting: tuple[Waiting, ...], runtimes: Sequence[RuntimeCapabilities] = ()
 ) -> str:
     """A table of keys in Markdown."""
-    lines = ["| key | takes | default | what it says |", "|---|---|---|---|"]
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for key in keys_of(schema):
         row = waiting_for(key.path, waiting)
         cells = (f"`{key.path}`", key.takes, key.default, key.description + not_yet(row, runtimes))

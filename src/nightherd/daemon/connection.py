@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon
-from nightherd.errors import NoDaemonError
+from nightherd.errors import Action, NextStep, NoDaemonError
 from nightherd.web.socket_file import connect
 
 TIMEOUT_S = 60.0
@@ -32,9 +32,10 @@ class SocketConnection(http.client.HTTPConnection):
         record = find_daemon(self._state_dir)
         if record is not None and record.socket is None:
             return NoDaemonError(
-                f"process {record.pid} runs the fleet without its API",
+                f"process {record.pid} runs the fleet, but without its API",
                 hint=f"{SERVING} and nightherd restart",
             )
         return NoDaemonError(
-            f"nobody serves at {self._state_dir / SOCKET}", hint="nightherd start --detach"
+            f"no daemon listens at {self._state_dir / SOCKET}",
+            next_step=NextStep(Action.START_DAEMON),
         )

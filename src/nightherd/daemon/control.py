@@ -26,7 +26,7 @@ def get_daemon(state_dir: Path) -> DaemonRecord:
     """Who runs the directory; `NoDaemonError` when nobody does."""
     record = find_daemon(state_dir)
     if record is None:
-        raise NoDaemonError(f"nothing runs {state_dir}", next_step=NextStep(Action.START_DAEMON))
+        raise NoDaemonError(f"no daemon runs {state_dir}", next_step=NextStep(Action.START_DAEMON))
     return record
 
 

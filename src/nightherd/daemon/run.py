@@ -121,7 +121,9 @@ class Daemon:
         if self._is_stopping or service.is_retired:
             return
         if service.failure is None:
-            self._log.tell(f"{service.worker} was silent for longer than its lease; beginning anew")
+            self._log.tell(
+                f"{service.worker} did not renew its lease in time; starting a new worker"
+            )
         else:
             await self._pause(f"{service.worker} had to stop", service.failure)
 
@@ -151,7 +153,7 @@ class Daemon:
 
     def _note_begun(self, service: WorkerService, ports: list[int] | None) -> None:
         if self._backoff.is_failing:
-            self._log.tell(f"{service.worker} is at work again")
+            self._log.tell(f"{service.worker} is running again")
         self._backoff.reset()
         self._proven = service.fleet
         self._services.append(service)
@@ -181,7 +183,7 @@ class Daemon:
                 self._is_cancelling = self._is_stopping
                 self._is_stopping = True
                 self._stopping.set()
-                how = "finishing what runs; once more to cancel it"
+                how = "finishing running jobs; press again to cancel them"
                 self._log.tell("cancelling what runs" if self._is_cancelling else how)
                 self._stop_work()
 
@@ -239,7 +241,7 @@ class Daemon:
         if is_possible:
             self._proven = fleet
         else:
-            self._log.tell(f"{service.worker} finishes what it runs; another worker begins")
+            self._log.tell(f"{service.worker} finishes its running jobs; another worker starts")
             service.retire()
 
     def _refuse(self, problems: list[dict[str, Any]]) -> None:
@@ -247,7 +249,7 @@ class Daemon:
         self._note(problems=problems, failed_at=self._clock.now())
         for problem in problems:
             self._log.tell(problem_line(problem))
-        self._log.tell("the configuration stays as it was")
+        self._log.tell("the configuration is unchanged")
 
     def _problem(self, error: BaseException) -> dict[str, Any]:
         file, message = self._post.files.file.name, message_of(error)

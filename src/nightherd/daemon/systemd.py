@@ -158,7 +158,7 @@ def _environment(path: tuple[str, ...]) -> str:
 def _quoted(text: str) -> str:
     """`text` as one word of a command line in a unit."""
     if any(ord(letter) < 32 for letter in text):
-        raise InvalidValueError(f"{text!r} cannot stand in a unit file")
+        raise InvalidValueError(f"{text!r} cannot be written in a unit file")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if escaped != text or " " in text else text
 
@@ -166,5 +166,5 @@ def _quoted(text: str) -> str:
 def _plain(path: Path) -> str:
     """A path where a unit takes it as it is, up to the end of the line."""
     if any(ord(letter) < 32 for letter in str(path)):
-        raise InvalidValueError(f"{str(path)!r} cannot stand in a unit file")
+        raise InvalidValueError(f"{str(path)!r} cannot be written in a unit file")
     return str(path).replace("%", "%%")

@@ -115,7 +115,7 @@ class Relay:
         await to_thread.run_sync(last.context.declare, fleet.standing)
         if groundwork == last.groundwork or self.is_draining or last is not self._last:
             return
-        self._place.tell(f"{last.context.worker} finishes what it runs; another worker begins")
+        self._place.tell(f"{last.context.worker} finishes its running jobs; another worker starts")
         self._last, last.is_relieved = None, True
         last.loop.drain()
         last.left.set()
@@ -155,7 +155,7 @@ class Relay:
             self._last = at_work
             if self.is_draining:
                 loop.cancel() if self._is_cancelling else loop.drain()
-            place.tell(f"{context.worker} is at work for {counted(len(fleet.agents), 'agent')}")
+            place.tell(f"{context.worker} is running for {counted(len(fleet.agents), 'agent')}")
             task_status.started(at_work)
             try:
                 await self._see_to_its_end(at_work)
@@ -176,6 +176,6 @@ class Relay:
         at_work.failure = context.lease.failure
         if at_work.failure is None:
             raise FencedError(
-                f"{context.worker} was silent for longer than its lease, and was given up",
+                f"{context.worker} did not renew its lease in time and was replaced",
                 next_step=NextStep(Action.START_WORKER),
             )

@@ -36,7 +36,7 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
     apsw.CantOpenError: (
         "CANTOPEN",
         "{path} cannot be opened",
-        "check that you may write in its directory; nightherd doctor finds what is in the way",
+        "check that you may write in its directory; for details: nightherd doctor",
     ),
     apsw.FullError: (
         "ENOSPC",
@@ -50,7 +50,7 @@ MEANINGS: dict[type[apsw.Error], tuple[str, str, str]] = {
     ),
     apsw.BusyError: (
         "BUSY",
-        "another program has kept {path} to itself for too long",
+        "another program kept {path} in use for too long",
         "close the program that has the file open and try again",
     ),
 }

@@ -125,7 +125,7 @@ class GroupCommit:
                 f" only remembers changes from {first} on",
                 path=str(self._ledger.directory),
                 code="LEDGER_GAP",
-                hint="ledger files are missing: put them back, or nightherd doctor --fix",
+                hint="restore the missing ledger files from a backup, or: nightherd doctor --fix",
             )
         elif last - first >= self._outbox_limit:
             self._ledger.sync()
@@ -222,7 +222,7 @@ class GroupCommit:
         # Only the number matters: the ledger has the images.
         self._database.execute(self._queries["outbox_add"], (last, self._now(), "Restored", "[]"))
         self._notice(
-            f"the database had lost changes {begun_at + 1} to {last}; they are back from the ledger"
+            f"the database had lost changes {begun_at + 1} to {last}; they were restored from the ledger"
         )
         return last
 

@@ -27,7 +27,7 @@ SNAPSHOT = "Snapshot"
 """The kind of lines that hold every row there was: a ledger may begin with them instead of with change 1."""
 FILE_NAME = re.compile(r"\d{4}-\d{2}\.jsonl")
 TAIL_BYTES = 64 * 1024
-ALTERED = "it is not what was written: its checksum does not match"
+ALTERED = "its checksum does not match: it was changed after it was written"
 
 
 LineT = TypeVar("LineT", bound="_Number")
@@ -214,7 +214,7 @@ def _by_file(
                 path=str(directory),
                 operation="append",
                 code="LEDGER_GAP",
-                hint="ledger files are missing: put them back, or nightherd doctor --fix",
+                hint="restore the missing ledger files from a backup, or: nightherd doctor --fix",
             )
         change = entry.change
         month = f"{entry.at[:7]}.jsonl"
@@ -343,7 +343,7 @@ def unreadable(where: str, what: str) -> StateFileError:
         path=where,
         operation="read",
         code="LEDGER_DAMAGED",
-        hint="put the file back as it was if you can; nightherd doctor --verify says what else helps",
+        hint="restore the file from a backup if you can; otherwise: nightherd doctor --verify",
     )
 
 

@@ -106,7 +106,7 @@ class WriteLock:
             if looks > LOOKS and kill(holder):
                 self._notice(
                     f"process {holder.pid} was stopped for {self._patience_s:g} s while it held"
-                    f" {self.path}; it was killed so that others can go on"
+                    f" {self.path}; it was killed so that others can continue"
                 )
                 return
 

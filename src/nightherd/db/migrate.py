@@ -97,7 +97,7 @@ def _check_recorded(database: Database, queries: Queries, expected: Sequence[Mig
     for migration, row in zip(expected, recorded, strict=True):
         if row != (migration.number, migration.name, migration.checksum):
             raise SchemaVersionError(
-                f"{database.path}: migration {migration.number} ({migration.name}) is not the one this nightherd knows",
+                f"{database.path}: migration {migration.number} ({migration.name}) differs from the one in this version of nightherd",
                 path=str(database.path),
                 code="SCHEMA_CHANGED",
                 hint="install the nightherd that wrote this directory; the database was not touched",

@@ -103,7 +103,7 @@ class ChildJobs:
         if agent is None:
             return SpawnResult(success=False, error=f"the fleet has no agent {call.agent!r}")
         if not covers_spawn(self._agent.required_caps, call.agent):
-            return SpawnResult(success=False, error=f"it may not have jobs done by {call.agent!r}")
+            return SpawnResult(success=False, error=f"it may not spawn jobs of {call.agent!r}")
         if len(self._above) >= DEEPEST:
             error = f"there are {DEEPEST} levels of jobs above it already"
             return SpawnResult(success=False, error=error)

@@ -44,7 +44,7 @@ from nightherd.views.observed import own_job
 SCHEMA = "nightherd/v1/hook"
 MOST_GENERATIONS = 8
 """How many jobs may descend from one another by hooks: two agents that submit each other come to an end."""
-CUT_OFF = "interrupted: the worker was lost while this ran, how far it came is unknown"
+CUT_OFF = "interrupted: the worker was lost while this ran, its progress is unknown"
 
 RecordEvent = Callable[[Event], Event]
 DescribeJob = Callable[[ObservedJob], Mapping[str, Any]]

@@ -101,13 +101,15 @@ class ClaudeTranscript(ClaudeFile, frozen=True, kw_only=True):
         for number, reason in tally.bad_lines:
             yield Unreadable(file=self.source, line=number, reason=reason)
         if more := tally.bad_count - len(tally.bad_lines):
-            yield Unreadable(file=self.source, reason=f"{more} more lines that are no JSON objects")
+            yield Unreadable(
+                file=self.source, reason=f"{more} more lines that are not JSON objects"
+            )
 
 
 def _why_not(tally: Tally) -> str | None:
     if tally.messages:
         return None
-    return "only a sub-agent speaks in it" if tally.has_sidechain else "nothing is said in it"
+    return "only a sub-agent speaks in it" if tally.has_sidechain else "it has no messages"
 
 
 def slug_of(directory: str) -> str:
@@ -153,7 +155,7 @@ def _transcript(path: Path, report: Report) -> ClaudeTranscript | None:
     uuid = path.stem.lower()
     if UUID.fullmatch(uuid) is None:
         is_agent = path.stem.startswith("agent-")
-        reason = "a sub-agent's own transcript" if is_agent else "its name is no session's id"
+        reason = "a sub-agent's own transcript" if is_agent else "its name is not a session id"
         report.skip(shown(path), reason)
         return None
     noted = _note(path, f"{uuid}.jsonl", report)

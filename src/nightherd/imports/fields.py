@@ -56,7 +56,7 @@ class Fields:
         """An instant that has to be there."""
         found = self.find_at(name)
         if found is None:
-            raise ValueError(f"{name} is no instant")
+            raise ValueError(f"{name} is not a date and time")
         return found
 
     def find_at(self, name: str) -> datetime | None:

@@ -92,7 +92,7 @@ def _locate(given: Path) -> Path:
         if root.is_dir() and any((root / mark).exists() for mark in MARKS):
             return root
     raise NotFoundError(
-        f"{shown(given)} is no state directory of herdctl, and has none in it",
+        f"{shown(given)} is not a state directory of herdctl and contains none",
         next_step=NextStep(Action.IMPORT_HERDCTL),
     )
 
@@ -133,7 +133,7 @@ def _job(path: Path, pid: int | None, report: Report) -> ForeignJob | None:
         return None
     try:
         if fields.find_text("status") in list(Unfinished) and pid is not None:
-            report.skip(shown(path), f"herdctl is at work on it (process {pid}); stop it first")
+            report.skip(shown(path), f"herdctl is running on it (process {pid}); stop it first")
             return None
         return _job_of(fields, path)
     except ValueError as error:
@@ -143,7 +143,9 @@ def _job(path: Path, pid: int | None, report: Report) -> ForeignJob | None:
 
 def _job_of(fields: Fields, path: Path) -> ForeignJob:
     if fields.text("id") != path.stem or JOB_ID.fullmatch(path.stem) is None:
-        raise ValueError(f"id {fields.text('id')[:80]!r} is no job id, or not that of the file")
+        raise ValueError(
+            f"id {fields.text('id')[:80]!r} is not a job id, or differs from the file name"
+        )
     parent = fields.find_text("forked_from")
     return ForeignJob(
         source=shown(path),

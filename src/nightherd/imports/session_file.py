@@ -86,12 +86,12 @@ def read_session_file(path: Path) -> SessionFile:
             raise InvalidValueError(f"its schema is {document.schema!r}, not {SCHEMA!r}")
         if document.data.version != VERSION:
             raise InvalidValueError(
-                f"it is of version {document.data.version}, and {VERSION} is understood here"
+                f"it has version {document.data.version}; this nightherd reads version {VERSION}"
             )
         return _session_file(document.data, shown(path))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidValueError) as error:
         raise StateFileError(
-            f"{shown(path)} is no exported session: {error}",
+            f"{shown(path)} is not an exported session: {error}",
             path=str(path),
             next_step=NextStep(Action.EXPORT_SESSION),
         ) from error

@@ -80,7 +80,7 @@ class Blobs:
             raise self._failed("read", path, error) from error
         if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
             raise JournalError(
-                f"the blob {ref.sha256} is damaged: its bytes are not those it is named for",
+                f"the blob {ref.sha256} is damaged: its content does not match its hash",
                 path=str(path),
                 code="blob_damaged",
             )

@@ -116,7 +116,7 @@ class OpenFleet:
         if order.resume is not None and order.fork is not None:
             raise UsageError("a job is resumed or forked, not both")
         if order.branch and order.fork is not None:
-            raise UsageError("fork and branch both say that it is a branch; give one of them")
+            raise UsageError("fork and branch both fork the session; use only one")
         if order.fork is not None:
             at = None if order.at_message is None else AtMessage(number=order.at_message)
             return ForkOf(session_id=find_session_id(reader, order.fork), at=at)

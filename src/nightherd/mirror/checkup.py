@@ -210,7 +210,7 @@ def _faults(path: Path, read: ReadOk[Any] | ReadFailed) -> Iterator[Finding]:
     if isinstance(read, ReadFailed) and path.exists():
         yield _damaged("mirror-files", path, read.error.message)
     elif isinstance(read, ReadOk) and not isinstance(read.data, dict):
-        yield _damaged("mirror-files", path, f"'{path}' holds no fields")
+        yield _damaged("mirror-files", path, f"'{path}' has no fields")
 
 
 def _damaged(check: str, path: Path, message: str) -> Finding:

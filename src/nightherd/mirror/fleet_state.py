@@ -63,7 +63,7 @@ def read_fleet_state(path: Path) -> FleetState:
     try:
         return msgspec.convert({} if result.data is None else result.data, FleetState)
     except msgspec.ValidationError as error:
-        raise _unusable(path, f"'{path}' is no fleet state: {error}", "INVALID") from error
+        raise _unusable(path, f"'{path}' is not a fleet state: {error}", "INVALID") from error
 
 
 def _unusable(path: Path, message: str, code: str | None) -> StateFileError:

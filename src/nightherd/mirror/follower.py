@@ -206,7 +206,7 @@ class MirrorFollower:
         if any(True for _ in islice(self._feed.read(after=memory.change - 1), 1)):
             return memory
         self._scribe.notices.append(
-            f"the ledger ends before change {memory.change}; the mirror starts anew"
+            f"the ledger ends before change {memory.change}; the mirror is rebuilt"
         )
         return Memory(
             v=VERSION,

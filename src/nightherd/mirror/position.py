@@ -50,7 +50,7 @@ def load_memory(path: Path, now: datetime) -> Loaded:
         reason = str(error)
     aside = keep_aside(path, now)
     notice = (
-        f"'{path}' could not be used ({reason}); it is kept as {aside.name}, the mirror starts anew"
+        f"'{path}' could not be used ({reason}); it is kept as {aside.name}, the mirror is rebuilt"
     )
     return Loaded(memory=Memory(v=VERSION), notice=notice)
 

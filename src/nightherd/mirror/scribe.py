@@ -99,7 +99,7 @@ class FileWriter:
             read_fleet_state(path)
         except NightherdError as error:
             aside = keep_aside(path, self._clock.now())
-            self.notices.append(f"{error.message}; it is kept as {aside.name} and written anew")
+            self.notices.append(f"{error.message}; it is kept as {aside.name} and written again")
 
     def _recall(self, memory: Memory, pending: Pending) -> None:
         """Look up what `pending` needs and memory does not hold."""

@@ -77,7 +77,7 @@ def version_fault(text: str | None) -> str | None:
     """What is wrong with this version of `claude`; None when nothing is known to be."""
     version = parse_version(text or "")
     if version is None:
-        return "it does not say which version it is"
+        return "it does not report its version"
     if version < OLDEST_TESTED:
         oldest = ".".join(str(part) for part in OLDEST_TESTED)
         return f"versions older than {oldest} are not tested with nightherd"
@@ -130,7 +130,7 @@ def _login_findings(
         yield _finding(
             Level.WARNING,
             "claude",
-            f"{who} ({runtime.name}): no login of Claude was found",
+            f"{who} ({runtime.name}): no Claude login was found",
             "run `claude` and log in, or export ANTHROPIC_API_KEY",
         )
         return
@@ -139,7 +139,7 @@ def _login_findings(
         yield _finding(
             Level.WARNING,
             "claude",
-            f"{who}: the Agent SDK is meant to be used with an API key, not with a subscription",
+            f"{who}: the Agent SDK needs an API key; a subscription is not enough",
             "use `runtime: cli`, or export ANTHROPIC_API_KEY",
         )
 

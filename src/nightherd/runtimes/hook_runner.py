@@ -64,7 +64,7 @@ async def send(
     secret = call.environment.get(request.secret_env) if request.secret_env else None
     if request.secret_env and not secret:
         return HookResult(
-            success=False, error=f"the variable {request.secret_env} holds no secret to sign with"
+            success=False, error=f"the variable {request.secret_env} has no secret to sign with"
         )
     pause, attempt = first_pause_s, 1
     while True:

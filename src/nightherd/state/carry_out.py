@@ -105,7 +105,7 @@ class StateTables:
                     f"change {line.change} has a row of {image.table!r} that no row can be: {error}",
                     operation="replay",
                     code="LEDGER_DAMAGED",
-                    hint="put the ledger back as it was if you can; nightherd doctor --verify says what else helps",
+                    hint="restore the ledger from a backup if you can; otherwise: nightherd doctor --verify",
                 ) from error
             if draft is None:
                 self._rows.kept.delete(table, row)

@@ -65,14 +65,12 @@ class Checkup:
             is_link = path.is_symlink() and not path.exists()
             is_free = not is_link and not path.exists()
             if is_link:
-                message = f"{path} is a link to {path.readlink()}, which is not there"
-                remedy = (
-                    "bring back what it names (a disk that is not mounted?), or remove the link"
-                )
+                message = f"{path} is a link to {path.readlink()}, which does not exist"
+                remedy = "restore its target (is a disk not mounted?), or remove the link"
             elif is_free:
                 message, remedy = f"{path} is missing", "it is made again"
             else:
-                message, remedy = f"{path} is in the way of a directory", "move it away"
+                message, remedy = f"{path} is where a directory should be", "move it away"
             yield Finding(
                 check="directory",
                 level=Level.PROBLEM,
@@ -100,9 +98,9 @@ class Checkup:
                 yield Finding(
                     check="permissions",
                     level=Level.PROBLEM,
-                    message=f"{path} belongs to {_name(found.st_uid)}, and you may not use it",
+                    message=f"{path} belongs to {_name(found.st_uid)}, and you have no permission to use it",
                     path=str(path),
-                    remedy=f"give all of it to who runs nightherd: chown -R USER {self._directory.root}",
+                    remedy=f"give it to the user who runs nightherd: chown -R USER {self._directory.root}",
                 )
 
     def temp_files(self, now: datetime) -> Iterator[Finding]:
@@ -111,7 +109,7 @@ class Checkup:
             is_directory = stat.S_ISDIR(found.st_mode)
             age = now.timestamp() - found.st_mtime
             if TEMP_NAME.fullmatch(path.name) and not is_directory and age >= STALE_S:
-                what = "was left by a writer that was killed; the file it was for is whole"
+                what = "was left by a killed writer; the file itself is complete"
             elif self._is_copy(path, is_directory=is_directory) and age >= STALE_COPY_S:
                 what = "was left by a doctor that was killed; the database is not part of it"
             else:
@@ -257,9 +255,9 @@ def _away(path: Path) -> Iterator[Finding]:
         yield Finding(
             check="files",
             level=Level.PROBLEM,
-            message=f"{path} is a link to {path.readlink()}, which is not there",
+            message=f"{path} is a link to {path.readlink()}, which does not exist",
             path=str(path),
-            remedy="bring back what it names (a disk that is not mounted?), or remove the link",
+            remedy="restore its target (is a disk not mounted?), or remove the link",
         )
 
 
@@ -267,7 +265,7 @@ def _found(path: Path, kind: str) -> Finding:
     return Finding(
         check="files",
         level=Level.PROBLEM,
-        message=f"{path} is {kind}, where a file belongs",
+        message=f"{path} is {kind}, where a file should be",
         path=str(path),
         remedy="it is kept aside",
         is_fixable=True,

@@ -125,7 +125,7 @@ def validate_state_directory(root: Path) -> StateDirectory:
     if missing:
         names = ", ".join(f"'{path}'" for path in missing)
         raise StateDirectoryValidationError(
-            f"The state directory is not whole: {names} missing or not a directory.",
+            f"The state directory is incomplete: {names} missing or not a directory.",
             missing_paths=missing,
         )
     return directory

@@ -56,13 +56,13 @@ def replace_ledger(
     _, last = outbox_span(database)
     if not is_sound(database) or last == 0:
         raise RefusedError(
-            "the database cannot stand in for the ledger",
-            hint="put the ledger back from a backup, then nightherd doctor --rebuild",
+            "the database cannot replace the ledger",
+            hint="restore the ledger from a backup, then nightherd doctor --rebuild",
         )
     if next(find_damaged(database), None) is not None:
         raise RefusedError(
-            "the database has damaged rows and cannot stand in for the ledger",
-            hint="nightherd doctor names them; put the ledger back from a backup",
+            "the database has damaged rows and cannot replace the ledger",
+            hint="nightherd doctor names them; restore the ledger from a backup",
         )
     old = ledger_files(directory.ledger)
     # Never an older month than the newest that was: readers take files in the order of their names.

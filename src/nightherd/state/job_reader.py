@@ -167,13 +167,13 @@ class SqliteJobReader:
         except StateError as error:
             cause = error
         if self._last_change(database) < recorded:
-            why = f"; they cannot be put back: {cause.message}" if cause is not None else ""
+            why = f"; they cannot be restored: {cause.message}" if cause is not None else ""
             raise StateFileError(
                 f"{self._path} has lost the changes {first} to {recorded}: its WAL is gone,"
-                f" or an old copy was put back{why}",
+                f" or an old copy was restored{why}",
                 path=str(self._path),
                 code="BEHIND_LEDGER",
-                hint="nightherd doctor --fix puts them back from the ledger",
+                hint="nightherd doctor --fix restores them from the ledger",
             ) from cause
 
     def _last_change(self, database: Database) -> int:

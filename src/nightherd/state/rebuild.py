@@ -109,9 +109,9 @@ def _with_way_out(directory: StateDirectory, error: StateFileError) -> StateFile
     if error.code not in LEDGER_CODES:
         return error
     hint = (
-        "nightherd doctor --fix: the database is sound, and the ledger begins anew from it"
+        "nightherd doctor --fix: the database is sound, and a new ledger is started from it"
         if _has_sound_database(directory)
-        else "put the file back as it was; if you cannot, nightherd doctor --salvage goes on without"
+        else "restore the file from a backup; if you cannot, nightherd doctor --salvage rebuilds without"
         " what cannot be read"
     )
     path, operation = error.path, error.operation

@@ -96,7 +96,7 @@ def _lines(ledger: Path, waiting: Sequence[LedgerLine]) -> Iterator[LedgerLine]:
                 path=str(ledger),
                 operation="replay",
                 code="LEDGER_GAP",
-                hint="ledger files are missing; put them back",
+                hint="restore the missing ledger files from a backup",
             )
         yield line
         last = line.change

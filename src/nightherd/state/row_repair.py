@@ -157,11 +157,11 @@ def _finding(directory: StateDirectory, row: DamagedRow, *, is_known: bool) -> F
     return Finding(
         check=CHECK,
         level=Level.PROBLEM,
-        message=f"{which} is damaged: {columns} cannot be what was written",
+        message=f"{which} is damaged: {columns} were changed after they were written",
         path=str(directory.database),
         job_id=row.key if name in ("jobs", "job_texts") else None,
         remedy="the row is written again as the ledger has it"
         if is_known
-        else "nightherd doctor --rebuild makes the database again from the ledger",
+        else "nightherd doctor --rebuild rebuilds the database from the ledger",
         is_fixable=is_known,
     )

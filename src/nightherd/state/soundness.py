@@ -20,7 +20,7 @@ from nightherd.state.replay import OnChange
 
 BROKEN = frozenset(("NOTADB", "CORRUPT", "EIO"))
 """What only a new database helps against."""
-AGAIN = "nightherd doctor --rebuild makes it again from the ledger"
+AGAIN = "nightherd doctor --rebuild rebuilds it from the ledger"
 LEDGER_CODES = frozenset(("LEDGER_DAMAGED", "LEDGER_GAP"))
 
 
@@ -79,7 +79,7 @@ class Soundness:
                 level=Level.PROBLEM,
                 message=f"the ledger ends at change {ledger_end}, the database is at {last}",
                 path=str(self._directory.ledger),
-                remedy="put the missing files back first if you have them; else it begins anew from the"
+                remedy="restore the missing files first if you have them; otherwise a new ledger is started from the"
                 " database, and what is left of it is kept aside",
                 is_fixable=True,
             )
@@ -89,7 +89,7 @@ class Soundness:
                 level=Level.PROBLEM,
                 message=f"the database ends at change {last}, the ledger knows {recorded}",
                 path=str(self._directory.database),
-                remedy="the lost changes are put back from the ledger",
+                remedy="the lost changes are restored from the ledger",
                 is_fixable=True,
             )
 
@@ -165,7 +165,7 @@ class Soundness:
                 if said != "ok":
                     yield self._unusable(check, _first_of(str(said)), AGAIN)
             for table, row, parent, _ in database.execute("PRAGMA foreign_key_check"):
-                told = f"row {row!s} of {table!s} points to nothing in {parent!s}"
+                told = f"row {row!s} of {table!s} refers to a missing row of {parent!s}"
                 yield self._unusable(check, told, AGAIN)
         except StateError as error:
             yield self._refused(check, error)
@@ -199,7 +199,7 @@ class Soundness:
             level=Level.PROBLEM,
             message=f"the ledger cannot be read: {error.message}",
             path=str(self._directory.ledger),
-            remedy="put the file back as it was first if you can; else it begins anew from the database,"
+            remedy="restore the file from a backup first if you can; otherwise a new ledger is started from the database,"
             " which still has every row, and what is left of it is kept aside"
             if is_damaged
             else error.hint,
@@ -216,7 +216,7 @@ def _first_of(said: str) -> str:
 def _told(difference: Difference) -> str:
     row = f"{difference.table} {difference.key}"
     if not difference.is_in_ledger:
-        return f"{row} is in the database, and the ledger does not know it"
+        return f"{row} is in the database but not in the ledger"
     if not difference.is_in_database:
         return f"{row} is in the ledger, and the database does not have it"
-    return f"{row} is not what the ledger says: {', '.join(difference.columns)}"
+    return f"{row} differs from the ledger: {', '.join(difference.columns)}"

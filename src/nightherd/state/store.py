@@ -119,8 +119,8 @@ def open_commit(
         """Keep a damaged row aside that is replaced by what the ledger has, and tell of it."""
         keep_row(state_dir, table, tuple(found), tuple(found.values()), clock.now())
         notice(
-            f"{table} {key} was damaged in the database; it is back from the ledger,"
-            f" and as it was in {DAMAGED_ROWS}"
+            f"{table} {key} was damaged in the database and is restored from the ledger;"
+            f" the damaged row is in {DAMAGED_ROWS}"
         )
 
     queries = Queries()

@@ -107,7 +107,7 @@ def find_checkpoint(
             return one
     there = ", ".join(str(one.number) for one in found)
     if (number is None or not there) and taken_away(reader, journals, job_id).count:
-        raise NotFoundError(f"the checkpoints of job {job_id} were taken away by retention")
+        raise NotFoundError(f"the checkpoints of job {job_id} were deleted by retention")
     if number is None or not there:
         raise NotFoundError(f"job {job_id} has no checkpoints")
     raise NotFoundError(f"job {job_id} has no checkpoint {number}; there are {there}")

@@ -64,7 +64,7 @@ def _inherited(
     parent = reader.find_session(session.parent_session_id)
     if parent is None or depth > DEEPEST:
         raise SessionNotFoundError(
-            f"session {session.id} was forked from {session.parent_session_id}, which is not there"
+            f"session {session.id} was forked from {session.parent_session_id}, which does not exist"
         )
     kept: list[Segment] = []
     for part in _own_and_inherited(reader, journals, parent, depth=depth + 1):

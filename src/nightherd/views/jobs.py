@@ -68,7 +68,7 @@ def find_job_id(reader: JobList, reference: str) -> JobId:
             next_step=NextStep(Action.LIST_JOBS),
         )
     if not found:
-        what = f"no job begins with {reference!r}" if reference else "nothing at all names no job"
+        what = f"no job begins with {reference!r}" if reference else "the job id is empty"
         raise JobNotFoundError(what, next_step=NextStep(Action.LIST_JOBS))
     shown = ", ".join(found[:SHOWN_CANDIDATES]) + (", ..." if len(found) > SHOWN_CANDIDATES else "")
     raise AmbiguousIdError(f"{reference!r} could be {shown}", hint="give more characters of the id")

@@ -228,7 +228,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
 def why_last(slots: Sequence[Slot], show_time: ShowTime = time_text) -> str:
     """What decided the last firing, by the slots of a schedule, the last one first."""
     if not slots:
-        return "no slot of it was ever due while something could fire it"
+        return "it has never been due while a daemon ran"
     slot = slots[0]
     due = f"the slot of {show_time(slot.due_at)}"
     late = slot.decided_at - slot.due_at
@@ -280,7 +280,7 @@ def why_next(view: ScheduleView, *, is_kept: bool, show_time: ShowTime = time_te
     if state.is_paused:
         reasons.append(
             f"it paused itself after {state.consecutive_failures} failures in a row"
-            f" (pause_after: {state.pause_after}); schedule enable lets it go on"
+            f" (pause_after: {state.pause_after}); schedule enable restarts it"
         )
     if not view.is_enabled:
         by_override = said is not None and said.enabled is False
@@ -290,16 +290,16 @@ def why_next(view: ScheduleView, *, is_kept: bool, show_time: ShowTime = time_te
     elif said is not None and said.enabled is True and not view.schedule.enabled:
         reasons.append(f"it was enabled{who}; the fleet file says enabled: false")
     if view.rule is None:
-        reasons.append("no time makes it due; schedule run does")
+        reasons.append("it has no time rule; only schedule run starts it")
     else:
         source = f"set{who}" if said is not None and said.schedule is not None else "declared"
         reasons.append(f"its rule is {rule_text(view.rule)}, {source}")
     if view.next_run_at is not None:
         jitter = f", jitter of up to {format_duration(view.schedule.jitter)} included"
         spread = jitter if view.schedule.jitter else ""
-        reasons.append(f"so it is fired at {show_time(view.next_run_at)}{spread}")
+        reasons.append(f"so it fires at {show_time(view.next_run_at)}{spread}")
         reasons += _rate_limit(view, show_time)
         reasons += _overlap(view, show_time)
     if not is_kept:
-        reasons.append("nothing fires schedules at the moment; nightherd start does")
+        reasons.append("no daemon is running, so schedules do not fire")
     return reasons

@@ -109,7 +109,7 @@ def context_of(request: Request) -> ApiContext:
     assert isinstance(site, ApiContext)  # noqa: S101 (put there when the app was made)
     until = request.headers.get(UNTIL)
     if until is not None and is_past(until, boot_id(), site.context.clock.monotonic()):
-        raise RefusedError("it was asked too long ago; whoever asked has gone on without it")
+        raise RefusedError("the request is too old; the client has stopped waiting for it")
     return site
 
 

@@ -49,7 +49,7 @@ class Door:
     token: str | None = None
     """What has to be shown; None for a way in that others guard."""
     only_hooks: bool = False
-    """Whether only webhooks are taken here."""
+    """Whether this address accepts only webhooks."""
     takes_operations: bool = False
     """Whether commands may send their requests here, as they may on the socket."""
     chunk_patience_s: float = CHUNK_PATIENCE_S
@@ -100,7 +100,7 @@ class Guard:
         door, path = self._door, scope["path"]
         is_hook = path.startswith(f"{HOOKS}/") and "/" not in path.removeprefix(f"{HOOKS}/")
         if door.only_hooks and not is_hook and path != HEALTH:
-            return closing(problem(404, "not_found", "only webhooks are taken here"))
+            return closing(problem(404, "not_found", "this address accepts only webhooks"))
         if path == OPERATIONS and not door.takes_operations:
             return closing(
                 problem(404, "not_found", "requests of commands are taken on the socket")

@@ -123,10 +123,8 @@ def tell_without_secret(site: ApiContext) -> None:
 
 def _without_secret(endpoint: Endpoint) -> str:
     variable = endpoint.secret_env
-    why = (
-        "no secret_env is named" if variable is None else f"the variable {variable} holds no secret"
-    )
-    return f"webhook {endpoint.name} takes nothing in: {why}"
+    why = "no secret_env is named" if variable is None else f"the variable {variable} is not set"
+    return f"webhook {endpoint.name} accepts no deliveries: {why}"
 
 
 def _word(delivered: Delivered) -> str:
@@ -143,7 +141,7 @@ def _check(
     if not secrets:
         # Not what is missing: that is for the operator, who finds it in the log.
         site.tell(_without_secret(endpoint))
-        raise ForbiddenError(f"webhook {endpoint.name} takes nothing in")
+        raise ForbiddenError(f"webhook {endpoint.name} accepts no deliveries")
     if endpoint.signature is SignatureKind.GITHUB:
         if not is_github(secrets, _header(request, "x-hub-signature-256"), body):
             raise ForbiddenError(WRONG)
@@ -165,7 +163,7 @@ def _header(request: Request, name: str) -> str:
     if name in ("x-github-delivery", "webhook-id") and (
         len(value) > LONGEST_ID or not value.isascii() or not value.isprintable()
     ):
-        raise UsageError(f"the header {name} is no delivery's id")
+        raise UsageError(f"the header {name} is not a delivery id")
     return value
 
 
@@ -181,7 +179,7 @@ def _payload(request: Request, body: bytes) -> Any:
         try:
             fields = parse_qs(body.decode(), max_num_fields=10)
         except ValueError as error:
-            raise InvalidValueError("the body is no form") from error
+            raise InvalidValueError("the body is not a form") from error
         body = fields.get("payload", [""])[0].encode()
     try:
         return msgspec.json.decode(body)

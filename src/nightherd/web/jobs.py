@@ -115,7 +115,7 @@ async def _session(body: NewJob, site: ApiContext) -> OwnSession | InSession | F
     if body.resume is None and body.fork is None:
         return OwnSession(mode=body.session, channel=body.channel, is_branch=body.branch)
     if sum(one is not None for one in (body.resume, body.fork, body.session, body.channel)) > 1:
-        raise UsageError("resume, fork, session and channel say which session; give one of them")
+        raise UsageError("resume, fork, session and channel all choose a session; use only one")
     named = body.resume if body.resume is not None else body.fork or ""
     session = await site.ask(lambda reader: find_session(reader, named))
     if body.fork is not None or body.branch:
@@ -126,13 +126,13 @@ async def _session(body: NewJob, site: ApiContext) -> OwnSession | InSession | F
 async def _place(body: NewJob, site: ApiContext) -> ForkAt | None:
     """Where the branch begins; None at the session's end."""
     if body.branch and body.fork is not None:
-        raise UsageError("fork and branch both say that it is a branch; give one of them")
+        raise UsageError("fork and branch both fork the session; use only one")
     if body.branch and body.resume is not None:
         return AtLastTurn()
     places = (body.at_message, body.at_seq, body.at_checkpoint)
     given = sum(one is not None for one in places)
     if given > 1:
-        raise UsageError("at_message, at_seq and at_checkpoint exclude each other")
+        raise UsageError("at_message, at_seq and at_checkpoint cannot be used together")
     if body.fork is None and (given or body.at_job is not None):
         raise UsageError("at_message, at_seq, at_checkpoint and at_job are for a fork")
     if body.at_message is not None:
@@ -226,7 +226,7 @@ async def resume(
                 STREAM: {"schema": {"type": "string"}},
             },
         },
-        204: {"description": "The job has ended and nothing more will come"},
+        204: {"description": "The job has ended; no more events follow"},
         **refusals(404, 409),
     },
 )

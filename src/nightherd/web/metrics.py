@@ -48,9 +48,9 @@ def _of_fleet(view: FleetView, total: int) -> Iterable[str]:
     yield from written("nightherd_jobs_total", "counter", "Jobs ever submitted.", [({}, total)])
     agents = Counter(agent.state.status.value for agent in view.agents)
     by_status: list[Sample] = [({"status": name}, count) for name, count in sorted(agents.items())]
-    yield from written("nightherd_agents", "gauge", "Agents by where they stand.", by_status)
+    yield from written("nightherd_agents", "gauge", "Agents by status.", by_status)
     workers = len(view.workers)
-    yield from written("nightherd_workers", "gauge", "Workers at work.", [({}, workers)])
+    yield from written("nightherd_workers", "gauge", "Running workers.", [({}, workers)])
 
 
 def _newest(reader: StateReader) -> int:
@@ -72,7 +72,7 @@ def _of_server(site: ApiContext) -> Iterable[str]:
         for (endpoint, outcome), count in sorted(counters.deliveries.items())
     ]
     name = "nightherd_webhook_deliveries_total"
-    yield from written(name, "counter", "Messages that came in.", deliveries)
+    yield from written(name, "counter", "Webhook deliveries received.", deliveries)
     followers: list[Sample] = [({}, counters.followers)]
     yield from written("nightherd_sse_followers", "gauge", "Streams that are open.", followers)
     sent: list[Sample] = [({}, counters.events_sent)]

@@ -40,8 +40,8 @@ class Sender:
         execution = await to_thread.run_sync(self._agent_above)
         if execution is not None:
             raise RefusedError(
-                f"{what} gives agents more, and an agent asked for it (execution {execution})",
-                hint="ask for it from a shell of your own",
+                f"{what} gives agents more permissions, and an agent sent the request (execution {execution})",
+                hint="send the request from your own shell",
             )
 
     def _agent_above(self) -> str | None:

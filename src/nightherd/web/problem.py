@@ -141,7 +141,7 @@ async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for that class)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON and any(one["loc"] == ("body",) for one in error.errors()):
-        said = f"the body is {kind or 'of no type'}, and has to be {JSON}"
+        said = f"the body is {kind or 'without a content type'}; it must be {JSON}"
         return problem(415, "malformed", said, hint=f"curl -H 'content-type: {JSON}' ...")
     found = [
         {"path": ".".join(str(step) for step in one["loc"]), "message": str(one["msg"])}

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.sessions.session import SessionMode
 
-LIMITS = "What it may use, as in {'spend': '0.50', 'turns': '20', 'duration': '1h'}."
+LIMITS = "Limits of the job, such as {'spend': '0.50', 'turns': '20', 'duration': '1h'}."
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 Place = Annotated[int, Field(ge=0, le=2**53)]
@@ -35,19 +35,21 @@ LimitTexts = dict[
 class NewJob(Body):
     """A piece of work for an agent."""
 
-    agent: Line = Field(description="Who is to do it.")
-    prompt: Prompt | None = Field(None, description="What is asked; else the agent's own prompt.")
+    agent: Line = Field(description="Agent that runs the job.")
+    prompt: Prompt | None = Field(None, description="Prompt; by default the agent's own.")
     inputs: dict[InputName, InputValue] = Field({}, description="Values for ${inputs.NAME}.")
     priority: int = Field(0, ge=-1_000, le=1_000, description="More important ones go first.")
-    channel: Line | None = Field(None, description="The conversation it belongs to.")
-    session: SessionMode | None = Field(
-        None, strict=False, description="How it shares its session, instead of how the agent says."
+    channel: Line | None = Field(
+        None, description="Channel of the job, for session mode per_channel."
     )
-    resume: Line | None = Field(None, description="The session it goes on in.")
+    session: SessionMode | None = Field(
+        None, strict=False, description="Session mode to use instead of the agent's."
+    )
+    resume: Line | None = Field(None, description="Session to continue.")
     fork: Line | None = Field(None, description="The session it begins as a branch of.")
     at_message: Place | None = Field(None, description="The branch keeps messages 1 to this.")
-    at_seq: Place | None = Field(None, description="The branch keeps what was said by this event.")
-    at_checkpoint: Place | None = Field(None, description="The branch keeps what was said by then.")
+    at_seq: Place | None = Field(None, description="Keep messages up to this event.")
+    at_checkpoint: Place | None = Field(None, description="Keep messages up to this checkpoint.")
     at_job: Line | None = Field(
         None, description="Whose event or checkpoint; else the session's last job's."
     )
@@ -63,24 +65,24 @@ class NewJob(Body):
 class Resumption(Body):
     """How a job goes on."""
 
-    prompt: Prompt | None = Field(None, description="What it is told besides.")
+    prompt: Prompt | None = Field(None, description="Prompt text.")
     limits: LimitTexts = Field({}, description=LIMITS)
     at_checkpoint: Place | None = Field(
-        None, description="Go on from there; a new job in a branch, if it was left."
+        None, description="Checkpoint to resume from; later messages are left out."
     )
 
 
 class SessionResumption(Body):
     """How a session goes on."""
 
-    agent: Line | None = Field(None, description="Who goes on in it, if it came from elsewhere.")
-    prompt: Prompt | None = Field(None, description="What it is told besides.")
+    agent: Line | None = Field(None, description="Agent to continue an imported session.")
+    prompt: Prompt | None = Field(None, description="Prompt text.")
 
 
 class Word(Body):
     """Somebody's word about a schedule."""
 
-    by: Line | None = Field(None, description="Who says so.")
+    by: Line | None = Field(None, description="Name of the person who makes the change.")
 
 
 class NewRule(Word):

@@ -193,7 +193,7 @@ def _token(
     is_open = not is_loopback(fleet.web.host)
     if is_open and 0 < len(chosen) < SHORTEST_TOKEN:
         raise ConfigError(
-            f"the API on {fleet.web.host} can be reached from elsewhere, and the token in {name} has only"
+            f"the API on {fleet.web.host} can be reached from other machines, and the token in {name} has only"
             f" {len(chosen)} characters; it needs at least {SHORTEST_TOKEN}",
             hint=f"set {name} to a long random text (openssl rand -hex 20), or listen on localhost",
         )
@@ -201,7 +201,7 @@ def _token(
         return chosen
     if is_open:
         raise ConfigError(
-            f"the API on {fleet.web.host} can be reached from elsewhere, and {name} holds no token",
+            f"the API on {fleet.web.host} can be reached from other machines, and {name} has no token",
             hint=f"set {name} to a long random text, or listen on localhost",
         )
     return ensure_web_token(state_dir, random_text)

@@ -91,9 +91,11 @@ def _refuse_taken(path: Path) -> None:
     except OSError:
         return
     if not is_socket:
-        raise RefusedError(f"{path} is there, and is not a socket")
+        raise RefusedError(f"{path} exists and is not a socket")
     try:
         connect(path, 1.0).close()
     except OSError:
         return  # left behind by somebody who is gone
-    raise RefusedError(f"somebody serves at {path} already", next_step=NextStep(Action.SHOW_STATUS))
+    raise RefusedError(
+        f"another process already listens at {path}", next_step=NextStep(Action.SHOW_STATUS)
+    )

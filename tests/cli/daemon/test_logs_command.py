@@ -63,7 +63,7 @@ def test_an_agent_nothing_was_logged_about_is_not_found(fleet: Path, cli: Cli) -
     answer = cli("logs", "hello")
 
     assert answer.code == 3
-    assert "nothing was logged about 'hello' yet" in answer.err
+    assert "nothing has been logged about 'hello' yet" in answer.err
 
 
 def test_a_terminal_is_not_obeyed_from_a_log(fleet: Path, cli: Cli) -> None:

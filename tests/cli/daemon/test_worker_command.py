@@ -17,7 +17,7 @@ def test_detached_job_waits_for_a_worker_and_is_run_by_one(cli: Cli, fleet: Path
 
     assert (launched.code, launched.err) == (
         0,
-        "it waits for a worker: nightherd worker --until-idle\n",
+        "no worker is running; run it now: nightherd worker --until-idle\n",
     )
     assert cli("jobs", "show", job_id, "--json").data["status"] == "pending"
     assert not (fleet / "hello.txt").exists()
@@ -28,7 +28,7 @@ def test_detached_job_waits_for_a_worker_and_is_run_by_one(cli: Cli, fleet: Path
     started, ended = worked.out.splitlines()
     assert started == f"started {job_id} hello"
     assert ended.startswith(f"ended {job_id} hello, completed, $0.002, ")
-    assert "is at work for " in worked.err
+    assert "is running for " in worked.err
     assert (fleet / "hello.txt").read_text() == "Hello, everybody!\n"
 
 
@@ -96,7 +96,10 @@ def test_waiting_worker_takes_what_comes_and_leaves_when_told(shell: Shell, cli:
     process.send_signal(signal.SIGINT)
 
     _, talk = process.communicate()
-    assert (process.returncode, talk) == (0, b"finishing what runs; once more to cancel it\n")
+    assert (process.returncode, talk) == (
+        0,
+        b"finishing running jobs; press again to cancel them\n",
+    )
 
 
 def test_jobs_of_agents_that_cannot_run_here_are_left_waiting(cli: Cli, fleet: Path) -> None:

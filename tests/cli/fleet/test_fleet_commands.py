@@ -28,7 +28,7 @@ def test_status_works_without_a_daemon_and_before_anything_happened(fleet: Path,
     assert asked.data["daemon"] is None
     assert asked.data["jobs"] == {"waiting": 0, "running": 0, "suspended": 0, "lost": 0}
     assert {one["status"] for one in asked.data["agents"]} == {"idle"}
-    assert "not running" in cli("status").out
+    assert "no daemon is running" in cli("status").out
     assert not (fleet / ".nightherd").exists()
 
 
@@ -108,7 +108,7 @@ def test_an_agent_is_shown_and_its_error_forgotten(fleet: Path, cli: Cli) -> Non
 def test_nothing_to_stop_or_reload_is_said(fleet: Path, cli: Cli) -> None:
     for command in ("stop", "reload"):
         refused = cli(command)
-        assert (refused.code, "nothing runs" in refused.err) == (69, True)
+        assert (refused.code, "no daemon runs" in refused.err) == (69, True)
 
 
 @pytest.mark.slow

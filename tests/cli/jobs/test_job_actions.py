@@ -121,7 +121,10 @@ def test_retry_is_a_new_job_with_the_same_work(cli: Cli, fleet: Path) -> None:
     again = cli("jobs", "retry", "@last")
     new = cli("jobs", "show", again.out.strip(), "--json").data
 
-    assert (again.code, again.err) == (0, "it waits for a worker: nightherd worker --until-idle\n")
+    assert (again.code, again.err) == (
+        0,
+        "no worker is running; run it now: nightherd worker --until-idle\n",
+    )
     assert new["id"] != old["id"]
     assert (new["status"], new["prompt"], new["inputs"]) == (
         "pending",

@@ -197,7 +197,7 @@ def test_second_signal_leaves_at_once_and_takes_the_agents_processes_along(
     assert process.stderr.readline().startswith(b"job ")
 
     process.send_signal(signal.SIGINT)
-    assert process.stderr.readline() == b"stopping; once more to leave at once\n"
+    assert process.stderr.readline() == b"stopping; press again to exit at once\n"
     process.send_signal(signal.SIGINT)
     process.communicate()
 

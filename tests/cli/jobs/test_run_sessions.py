@@ -195,23 +195,27 @@ def test_fork_at_a_message_and_left_to_a_worker(cli: Cli, herd: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "says"),
     [
-        (2, ("run", "diary", "-p", "x", "--resume", "a", "--fork", "b"), "both say which session"),
+        (2, ("run", "diary", "-p", "x", "--resume", "a", "--fork", "b"), "both choose a session"),
         (
             2,
             ("run", "diary", "-p", "x", "--resume", "a", "--channel", "b"),
-            "both say which session",
+            "both choose a session",
         ),
-        (2, ("run", "diary", "-p", "x", "--wait", "--detach"), "exclude each other"),
+        (2, ("run", "diary", "-p", "x", "--wait", "--detach"), "cannot be used together"),
         (2, ("run", "diary", "-p", "x", "--detach", "--wait-timeout", "1s"), "--wait-timeout"),
         (2, ("run", "diary", "-p", "x", "--wait-timeout", "soon"), "not a duration"),
-        (2, ("run", "diary", "-p", "x", "--job-timeout", "0s"), "no time at all"),
+        (2, ("run", "diary", "-p", "x", "--job-timeout", "0s"), "must be greater than 0"),
         (2, ("run", "desk", "-p", "x"), "no channel was given"),
         (3, ("run", "diary", "-p", "x", "--resume", "sess-nowhere1"), "no session sess-nowhere1"),
         (3, ("run", "diary", "-p", "x", "--fork", "sess-nowhere1"), "no session sess-nowhere1"),
         (3, ("jobs", "resume", "job-1999-01-01-aaaaaa"), "no job job-1999-01-01-aaaaaa"),
         (3, ("jobs", "fork", "job-1999-01-01-aaaaaa"), "no job job-1999-01-01-aaaaaa"),
         (2, ("jobs", "fork", "@last", "--at-message", "99"), "there is no message 99"),
-        (2, ("jobs", "fork", "@last", "--at-message", "1", "--at-seq", "1"), "exclude each other"),
+        (
+            2,
+            ("jobs", "fork", "@last", "--at-message", "1", "--at-seq", "1"),
+            "cannot be used together",
+        ),
         (5, ("run", "other", "-p", "x", "--resume", "@diary"), "belongs to agent 'diary'"),
     ],
 )

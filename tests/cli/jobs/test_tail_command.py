@@ -81,7 +81,7 @@ def test_follower_waits_for_a_job_that_has_no_journal_yet(shell: Shell, fleet: P
     )
     assert (
         read_line(follower, from_talk=True)
-        == f"{job_id} has not begun; waiting for its first event\n"
+        == f"{job_id} has not started; waiting for its first event\n"
     )
 
     execute_pending(fleet, job_id)

@@ -86,9 +86,9 @@ def test_a_raised_job_says_what_it_has_used_and_has_left(cli: Cli, dug: str) -> 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("turns=2", "turns: job {job} has used 2 already; 2 would be its new maximum"),
-        ("turns=1", "has used 2 already; 1 would be its new maximum, not what is added"),
-        ("spend=0.10", "spend: job {job} has used $0.20 already; $0.10 would be"),
+        ("turns=2", "turns: job {job} has used 2 already; 2 is the new maximum"),
+        ("turns=1", "has used 2 already; 1 is the new maximum, not an addition to it"),
+        ("spend=0.10", "spend: job {job} has used $0.20 already; $0.10 is the new maximum"),
         ("tokens=0", "tokens: job {job} has used 30 already"),
         ("duration=0s", "duration: job {job} has used"),
     ],
@@ -203,7 +203,7 @@ def test_retention_plans_first_and_then_does_it(cli: Cli, dug: str) -> None:
     gone = cli("checkpoint", "list", dug, "--json").document
     assert (gone["data"], gone["removed"]) == ([], len(planned.data[0]["going"]))
     assert gone["removed_at"] is not None
-    assert "were taken away by retention" in cli("checkpoint", "list", dug).err
+    assert "were deleted by retention" in cli("checkpoint", "list", dug).err
 
 
 def test_a_job_whose_checkpoints_are_gone_still_has_limits(cli: Cli, dug: str) -> None:
@@ -308,7 +308,7 @@ def test_a_job_is_given_more_before_it_begins_and_while_it_runs(
         "running",
     )
     assert (less.code, told.code) == (5, 5)
-    assert "a job that runs can only be given more" in less.err
+    assert "the limit of a running job can only be raised" in less.err
     assert "is running" in told.err
 
 

@@ -68,7 +68,7 @@ def test_every_declared_schedule_is_listed_before_anything_ran(herd: Path, cli: 
     assert (row(cli, "off")["status"], row(cli, "off")["next_run_at"]) == ("disabled", None)
     assert (row(cli, "hook")["rule"], row(cli, "hook")["next_run_at"]) == (None, None)
     assert "shepherd/hourly" in shown.out
-    assert "nothing fires schedules at the moment" in shown.err
+    assert "no daemon is running, so schedules do not fire" in shown.err
     assert not (herd / ".nightherd" / "nightherd.db").exists()
 
 
@@ -106,7 +106,7 @@ def test_enabling_wins_over_the_file(herd: Path, cli: Cli) -> None:
     assert enabled["next_run_at"] is not None
     assert "it was enabled by anna at" in why["next"][0]
     assert why["last_slot"] is None
-    assert "nothing fires schedules at the moment" in why["next"][-1]
+    assert "no daemon is running, so schedules do not fire" in why["next"][-1]
 
 
 def test_a_schedule_is_run_by_hand_with_its_own_prompt(herd: Path, cli: Cli) -> None:
@@ -120,7 +120,7 @@ def test_a_schedule_is_run_by_hand_with_its_own_prompt(herd: Path, cli: Cli) -> 
     assert worked.code == 0
     assert (shown["prompt"], shown["summary"]) == ("mend the fence", "mend the fence")
     assert cli("schedule", "history", "shepherd/nightly", "--json").data == []
-    assert cli("schedule", "history", "shepherd/nightly").err == "no slot of it has been due yet\n"
+    assert cli("schedule", "history", "shepherd/nightly").err == "it has not been due yet\n"
 
 
 def test_a_schedule_on_record_follows_a_job_that_was_run_by_hand(herd: Path, cli: Cli) -> None:
@@ -139,7 +139,7 @@ def test_a_schedule_on_record_follows_a_job_that_was_run_by_hand(herd: Path, cli
     [
         (("run", "shepherd/never"), 3, "the fleet has no schedule 'shepherd/never'"),
         (("why", "nobody/nightly"), 3, "the fleet has no agent 'nobody'"),
-        (("disable", "shepherd"), 2, "'shepherd' is no schedule; write AGENT/NAME"),
+        (("disable", "shepherd"), 2, "'shepherd' is not a schedule; write AGENT/NAME"),
         (("set", "shepherd/hourly", "sometimes"), 2, "'sometimes' is not a cron expression"),
         (("set", "shepherd/hourly", "10ms"), 2, "an interval is at least 1s"),
         (("next", "--for", "soon"), 2, "'soon' is not a duration"),

@@ -197,7 +197,7 @@ def test_compare_of_strangers_finds_nothing_in_common(ranch: Ranch) -> None:
     one, other = ranch.run("memory")["session_id"], ranch.run("fresh")["session_id"]
 
     assert ranch.data("session", "compare", one, other)["common_messages"] == 0
-    assert "nothing in common" in ranch.cli("session", "compare", one, other).out
+    assert "no messages in common" in ranch.cli("session", "compare", one, other).out
 
 
 def test_expired_shows_as_expired_before_anybody_noted_it(ranch: Ranch) -> None:

@@ -141,7 +141,7 @@ def test_file_that_is_no_export_is_refused_with_the_reason(ranch: Ranch, text: s
     refused = ranch.cli("session", "import", "odd.json")
 
     assert refused.code == 1
-    assert "is no exported session" in refused.err
+    assert "is not an exported session" in refused.err
     assert not (ranch.state / "jobs").exists()
 
 
@@ -156,7 +156,7 @@ def test_document_of_another_kind_is_no_export_whatever_it_holds(
     refused = ranch.cli("--config", config, "session", "import", "odd.json")
 
     assert refused.code == 1
-    assert "is no exported session: its schema is 'nightherd/v1/sessions'" in refused.err
+    assert "is not an exported session: its schema is 'nightherd/v1/sessions'" in refused.err
 
 
 def test_export_of_events_out_of_order_is_refused(

@@ -189,7 +189,7 @@ def test_all_that_went_is_told_from_none_that_were(tmp_path: Path) -> None:
 
     gone = taken_away(bench.reader, journals, job.id)
     assert (gone.count, gone.at is not None) == (there, True)
-    with pytest.raises(NotFoundError, match="were taken away by retention"):
+    with pytest.raises(NotFoundError, match="were deleted by retention"):
         find_checkpoint(bench.reader, journals, job.id, None)
 
 
@@ -212,7 +212,7 @@ def test_a_live_job_keeps_its_last_also_from_a_plan_made_before(tmp_path: Path) 
     last = bookmarks(bench, job)[-1].number
     stale = JobPlan(job_id=job.id, going=((last, Reason.TOO_OLD),))
 
-    with pytest.raises(RefusedError, match="may go on from its last checkpoint"):
+    with pytest.raises(RefusedError, match="can be resumed from its last checkpoint"):
         anyio.run(apply_plan, stale, room)
     change = RemoveCheckpoints(job_id=job.id, numbers=(last,), at=bench.clock.now())
     (answer,) = anyio.run(bench.store.apply, [change])

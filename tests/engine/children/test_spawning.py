@@ -93,10 +93,10 @@ def test_a_child_that_fails_is_a_call_that_failed(tmp_path: Path) -> None:
     ("caps", "agent", "why"),
     [
         (None, "nobody", "no agent 'nobody'"),
-        (("nightherd.tool.Spawn", "nightherd.spawn.other"), "helper", "may not have jobs done by"),
+        (("nightherd.tool.Spawn", "nightherd.spawn.other"), "helper", "may not spawn jobs of"),
         (("nightherd.tool.Spawn", "nightherd.spawn.help*"), "helper", None),
         (("nightherd.spawn.help*",), "helper", None),
-        (("nightherd.spawn.other",), "helper", "may not have jobs done by"),
+        (("nightherd.spawn.other",), "helper", "may not spawn jobs of"),
         (("nightherd.tool.Read",), "helper", "not among the capabilities"),
     ],
 )

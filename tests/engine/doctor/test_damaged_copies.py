@@ -96,7 +96,7 @@ def test_log_says_what_a_reader_put_back(behind: tuple[Ward, str]) -> None:
 
     assert used.show(job_id)["id"] == job_id
 
-    assert "are back from the ledger" in used.cli("logs").out
+    assert "were restored from the ledger" in used.cli("logs").out
     used.clean("--verify")
 
 
@@ -130,7 +130,7 @@ def test_reader_that_cannot_put_back_lost_changes_refuses_to_show_old_rows(
 
     assert (shown.code, shown.out) == (1, "")
     assert "has lost the changes" in shown.err
-    assert "cannot be put back" in shown.err
+    assert "cannot be restored" in shown.err
 
 
 def test_worker_puts_back_what_a_lost_wal_took(used: Ward) -> None:

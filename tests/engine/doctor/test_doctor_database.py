@@ -124,7 +124,7 @@ def test_row_that_points_to_nothing_is_found_and_gone_after_a_rebuild(used: Ward
     )
 
     (found,) = used.doctor().of("database")
-    assert "points to nothing in jobs" in found["message"]
+    assert "refers to a missing row of jobs" in found["message"]
 
     used.doctor("--rebuild")
     assert used.rows() == rows

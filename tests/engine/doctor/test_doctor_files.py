@@ -49,7 +49,7 @@ def test_file_where_the_state_directory_should_be_is_a_problem(ward: Ward) -> No
     found = ward.doctor("--fix")
 
     assert found.result.code == 1
-    assert "in the way" in found.of("directory")[0]["message"]
+    assert "is where a directory should be" in found.of("directory")[0]["message"]
     assert ward.root.read_text() == "mine"
 
 
@@ -78,7 +78,7 @@ def test_journals_on_a_disk_that_is_away_are_not_taken_for_lost(used: Ward, tmp_
     (told,) = found.of("directory")
     assert (
         told["message"]
-        == f"{used.root / 'jobs'} is a link to {tmp_path / 'disk'}, which is not there"
+        == f"{used.root / 'jobs'} is a link to {tmp_path / 'disk'}, which does not exist"
     )
     assert not any(one["is_fixed"] or one["is_fixable"] for one in found.of("record"))
     refused = used.cli("run", "hello")
@@ -126,7 +126,7 @@ def test_what_stands_in_the_place_of_a_file_is_found_and_kept_aside(
     assert found.result.code == 1
     (intruder,) = found.of("files")
     assert (intruder["path"], intruder["is_fixable"]) == (str(path), True)
-    assert "where a file belongs" in intruder["message"]
+    assert "where a file should be" in intruder["message"]
 
     assert used.doctor("--fix").result.code == 0
     assert [one for one in path.parent.glob(f"{path.name}.corrupt-*") if not one.is_file()]
@@ -142,7 +142,7 @@ def test_link_of_the_ledger_to_nothing_is_told_and_left_to_whoever_made_it(
     month.symlink_to(tmp_path / "disk")
 
     (told,) = used.doctor("--fix").of("files")
-    assert told["message"] == f"{month} is a link to {tmp_path / 'disk'}, which is not there"
+    assert told["message"] == f"{month} is a link to {tmp_path / 'disk'}, which does not exist"
     assert (told["is_fixable"], month.is_symlink()) == (False, True)
 
     away.rename(tmp_path / "disk")

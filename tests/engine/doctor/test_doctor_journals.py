@@ -165,7 +165,7 @@ def test_record_in_which_nothing_can_be_read_is_not_taken_for_none(used: Ward) -
 
     told = used.cli("jobs", "tail", job_id)
 
-    assert "nothing in its record can be read" in told.err
+    assert "its journal cannot be read" in told.err
     assert "nightherd doctor" in told.err
 
 
@@ -220,7 +220,7 @@ def test_journal_that_does_not_say_whose_it_was_is_told_and_left(used: Ward) -> 
     found = used.doctor("--fix")
 
     assert found.result.code == 1
-    assert "does not say whose job it was" in found.only("orphans")["message"]
+    assert "does not name its agent" in found.only("orphans")["message"]
     assert stray.read_bytes() == headless
 
 

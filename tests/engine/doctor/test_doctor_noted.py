@@ -54,7 +54,7 @@ def test_notes_that_cannot_be_read_note_nothing(used: Ward, content: bytes) -> N
     found = used.doctor("--verify")
 
     assert found.result.code == 1
-    assert any("is no event" in one["message"] for one in found.of("journals"))
+    assert any("is not an event" in one["message"] for one in found.of("journals"))
 
 
 def test_history_says_what_it_cannot_show(used: Ward) -> None:
@@ -66,5 +66,5 @@ def test_history_says_what_it_cannot_show(used: Ward) -> None:
 
     (lost,) = data["unreadable"]
     assert (lost["job_id"], lost["missing"], len(lost["bytes"])) == (job["id"], 1, 1)
-    assert f"in the record of {job['id']} 1 line cannot be read (at byte " in shown.err
+    assert f"in the journal of {job['id']} 1 line cannot be read (at byte " in shown.err
     assert shown.code == 0

@@ -83,7 +83,7 @@ def test_person_reads_one_line_per_check_and_what_would_help(used: Ward) -> None
 
     mended = used.cli("doctor", "--fix")
     assert mended.code == 0
-    assert "✔ ok directories, 1 mended" in mended.out
+    assert "✔ ok directories, 1 fixed" in mended.out
 
 
 def test_many_findings_of_a_check_are_counted_not_listed(used: Ward) -> None:
@@ -192,7 +192,7 @@ def test_mend_that_fails_leaves_the_finding_and_says_why() -> None:
 
     assert [(one.message, one.is_fixed) for one in examined.findings] == [
         ("first", True),
-        ("second; not mended: locked", False),
+        ("second; not fixed: locked", False),
     ]
 
 

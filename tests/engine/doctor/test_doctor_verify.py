@@ -43,7 +43,11 @@ anyio.run(main)
         ("UPDATE jobs SET cost_microusd = 7 WHERE agent = 'hello'", "jobs", "cost_microusd"),
         ("UPDATE job_texts SET prompt = 'another' WHERE prompt = 'go'", "job_texts", "prompt"),
         ("DELETE FROM agents WHERE name = 'hello'", "agents", "does not have it"),
-        ("INSERT INTO agents (name, status) VALUES ('aaa', 'idle')", "agents", "does not know it"),
+        (
+            "INSERT INTO agents (name, status) VALUES ('aaa', 'idle')",
+            "agents",
+            "but not in the ledger",
+        ),
     ],
 )
 def test_row_altered_by_hand_is_found_and_put_right_by_a_rebuild(

@@ -71,7 +71,7 @@ def test_a_job_may_be_let_fail(tmp_path: Path) -> None:
     _, job = asked(tmp_path, "Enough of this.\nfail")
 
     assert (job.status, job.exit_reason) == (JobStatus.FAILED, ExitReason.LIMIT)
-    assert (job.error or "").endswith("judge let it fail")
+    assert (job.error or "").endswith("judge decided to fail the job")
 
 
 @pytest.mark.parametrize(

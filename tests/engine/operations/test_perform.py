@@ -150,7 +150,7 @@ def test_no_request_makes_a_job_of_an_agent_that_is_withheld_gone_or_has_no_runt
     ready = bench.context
 
     bench.context = replace(ready, agents={}, withheld=frozenset({"coder"}))
-    with pytest.raises(RefusedError, match="nobody has accepted"):
+    with pytest.raises(RefusedError, match="has not been accepted"):
         performed(bench, make(ended))
     bench.context = replace(ready, agents={})
     with pytest.raises(AgentNotFoundError):

@@ -133,7 +133,7 @@ def test_both_spellings_of_a_schedule_mean_the_same(tmp_path: Path) -> None:
             "{interval: 1h, prompt: go, resume_session: true, session: {mode: fresh_per_job}}",
             "'resume_session: true' contradicts 'session.mode: fresh_per_job'",
         ),
-        ("{interval: 1h, prompt: go, name: y}", "says that its name is 'y'"),
+        ("{interval: 1h, prompt: go, name: y}", "has the different name 'y'"),
     ],
 )
 def test_a_schedule_that_could_not_work_is_a_located_mistake(

@@ -173,7 +173,7 @@ def test_a_secret_that_is_not_set_sends_nothing() -> None:
     with receiving(200) as receiver:
         result = sent(receiver.url, secret_env="NO_SUCH_SECRET")
 
-    assert result.error == "the variable NO_SUCH_SECRET holds no secret to sign with"
+    assert result.error == "the variable NO_SUCH_SECRET has no secret to sign with"
     assert receiver.came == []
 
 

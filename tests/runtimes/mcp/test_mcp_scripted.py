@@ -304,8 +304,8 @@ def test_injected_tools_are_called_without_being_allowed_by_name(stage: Stage) -
     assert results(events) == [
         (True, "hello night"),
         (False, "greet: the input 'name' is missing"),
-        (False, "greet: the input 'name' has to be of type string"),
-        (False, "greet: the input 'times' has to be of type ['integer', 'null']"),
+        (False, "greet: the input 'name' must be of type string"),
+        (False, "greet: the input 'times' must be of type ['integer', 'null']"),
         (True, "hello x"),
         (False, "greet: there is no input 'more'; there are name, times"),
         (False, "stumble failed: over the doorstep"),

@@ -142,7 +142,7 @@ def test_an_agent_with_a_system_prompt_is_told_that_alone(stage: NativeStage) ->
         (("Bash", "{not json"), "the input of Bash is not a JSON object"),
         (("Bash", '["a"]'), "the input of Bash is not a JSON object"),
         (("Bash", {}), "Bash needs the input 'command'"),
-        (("Read", {"file_path": 7}), "'file_path' has to be a text"),
+        (("Read", {"file_path": 7}), "'file_path' must be a text"),
         (("Read", {"file_path": "absent.txt"}), "there is no file absent.txt"),
     ],
 )

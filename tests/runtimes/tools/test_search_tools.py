@@ -103,7 +103,7 @@ def test_what_is_found_is_bounded(stage: Stage) -> None:
     [
         ({}, "needs the input 'pattern'"),
         ({"pattern": "["}, "is not a pattern"),
-        ({"pattern": "x", "mode": "lines"}, "'mode' has to be one of"),
+        ({"pattern": "x", "mode": "lines"}, "'mode' must be one of"),
         ({"pattern": "x", "path": "absent"}, "there is nothing at absent"),
         ({"pattern": "x", "path": "../.."}, "outside the working directory"),
         ({"pattern": "x", "fuzzy": True}, "has no input 'fuzzy'"),

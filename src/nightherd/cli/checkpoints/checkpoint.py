@@ -74,7 +74,7 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
         screen.document("checkpoints", data, now, **taken_row(gone))
         return
     if not found:
-        _tell_none(screen, gone, now)
+        _show_no_checkpoints(screen, gone, now)
         return
     rows = [
         (
@@ -91,17 +91,17 @@ def list_checkpoints(invocation: Invocation, job: str) -> None:
     screen.show(table(HEADING, rows, width=screen.width, style=screen.out))
     if gone.count:
         screen.flush()
-        screen.say(f"{gone.count} more were taken away by retention")
+        screen.say(f"{gone.count} more were deleted by retention")
 
 
-def _tell_none(screen: Screen, gone: TakenAway, now: datetime) -> None:
+def _show_no_checkpoints(screen: Screen, gone: TakenAway, now: datetime) -> None:
     """Why there is nothing to list."""
     if gone.count == 0:
         screen.say("the job never had checkpoints; agents without limits have them where they stop")
         return
     when = f" ({screen.when(gone.at, now)})" if gone.at is not None else ""
-    screen.say(f"the job's checkpoints, {gone.count}, were taken away by retention{when}")
-    screen.say("  its record is whole: nightherd jobs tail JOB")
+    screen.say(f"the job's checkpoints, {gone.count}, were deleted by retention{when}")
+    screen.say("  its journal is complete: nightherd jobs tail JOB")
 
 
 @click.command("show", epilog="Example: nightherd checkpoint show @last --state")

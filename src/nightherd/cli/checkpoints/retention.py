@@ -59,7 +59,7 @@ def show_plan(invocation: Invocation, job: str | None) -> None:
         screen.document("retention", [plan_row(one) for one in found], now, is_dry_run=True)
         return
     if not found:
-        screen.say("nothing is due to go")
+        screen.say("no checkpoints to delete")
         return
     screen.show(
         table(HEADING, [_cells(one) for one in found], width=screen.width, style=screen.out)
@@ -89,7 +89,7 @@ def apply(ctx: click.Context, job: str | None, dry_run: bool) -> None:
     else:
         count = sum(len(one.going) for one in done)
         went = f"{counted(count, 'checkpoint')} of {counted(len(done), 'job')} went"
-        screen.say(went if found else "nothing is due to go")
+        screen.say(went if found else "no checkpoints to delete")
         for job_id, message in failures.items():
             screen.say(f"{job_id}: {message}")
     if failures:

@@ -83,7 +83,7 @@ def _headers(given: tuple[str, ...], data: str | None) -> dict[str, str]:
     for one in given:
         name, colon, value = one.partition(":")
         if not colon or not name.strip():
-            raise UsageError(f"{one!r} is no header; write NAME:VALUE")
+            raise UsageError(f"{one!r} is not a header; write NAME:VALUE")
         headers[name.strip().lower()] = value.strip()
     return headers
 

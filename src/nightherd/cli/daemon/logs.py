@@ -57,7 +57,7 @@ def logs(
     files = open_log(invocation.state_directory(), Secrets({}, None))
     names = [agent] if agent is not None else files.names()
     if agent is not None and not follow and agent not in files.names():
-        raise NotFoundError(f"nothing was logged about {agent!r} yet", hint="nightherd logs")
+        raise NotFoundError(f"nothing has been logged about {agent!r} yet", hint="nightherd logs")
     tails = {name: files.tail(name) for name in names} if follow else {}
     lines: Iterable[LogLine] = merge(
         files.read(names, is_followed=follow), _poll(tails), key=lambda line: line.at
@@ -67,7 +67,7 @@ def logs(
     if count is not None or begin is None:
         lines = deque(lines, maxlen=count or DEFAULT_COUNT)
     if not names and not follow and not screen.is_json:
-        screen.say("nothing was logged yet")
+        screen.say("nothing has been logged yet")
     _show_all(lines, screen)
     while follow:
         time.sleep(LOOK_S)

@@ -146,7 +146,7 @@ def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
     why = next((line for line in lines if line.startswith(SAID)), "".join(lines[-1:]))
     hint = next((line for line in lines if line.startswith(TRY)), "")
     kind = next((one for one in ENDS if one.exit_code == code), NightherdError)
-    text = why.removeprefix(SAID).strip() or "it said nothing"
+    text = why.removeprefix(SAID).strip() or "it printed nothing"
     return kind(
         f"it did not start: {text}", hint=hint.removeprefix(TRY).strip() or f"less {output}"
     )

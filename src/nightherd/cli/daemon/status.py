@@ -67,13 +67,13 @@ def status(invocation: Invocation) -> None:
         }
         screen.document("status", data, now)
         return
-    _tell_daemon(screen, record, now)
+    _show_daemon(screen, record, now)
     if record is None or not record.problems:
         # The same ones, most probably, where the running fleet has some.
         for problem in problems_data(problems, invocation.cwd):
             screen.show(neutralise(f"  {problem_line(problem)}"))
-    _tell_pending(screen, pending)
-    _tell_retention(screen, retained)
+    _show_pending_changes(screen, pending)
+    _show_retention(screen, retained)
     counts = f"{view.waiting} waiting, {view.running} running, {view.suspended} suspended"
     if view.lost:
         counts += f", {view.lost} without a worker"
@@ -92,7 +92,7 @@ def status(invocation: Invocation) -> None:
         screen.show(neutralise(f"{name} is blocked: {blocking}"))
     if len(view.held) > MOST_HELD:
         screen.show(f"{len(view.held) - MOST_HELD} more are blocked: nightherd schedule list")
-    _tell_failed_hooks(screen, failed)
+    _show_failed_hooks(screen, failed)
     if view.agents:
         screen.show(agent_table(view.agents, screen, now, is_known=not problems))
     if view.suspended:
@@ -100,7 +100,7 @@ def status(invocation: Invocation) -> None:
         screen.say("see them: nightherd jobs list --status suspended")
 
 
-def _tell_failed_hooks(screen: Screen, failed: Sequence[FailedHook]) -> None:
+def _show_failed_hooks(screen: Screen, failed: Sequence[FailedHook]) -> None:
     if failed:
         named = ", ".join(
             f"{one.hook.name} of {one.job_id} ({one.agent})" for one in failed[:NAMED]
@@ -110,7 +110,7 @@ def _tell_failed_hooks(screen: Screen, failed: Sequence[FailedHook]) -> None:
         screen.show(screen.out.bad(text))
 
 
-def _tell_pending(screen: Screen, pending: list[str]) -> None:
+def _show_pending_changes(screen: Screen, pending: list[str]) -> None:
     if pending:
         screen.show(screen.out.bad(f"not in effect until a person accepts it: {ACCEPT}"))
     for text in pending:
@@ -126,7 +126,7 @@ def _retained(state_dir: Path) -> RetentionRun | None:
         return run
 
 
-def _tell_retention(screen: Screen, run: RetentionRun | None) -> None:
+def _show_retention(screen: Screen, run: RetentionRun | None) -> None:
     """Say what a person may want to prevent, or has to look at."""
     if run is not None and ((run.is_announcement and run.jobs) or run.failures):
         screen.show(run_text(run))
@@ -171,9 +171,9 @@ def look_for_failed_hooks(state_dir: Path, declared: Mapping[str, Agent]) -> Seq
         return failed_hooks(reader, open_journals(state_dir), declared)
 
 
-def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:
+def _show_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> None:
     if record is None:
-        screen.show("not running: nothing fires schedules; nightherd start")
+        screen.show("no daemon is running, so schedules do not fire; start it: nightherd start")
         return
     since = length(now - record.started_at)
     word = "finishing what runs" if record.is_draining else "running"
@@ -184,7 +184,9 @@ def _tell_daemon(screen: Screen, record: DaemonRecord | None, now: datetime) -> 
         parts.append("without its API")
     screen.show(", ".join(parts))
     if record.problems:
-        screen.show(screen.out.bad("a newer configuration has mistakes; the old one stays:"))
+        screen.show(
+            screen.out.bad("the changed configuration has errors; the daemon keeps the old one:")
+        )
         for problem in record.problems:
             screen.show(neutralise(f"  {problem_line(problem)}"))
 

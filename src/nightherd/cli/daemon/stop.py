@@ -95,7 +95,7 @@ def reload(invocation: Invocation, accept: bool) -> None:
             return
     before = get_daemon(state_dir)
     if not send(before, signal.SIGHUP):
-        raise NoDaemonError(f"nothing runs {state_dir}", hint="nightherd start")
+        raise NoDaemonError(f"no daemon runs {state_dir}", hint="nightherd start")
 
     def is_done() -> bool:
         found = find_daemon(state_dir)
@@ -166,7 +166,7 @@ def _end(
     limit_s = None if timeout is None else timeout.total_seconds()
     if not wait_for_end(record, min(QUIET_S, limit_s if limit_s is not None else QUIET_S)):
         if not is_now:
-            screen.say("it finishes what it runs; nightherd stop --now cancels that")
+            screen.say("it finishes its running jobs; nightherd stop --now cancels them")
         if not wait_for_end(record, limit_s):
             raise NotYetError(
                 f"process {record.pid} has not ended yet", hint="nightherd stop --now"

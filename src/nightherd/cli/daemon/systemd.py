@@ -89,9 +89,7 @@ def _program() -> Path:
     beside = Path(sys.executable).parent / "nightherd"
     found = str(beside) if beside.exists() else shutil.which("nightherd")
     if found is None:
-        raise NightherdError(
-            "the command nightherd is not to be found", hint="pip install nightherd"
-        )
+        raise NightherdError("the command nightherd is not on PATH", hint="pip install nightherd")
     return Path(found)
 
 
@@ -133,5 +131,5 @@ def _verify(text: str, name: str) -> bool:
         shutil.rmtree(handle_directory, ignore_errors=True)
     said = [line for line in done.stderr.splitlines() if name in line]
     if done.returncode != 0 and said:
-        raise NightherdError(f"systemd-analyze does not like the unit: {said[0]}")
+        raise NightherdError(f"systemd-analyze reports a problem in the unit: {said[0]}")
     return True

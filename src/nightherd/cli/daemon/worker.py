@@ -87,7 +87,7 @@ async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> No
                 continue
         for problem in problems:
             tell(neutralise(problem))
-        tell("the configuration stays as it was")
+        tell("the configuration is unchanged")
 
 
 async def _obey_signals(
@@ -103,7 +103,7 @@ async def _obey_signals(
                 tell("cancelling what runs")
                 relay.cancel()
             else:
-                tell("finishing what runs; once more to cancel it")
+                tell("finishing running jobs; press again to cancel them")
                 relay.drain()
 
 

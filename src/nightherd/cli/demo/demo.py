@@ -180,14 +180,14 @@ class Demo:
             raise NightherdError(f"the checks are not as they should be: {counted}")
         finished = self._find(job_id)
         if finished.job.status is not JobStatus.COMPLETED:
-            raise NightherdError(f"the demo's job {job_id} did not go on")
+            raise NightherdError(f"the demo's job {job_id} did not resume")
         self._tell(result_line(finished.job, self.screen.out))
         return finished
 
     def _kill(self, workers: Workers, check: int, shown: str, *command: str) -> None:
         self._head(f"{shown} & kill -9 $!")
         workers.kill_one(check, *command)
-        self._tell(f"killed in the middle of check {check} of {CHECK_COUNT}; nobody told the job")
+        self._tell(f"killed in the middle of check {check} of {CHECK_COUNT}; the job got no signal")
 
     def _go_on(self, workers: Workers) -> None:
         self._head("nightherd worker --until-idle")
@@ -246,7 +246,7 @@ class Demo:
         self._head("nightherd jobs")
         self._tell(job_table(jobs, self.screen, now))
         self._tell(
-            f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: nobody is charged)"
+            f"together {format_usd(type(jobs[0].cost_microusd)(cost))} (scripted: no real charge)"
         )
         self._head("Try next")
         for command in next_commands(self.place if is_kept else None, has_git=has_git):

@@ -65,7 +65,7 @@ def refuse_agents(state_dir: Path, what: str) -> None:
     execution = _agent_above(state_dir)
     if execution is not None:
         raise RefusedError(
-            f"{what} gives agents more, and this process was started by one (execution {execution})",
+            f"{what} gives agents more permissions, and an agent started this process (execution {execution})",
             hint="run it from a shell of your own",
         )
 

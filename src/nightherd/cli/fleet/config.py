@@ -69,7 +69,7 @@ def check(ctx: click.Context, path: Path | None, form: str) -> None:
         for annotation in render_problems(checked.problems, "github", cwd=cwd).splitlines():
             screen.show(annotation)
     else:
-        _tell(checked, invocation)
+        _show_result(checked, invocation)
     ctx.exit(0 if is_good(checked) else ConfigInvalidError.exit_code)
 
 
@@ -89,7 +89,7 @@ def check_data(checked: CheckedFleet, cwd: Path) -> dict[str, Any]:
     }
 
 
-def _tell(checked: CheckedFleet, invocation: Invocation) -> None:
+def _show_result(checked: CheckedFleet, invocation: Invocation) -> None:
     """Problems are this command's data, so they go to standard output."""
     screen, cwd = invocation.screen, invocation.cwd
     errors = [one for one in checked.problems if one.severity is not Severity.NOTICE]

@@ -63,7 +63,7 @@ def init(invocation: Invocation, directory: Path | None, force: bool) -> None:
     target = invocation.cwd / directory if directory is not None else invocation.cwd
     present = fleet_file_in(target)
     if present is not None and not force:
-        raise RefusedError(f"{present} is there already", hint="nightherd init --force")
+        raise RefusedError(f"{present} already exists", hint="nightherd init --force")
     try:
         written = write_fleet(target, FLEET, name=present.name if present else FLEET_FILE_NAMES[0])
     except OSError as error:

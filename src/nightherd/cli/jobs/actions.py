@@ -133,10 +133,10 @@ def fork(
     invocation, found, text = _found(ctx, job, asked)
     at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
     if found.session_id is None:
-        raise RefusedError(f"job {found.id} has no session to branch from")
+        raise RefusedError(f"job {found.id} has no session to fork")
     if found.status is JobStatus.PENDING and not found.last_seq:
         raise RefusedError(
-            f"job {found.id} has not begun; there is nothing to branch from",
+            f"job {found.id} has not started; there is nothing to fork",
             hint=f"nightherd jobs show {found.id}",
         )
     fleet = load_fleet_with_notices(
@@ -159,7 +159,7 @@ def fork_place(
     """The one place that was named, else where the job left its session."""
     given = [value for value in (at_message, at_seq, at_checkpoint) if value is not None]
     if len(given) > 1:
-        raise UsageError("--at-message, --at-seq and --at-checkpoint exclude each other")
+        raise UsageError("--at-message, --at-seq and --at-checkpoint cannot be used together")
     if at_message is not None:
         return AtMessage(number=at_message)
     if at_checkpoint is not None:

@@ -209,7 +209,7 @@ def tell_waits(job: Job, invocation: Invocation) -> None:
     if ahead:
         tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time))
     if find_daemon(invocation.state_directory()) is None:
-        invocation.screen.say("it waits for a worker: nightherd worker --until-idle")
+        invocation.screen.say("no worker is running; run it now: nightherd worker --until-idle")
     else:
         invocation.screen.say(f"watch: nightherd jobs tail {job.id} -f")
 

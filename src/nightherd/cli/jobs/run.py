@@ -51,9 +51,9 @@ class Where:
             given["--channel"] = self.channel
         names = [name for name, value in given.items() if value is not None]
         if len(names) > 1:
-            raise UsageError(f"{names[0]} and {names[1]} both say which session; give one of them")
+            raise UsageError(f"{names[0]} and {names[1]} both choose a session; use only one")
         if self.is_branch and self.fork is not None:
-            raise UsageError("--fork and --branch both say that it is a branch; give one of them")
+            raise UsageError("--fork and --branch both fork the session; use only one")
         return self
 
 
@@ -171,6 +171,6 @@ def _check_ways(*, follow: bool, wait: bool, detach: bool, has_timeout: bool) ->
         if is_given
     ]
     if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} exclude each other")
+        raise UsageError(f"{given[0]} and {given[1]} cannot be used together")
     if detach and has_timeout:
-        raise UsageError("--wait-timeout is for those who wait, and --detach does not")
+        raise UsageError("--wait-timeout has no effect with --detach")

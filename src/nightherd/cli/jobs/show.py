@@ -70,7 +70,7 @@ def show(invocation: Invocation, job: str) -> None:
 
 MOST_CHILDREN, MOST_DENIALS, MOST_HOOKS = 20, 5, 5
 """How many of each a card names."""
-TOLD = timedelta(seconds=1)
+SHORTEST_WAIT = timedelta(seconds=1)
 """A wait that is shorter is the machine's own."""
 
 
@@ -108,7 +108,7 @@ def job_card(view: JobView, screen: Screen, now: datetime, limits: Sequence[str]
     pairs += [("try", advice)] if advice is not None else []
     if len(view.executions) > 1:
         pairs += [
-            ("execution", f"{one.epoch}: {one.status.value}, {_came_to(one)}, {one.worker}")
+            ("execution", f"{one.epoch}: {one.status.value}, {_totals(one)}, {one.worker}")
             for one in view.executions
         ]
     inputs = view.texts.inputs if view.texts is not None else {}
@@ -139,7 +139,9 @@ def _troubles(view: JobView) -> Iterator[tuple[str, str]]:
     """The denied calls and the failed hooks: a job with some may look like a success and have done nothing."""
     troubles = view.troubles
     denials = [f"{one.tool_name}: {one.reason}" for one in troubles.denials]
-    hooks = [f"{one.name} failed: {one.error}{_said(one.output)}" for one in troubles.failed_hooks]
+    hooks = [
+        f"{one.name} failed: {one.error}{_last_line(one.output)}" for one in troubles.failed_hooks
+    ]
     yield from _first_of("denied", denials, MOST_DENIALS)
     yield from _first_of("hook", hooks, MOST_HOOKS)
     if troubles.journal_error is not None:
@@ -153,7 +155,7 @@ def _first_of(label: str, texts: Sequence[str], most: int) -> Iterator[tuple[str
         yield label, f"{len(texts) - most} more: --json has all of them"
 
 
-def _said(output: str | None) -> str:
+def _last_line(output: str | None) -> str:
     """The last line that a hook printed."""
     lines = (output or "").strip().splitlines()
     return f": {lines[-1]}" if lines else ""
@@ -162,10 +164,10 @@ def _said(output: str | None) -> str:
 def _waited(view: JobView, now: datetime) -> str:
     """Time in which nobody worked at it, where that is worth telling."""
     span = waited(view, now)
-    return f", and waited {length(span)}" if span is not None and span >= TOLD else ""
+    return f", and waited {length(span)}" if span is not None and span >= SHORTEST_WAIT else ""
 
 
-def _came_to(execution: Execution) -> str:
+def _totals(execution: Execution) -> str:
     return f"{counted(execution.turns, 'turn')}, {format_usd(execution.cost_microusd)}"
 
 

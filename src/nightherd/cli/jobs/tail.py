@@ -51,15 +51,15 @@ class LostNotice:
     def __init__(self, invocation: Invocation, reader: JobReader) -> None:
         self._invocation = invocation
         self._reader = reader
-        self._told_epoch = 0
+        self._reported_epoch = 0
 
     def __call__(self, job: Job) -> None:
-        if job.status is not JobStatus.RUNNING or job.epoch == self._told_epoch:
+        if job.status is not JobStatus.RUNNING or job.epoch == self._reported_epoch:
             return
         seen = observe_job(self._reader, job, is_at_work, system_clock().now())
         if seen.lost is None:
             return
-        self._told_epoch = job.epoch
+        self._reported_epoch = job.epoch
         refresh_lost(self._invocation, [seen])
         screen = self._invocation.screen
         screen.flush()
@@ -105,7 +105,7 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool)
         job_id = find_job_id(reader, job)
         last = None if count == ALL else int(count)
         if not journals.last(job_id, 1):
-            _tell_nothing(screen, reader, job_id, follow=follow)
+            _explain_no_events(screen, reader, job_id, follow=follow)
         due = 1 if last is None else 0
         notice = LostNotice(invocation, reader)
         for event in _events(journals, reader, job_id, follow, last, patience, notice):
@@ -114,7 +114,7 @@ def tail(invocation: Invocation, job: str, follow: bool, count: str, full: bool)
                 _show_piece(event, screen, streamed)
                 continue
             if 0 < due < event.seq:
-                _tell_missing(screen, due, event.seq - 1)
+                _warn_missing_events(screen, due, event.seq - 1)
             due = event.seq + 1
             shown = with_full_output(journals, event) if full else event
             if screen.is_json:
@@ -134,14 +134,14 @@ def _show_piece(delta: TextDelta, screen: Screen, streamed: StreamedText) -> Non
         streamed.piece(delta)
 
 
-def _tell_nothing(screen: Screen, reader: JobReader, job_id: JobId, *, follow: bool) -> None:
+def _explain_no_events(screen: Screen, reader: JobReader, job_id: JobId, *, follow: bool) -> None:
     """Why nothing is shown, so far."""
     job = reader.find_job(job_id)
     if follow or job is None:
-        screen.say(f"{job_id} has not begun; waiting for its first event")
+        screen.say(f"{job_id} has not started; waiting for its first event")
         return
     if job.last_seq > 0:
-        screen.say(f"{job_id} is {job.status.value}, and nothing in its record can be read")
+        screen.say(f"{job_id} is {job.status.value}, and its journal cannot be read")
         screen.say("  try: nightherd doctor")
         return
     screen.say(f"{job_id} is {job.status.value} and has no events")
@@ -149,11 +149,11 @@ def _tell_nothing(screen: Screen, reader: JobReader, job_id: JobId, *, follow: b
         screen.say(f"  try: nightherd jobs tail {job_id} -f")
 
 
-def _tell_missing(screen: Screen, first: int, last: int) -> None:
+def _warn_missing_events(screen: Screen, first: int, last: int) -> None:
     """What the record has lost: numbers never have a gap, so lines that are no events leave one."""
     screen.flush()
     which = f"event {first}" if first == last else f"events {first} to {last}"
-    screen.say(f"{which} cannot be read: nightherd doctor --verify says more")
+    screen.say(f"{which} cannot be read; details: nightherd doctor --verify")
 
 
 def _events(

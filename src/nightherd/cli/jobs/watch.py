@@ -146,5 +146,5 @@ async def stop_on_signals(
                 # The record holds everything up to here. What the agent has started would outlive us.
                 await stop_processes({WORKER_MARK: str(os.getpid())}, grace_s=0)
                 os._exit(InterruptedRunError.exit_code)
-            say("stopping; once more to leave at once")
+            say("stopping; press again to exit at once")
             stopper.stop(ExitReason.CANCELLED)

@@ -58,7 +58,7 @@ def show(invocation: Invocation, agent: str | None) -> None:
         screen.document("limits", [limit_row(one) for one in found], now)
         return
     if not found:
-        screen.say("nothing is limited")
+        screen.say("there are no limits")
         screen.say(
             "  try: limits: {spend: 1.00} in the fleet file, or nightherd run AGENT --limit spend=1"
         )

@@ -43,7 +43,7 @@ def history(invocation: Invocation, schedule: str, limit: int) -> None:
         screen.document("slots", [slot_row(slot) for slot in slots], now)
         return
     if not slots:
-        screen.say("no slot of it has been due yet")
+        screen.say("it has not been due yet")
         return
     zone = zone_of(load_view(invocation, agent, declared))
     rows = [

@@ -116,7 +116,7 @@ def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit
         screen.document("upcoming", rows, now)
         return
     if not found:
-        screen.say("nothing is due in that time")
+        screen.say("nothing is due in this period")
         return
     rows_for_people = [
         (screen.time(due.runs_at, zone_of(view)), view.id, rule_text(view.rule))
@@ -132,7 +132,9 @@ def tell_rest(invocation: Invocation) -> None:
     """Say so when nothing fires schedules at the moment."""
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.flush()
-        invocation.screen.say("nothing fires schedules at the moment: nightherd start")
+        invocation.screen.say(
+            "no daemon is running, so schedules do not fire; start it: nightherd start"
+        )
 
 
 def _views(invocation: Invocation, now: datetime) -> list[ScheduleView]:

@@ -33,7 +33,7 @@ def use(invocation: Invocation, session: str) -> None:
     """Make a session the agent's current one. The next job of the agent (and channel) continues there."""
     found = named_session(invocation, session)
     used = _update(invocation, found.id, is_current=True)
-    _tell(invocation, used, f"the next job of {used.agent} goes on in {used.id}")
+    _tell(invocation, used, f"the next job of {used.agent} continues in {used.id}")
 
 
 @click.command("rename", epilog="Example: nightherd session rename @last 'the parser'")

@@ -74,7 +74,7 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
             screen.document("session_file", written, now)
         else:
             screen.say(f"wrote {output}")
-            _tell_use(invocation, exported, chosen)
+            _show_usage(invocation, exported, chosen)
     elif screen.is_json and chosen is ExportFormat.JSON:
         # Line ends stand only between its parts: without them it is the same document on one line.
         screen.show("".join(piece.replace("\n", "") for piece in pieces))
@@ -87,7 +87,7 @@ def export(invocation: Invocation, session: str, kind: str, output: Path | None)
             screen.show(line)
 
 
-def _tell_use(invocation: Invocation, exported: Exported, kind: ExportFormat) -> None:
+def _show_usage(invocation: Invocation, exported: Exported, kind: ExportFormat) -> None:
     if kind is ExportFormat.CLAUDE:
         uuid = claude_session_id(exported)
         screen = invocation.screen
@@ -124,11 +124,11 @@ def import_session(invocation: Invocation, file: Path, is_dry: bool) -> None:
     screen.show(session.id)
     screen.flush()
     if not adopted.is_new:
-        screen.say("it is here already")
+        screen.say("it has already been imported")
         return
     verb = "would be imported" if is_dry else "imported"
     screen.say(f"{verb} with {counted(adopted.jobs, 'job')}")
-    screen.say(f"  go on in it: nightherd session resume {session.id} -p TEXT")
+    screen.say(f"  continue it: nightherd session resume {session.id} -p TEXT")
 
 
 async def _adopt(invocation: Invocation, file: SessionFile, is_dry: bool) -> AdoptedSession:

@@ -83,7 +83,7 @@ def place_given(
 ) -> ForkAt | None:
     """The one place that was named; None for the end."""
     if sum(given is not None for given in (at_message, at_seq, at_checkpoint)) > 1:
-        raise UsageError("--at-message, --at-seq and --at-checkpoint exclude each other")
+        raise UsageError("--at-message, --at-seq and --at-checkpoint cannot be used together")
     if at_message is not None:
         return AtMessage(number=at_message)
     if at_seq is not None:
@@ -127,7 +127,7 @@ def tell_fork(invocation: Invocation, made: Session) -> None:
     screen.show(made.id)
     screen.flush()
     screen.say(f"forked from {made.parent_session_id} after message {made.base_messages}")
-    screen.say(f"  go on in it: nightherd session resume {made.id} -p TEXT")
+    screen.say(f"  continue it: nightherd session resume {made.id} -p TEXT")
 
 
 @click.command("resume", epilog="Example: nightherd session resume @last -p 'Now the tests'")
@@ -195,7 +195,7 @@ def _new_job_notice(session: Session, last: Job | None, prompt: str | None) -> s
     stands = f"job {last.id} is {last.status.value}"
     if not last.is_terminal:
         is_new = prompt is not None and last.status is not JobStatus.SUSPENDED
-        return f"{stands}: this is a new job, which waits for it" if is_new else None
+        return f"{stands}: this is a new job that waits for it" if is_new else None
     if prompt is None and last.status is JobStatus.COMPLETED:
         return None
     is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None

@@ -110,9 +110,7 @@ def _show_history(
     unknown = open_calls(one.message for one in shown) if is_still else {}
     if not view.parts and session.message_count and session.imported_from is not None:
         screen.flush()
-        screen.say(
-            "what was said in it was in its own transcript, of which there is no copy any more"
-        )
+        screen.say("its messages were in its own transcript, and no copy of it is left")
     for one in shown:
         screen.show()
         screen.show(message_text(one, screen.out, unknown=unknown))
@@ -121,16 +119,16 @@ def _show_history(
         screen.show(neutralise(page.cut_off))
     screen.flush()
     for lost in damage:
-        screen.say(_told(lost))
+        screen.say(_unreadable_text(lost))
     if page.next_before is not None:
         again = f"nightherd session show {session.id} --history --before {page.next_before}"
         screen.say(f"earlier: {again}")
 
 
-def _told(lost: Unreadable) -> str:
+def _unreadable_text(lost: Unreadable) -> str:
     """What of a job's record is not shown, and where it stands."""
     if lost.is_gone:
-        return f"not shown: the journal of {lost.job_id} is missing: nightherd doctor says more"
+        return f"not shown: the journal of {lost.job_id} is missing; details: nightherd doctor"
     where = ", ".join(str(offset) for offset in lost.offsets[:MOST_PLACES])
     more = ", ..." if len(lost.offsets) > MOST_PLACES else ""
     lines = f"{counted(len(lost.offsets), 'line')} cannot be read (at byte {where}{more})"
@@ -138,4 +136,4 @@ def _told(lost: Unreadable) -> str:
     told = [lines] if lost.offsets else []
     told += [events] if lost.missing else []
     what = " and ".join(told)
-    return f"not shown: in the record of {lost.job_id} {what}: nightherd doctor --verify says more"
+    return f"not shown: in the journal of {lost.job_id} {what}; details: nightherd doctor --verify"

@@ -109,7 +109,7 @@ def check_takeover(session: Session, open_jobs: Sequence[Job]) -> str:
         raise RefusedError(f"no job of session {session.id} has started yet")
     if session.status is SessionStatus.ACTIVE:
         raise RefusedError(
-            f"a job is at work in session {session.id}", hint="nightherd jobs cancel JOB"
+            f"a job is running in session {session.id}", hint="nightherd jobs cancel JOB"
         )
     coming = next((job for job in open_jobs if not needs_person(job)), None)
     if coming is not None:
@@ -155,4 +155,4 @@ def take_in(invocation: Invocation, session: Session, directory: str) -> Job | N
 def _tell_taken(invocation: Invocation, job: Job | None) -> None:
     if job is not None:
         said = counted(job.messages, "message")
-        invocation.screen.say(f"{said} said by hand are recorded as {job.id}")
+        invocation.screen.say(f"{said} added outside nightherd are recorded as {job.id}")

@@ -146,7 +146,7 @@ def comparison_text(comparison: Comparison, screen: Screen) -> str:
     """Where two sessions part, and each from there."""
     common, style = comparison.common, screen.out
     if common == 0:
-        first = "they have nothing in common"
+        first = "they have no messages in common"
     else:
         first = f"both begin with the same {counted(common, 'message')}"
         place = comparison.place

@@ -72,7 +72,7 @@ class Identity(Model):
     """Who the agent is to people."""
 
     name: Text | None = Field(None, description="Name shown in messages.")
-    role: Text | None = Field(None, description="What it is for.")
+    role: Text | None = Field(None, description="Purpose of the agent.")
     personality: Text | None = Field(None, description="How it speaks.")
 
 
@@ -88,7 +88,7 @@ class Subagent(Model):
     """A helper the agent may call on by itself."""
 
     description: Filling = Field(description="When to call on it.")
-    prompt: Filling = Field(description="What it is told to be.")
+    prompt: Filling = Field(description="Role the agent takes.")
     tools: Texts | None = Field(None, description="Tools it may use; else all of the agent's.")
     model: Text | None = Field(None, description="Model it uses.")
 
@@ -120,31 +120,29 @@ class AgentSettings(Model):
         description="What executes it: one of these, or a runtime that an installed package adds.",
     )
     script: Script | None = Field(
-        None, description="What a scripted agent plays: a list of steps, or a file that holds one."
+        None, description="Steps of a scripted agent: a list, or a file with the list."
     )
-    default_prompt: Text | None = Field(
-        None, description="What a job is asked when nothing else is said."
-    )
-    system_prompt: Text | None = Field(None, description="What the model is told before every job.")
+    default_prompt: Text | None = Field(None, description="Prompt of a job that is given none.")
+    system_prompt: Text | None = Field(None, description="System prompt of every job.")
     session: Session = Field(Session.model_validate({}), description="How jobs share context.")
     schedules: Schedules | None = Field(
         None, description="Rules in time: a mapping by name, or a list with names."
     )
     job_timeout: Span | None = Field(None, description="How long any of its jobs may run.")
-    limits: Limits | None = Field(None, description="What a job may use before it is stopped.")
+    limits: Limits | None = Field(None, description="Limits of each job.")
     max_turns: Count | None = Field(None, description="Turns a job may take before it fails.")
     max_budget_usd: Money | None = Field(
         None, description="Dollars a job may spend before it fails."
     )
     model: Text | None = Field(None, description="Model it uses.")
     fallback_model: Text | None = Field(
-        None, description="Model to use when the first is not to be had."
+        None, description="Model to use when the first is unavailable."
     )
     effort: Literal["low", "medium", "high", "max"] | None = Field(
         None, description="How hard the model thinks."
     )
     permission_mode: PermissionMode | None = Field(
-        None, description="What may be done without asking; acceptEdits when absent."
+        None, description="Which tool calls are allowed without approval; acceptEdits by default."
     )
     tools: tuple[ToolName, ...] | None = Field(
         None, description="The only tools there are for it, beside those of its MCP servers."
@@ -157,10 +155,10 @@ class AgentSettings(Model):
     )
     idempotent_tools: tuple[AllowRule, ...] | None = Field(
         None,
-        description="Rules for calls that are made again when their worker was lost meanwhile.",
+        description="Rules for tool calls that are repeated if their worker was lost while they ran.",
     )
     required_caps: tuple[Capability, ...] | None = Field(
-        None, description="Capabilities it is held to; an empty list allows nothing."
+        None, description="Capabilities the agent is limited to; an empty list allows nothing."
     )
     mcp_servers: dict[ServerName, McpServer] | None = Field(
         None, description="MCP servers by name."
@@ -175,15 +173,16 @@ class AgentSettings(Model):
     docker: FleetDocker | None = Field(None, description="Running it in a container.")
     instances: Instances | None = Field(None, description="How many of its jobs run at a time.")
     operation: Literal["autonomous"] | None = Field(
-        None, description="How much it does by itself; only autonomous until approvals exist."
+        None,
+        description="How independently the agent works; only autonomous until approvals exist.",
     )
-    identity: Identity | None = Field(None, description="Who it is to people.")
+    identity: Identity | None = Field(None, description="How the agent presents itself to people.")
     work_source: WorkSource | None = Field(None, description="Where its work comes from.")
     metadata_file: Filling | None = Field(
         None, description="JSON file in the working directory that hooks may look into."
     )
     hooks: Hooks | None = Field(None, description="What happens after its jobs.")
-    chat: Chat | None = Field(None, description="Where people talk to it.")
+    chat: Chat | None = Field(None, description="Chat platforms where people reach the agent.")
 
     @model_validator(mode="after")
     def schedules_have_one_name(self) -> Self:
@@ -191,7 +190,7 @@ class AgentSettings(Model):
         for key, schedule in (self.schedules or {}).items():
             if schedule.name not in (None, key):
                 message = (
-                    f"schedule {key!r} says that its name is {schedule.name!r}; give one of them"
+                    f"schedule {key!r} has the different name {schedule.name!r}; give one of them"
                 )
                 raise refuse("conflict", message, key="schedules")
         return self
@@ -206,10 +205,12 @@ class AgentSettings(Model):
         if limits.turns is not None and (self.max_turns is not None or in_session):
             other = "max_turns" if self.max_turns is not None else "session.max_turns"
             raise refuse(
-                "conflict", f"{other!r} and 'limits.turns' say the same; give one", key=other
+                "conflict",
+                f"{other!r} and 'limits.turns' set the same limit; use only one",
+                key=other,
             )
         if limits.spend is not None and self.max_budget_usd is not None:
-            message = "'max_budget_usd' and 'limits.spend' say the same; give one"
+            message = "'max_budget_usd' and 'limits.spend' set the same limit; use only one"
             raise refuse("conflict", message, key="max_budget_usd")
         return self
 

@@ -33,7 +33,7 @@ class Channel(Model):
     mode: ChannelMode = Field(
         "mention", description="mention answers when named; auto and all answer everything."
     )
-    context_messages: Whole = Field(10, description="Earlier messages given along.")
+    context_messages: Whole = Field(10, description="Earlier messages to include.")
 
 
 class DirectMessages(Model):
@@ -41,7 +41,7 @@ class DirectMessages(Model):
 
     enabled: Flag = Field(True, description="Whether they are answered.")
     mode: ChannelMode = Field("auto", description="When they are answered.")
-    allowlist: Texts = Field((), description="Users who may write; else all.")
+    allowlist: Texts = Field((), description="Users who may write; by default all.")
     blocklist: Texts = Field((), description="Users who may not.")
 
 
@@ -56,7 +56,7 @@ class ChatOutput(Model):
     typing_indicator: Flag = Field(True, description="That the agent is typing.")
     progress_indicator: Flag = Field(True, description="A progress line.")
     acknowledge_emoji: Text | None = Field(
-        "\N{EYES}", description="Reaction when a message is taken up."
+        "\N{EYES}", description="Reaction when a message is accepted."
     )
     assistant_messages: Literal["answers", "all"] = Field(
         "answers", description="Which of the agent's texts are sent."
@@ -132,8 +132,8 @@ class Discord(Model):
         24, description="Hours after which a channel's session ends."
     )
     log_level: LogLevel = Field("standard", description="How much is logged.")
-    output: ChatOutput | None = Field(None, description="What is shown while a job runs.")
-    presence: Presence | None = Field(None, description="What the member list says.")
+    output: ChatOutput | None = Field(None, description="What to show while a job runs.")
+    presence: Presence | None = Field(None, description="Status shown in the member list.")
     guilds: tuple[Guild, ...] = Field((), description="Servers the agent is in.")
     channels: tuple[Channel, ...] = Field(
         (), description="Channels, when the servers do not matter."
@@ -160,7 +160,7 @@ class Slack(Model):
     log_level: LogLevel = Field("standard", description="How much is logged.")
     channels: tuple[Channel, ...] = Field((), description="Channels the agent listens in.")
     dm: DirectMessages | None = Field(None, description="Direct messages.")
-    output: ChatOutput | None = Field(None, description="What is shown while a job runs.")
+    output: ChatOutput | None = Field(None, description="What to show while a job runs.")
 
 
 class Chat(Model):
@@ -178,8 +178,8 @@ Repository = Annotated[
 class WorkLabels(Model):
     """Labels that say where an item of work stands."""
 
-    ready: Text = Field("ready", description="Marks work that may be taken.")
-    in_progress: Text = Field("agent-working", description="Marks work that was taken.")
+    ready: Text = Field("ready", description="Label of work that is ready.")
+    in_progress: Text = Field("agent-working", description="Label of work in progress.")
 
 
 class WorkAuth(Model):
@@ -193,11 +193,11 @@ class WorkSource(Model):
 
     type: Filling = Field(description="Kind of source, such as github.")
     repo: Repository | None = Field(None, description="For github: owner/repository.")
-    labels: WorkLabels | None = Field(None, description="Labels that say where work stands.")
+    labels: WorkLabels | None = Field(None, description="Labels for the status of work.")
     exclude_labels: Texts = Field((), description="Labels of work to leave alone.")
-    cleanup_on_failure: Flag = Field(True, description="Whether failed work is given back.")
+    cleanup_on_failure: Flag = Field(True, description="Whether failed work is released.")
     cleanup_in_progress: Flag | None = Field(
-        None, description="Whether work left taken by a crash is given back."
+        None, description="Whether work in progress is released after a crash."
     )
     auth: WorkAuth | None = Field(None, description="How to sign in.")
 

@@ -35,7 +35,8 @@ class FleetReference(Model):
 
     path: Filling = Field(description="The other fleet's file or directory, relative to this file.")
     name: Name | None = Field(
-        None, description="What it is called here; else its own name, else its directory's."
+        None,
+        description="Name of the sub-fleet here; by default its own name, else its directory's.",
     )
     overrides: dict[str, Any] | None = Field(
         None, description="Fleet settings that win over those of its file."
@@ -62,7 +63,7 @@ class FleetSettings(Model):
     )
     heartbeat: Span = Field(
         timedelta(seconds=10),
-        description="How often a worker says that it lives; three times in a lease at least.",
+        description="How often a worker renews its lease; at least three times per lease.",
     )
     cancel_grace: Span = Field(
         timedelta(seconds=10),
@@ -70,9 +71,9 @@ class FleetSettings(Model):
     )
     reload: Literal["ask", "auto"] = Field(
         "ask",
-        description="Whether a change that gives agents more waits for `nightherd reload --accept`, where agents can write the fleet's files; auto takes it at once.",
+        description="Whether a change that gives agents more permissions waits for `nightherd reload --accept` if agents can write the fleet's files; auto applies it at once.",
     )
-    max_restarts: Whole = Field(5, description="Lost workers after which a job is given up.")
+    max_restarts: Whole = Field(5, description="Number of lost workers after which a job fails.")
     retry: Retry = Field(
         Retry.model_validate({}),
         description="How jobs wait for rate limits, overload and outages to pass.",
@@ -84,7 +85,7 @@ class FleetSettings(Model):
     mirror: Flag = Field(
         True, description="Whether state.yaml and the other readable files are kept."
     )
-    working_directory: Directory | None = Field(None, description="Where the fleet's work stands.")
+    working_directory: Directory | None = Field(None, description="Status of the fleet's work.")
     docker: FleetDocker | None = Field(None, description="Containers of the whole fleet.")
     webhooks: Webhooks | None = Field(None, description="Requests from outside that make jobs.")
     web: Web | None = Field(None, description="The API on a port, and the dashboard.")
@@ -94,7 +95,7 @@ class FleetFile(FleetSettings):
     """A whole fleet file, as editors check it."""
 
     defaults: AgentSettings | None = Field(
-        None, description="Settings for every agent that does not say otherwise."
+        None, description="Settings for every agent that does not override them."
     )
     agents: (
         tuple[AgentReference | Agent, ...] | dict[str, AgentReference | AgentSettings] | None

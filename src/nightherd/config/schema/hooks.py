@@ -36,7 +36,7 @@ class Hook(Model):
         None, description="Dotted path into the job's context that must be true."
     )
     retry: Flag = Field(
-        False, description="Whether it is begun again when its worker was lost meanwhile."
+        False, description="Whether the hook runs again if its worker was lost while it ran."
     )
 
 
@@ -63,7 +63,7 @@ class WebhookHook(Hook):
     secret_env: Filling | None = Field(
         None, description="Variable that holds the secret to sign with."
     )
-    attempts: Count = Field(3, description="How often it is tried at most.")
+    attempts: Count = Field(3, description="Maximum number of attempts.")
 
 
 class DiscordHook(Hook):

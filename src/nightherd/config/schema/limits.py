@@ -76,7 +76,7 @@ class Limits(Model):
     depth: Whole | None = Field(None, description="Levels of child jobs below this one.")
     duration: Span | None = Field(None, description="Time of running.")
     per_day: PerDay | None = Field(
-        None, description="The same for a whole day; a bare amount is dollars."
+        None, description="The same limits per day; a bare amount is dollars."
     )
     hooks: tuple[LimitHook, ...] | None = Field(
         None, description="Agents to submit when a limit is reached."
@@ -133,5 +133,5 @@ class Retry(Model):
     longest_pause: Span = Field(timedelta(hours=1), description="The longest of these pauses.")
     max_wait: Span = Field(
         timedelta(hours=24),
-        description="How long after the first failure the job tries again by itself; then it waits for you.",
+        description="How long after the first failure the job keeps retrying; then it waits for you.",
     )

@@ -22,7 +22,7 @@ class McpServer(Model):
     """One MCP server: a process to start, or an address to connect to."""
 
     type: Literal["stdio", "sse", "http"] | None = Field(
-        None, description="How to talk to it; http when there is a url, else stdio."
+        None, description="Transport of the server; http if there is a url, else stdio."
     )
     command: Filling | None = Field(None, description="Program to start.")
     args: Texts = Field((), description="Its arguments.")

@@ -104,19 +104,19 @@ class Trigger(Model):
 class Triggers(Model):
     """When checkpoints are made; one that was deleted is never made."""
 
-    pre_turn: Trigger | None = Field(None, description="Before the model is asked.")
+    pre_turn: Trigger | None = Field(None, description="Before each model call.")
     post_llm: Trigger | None = Field(None, description="After the model has answered.")
     post_tools: Trigger | None = Field(None, description="After the tools have run.")
     on_suspend: Trigger = Field(description="When the job begins to wait.")
     on_error: Trigger = Field(description="When the job fails.")
-    on_cancel: Trigger = Field(description="When somebody ends the job.")
+    on_cancel: Trigger = Field(description="When the job is cancelled.")
 
 
 class Retry(Model):
     """What happens when the file cannot be written."""
 
-    enabled: Flag = Field(description="Whether it is tried again.")
-    max_attempts: Attempts = Field(description="How often it is tried at most.")
+    enabled: Flag = Field(description="Whether a failed write is retried.")
+    max_attempts: Attempts = Field(description="Maximum number of attempts.")
     backoff: Literal["exponential", "linear", "fixed"] = Field(
         description="How the pauses between tries grow."
     )

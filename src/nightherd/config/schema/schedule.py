@@ -48,7 +48,7 @@ class Schedule(Model):
 
     name: Name | None = Field(None, description="Its name, in the list form.")
     trigger: ScheduleTrigger | None = Field(
-        None, description="When it is due, in the nested spelling."
+        None, description="When it is due, as a nested mapping."
     )
     type: ScheduleType | None = Field(None, description="What makes it due.")
     interval: Span | None = Field(None, description="For interval: the time between two jobs.")
@@ -56,7 +56,7 @@ class Schedule(Model):
         None, description="For cron: five fields, six with seconds, or @daily and the like."
     )
     prompt: Text | None = Field(
-        None, description="What the job is asked; else the agent's default_prompt."
+        None, description="Prompt of the job; by default the agent's default_prompt."
     )
     inputs: Inputs | None = Field(None, description="Values for ${inputs.NAME} in the prompt.")
     enabled: Flag = Field(True, description="Whether it fires.")
@@ -69,7 +69,7 @@ class Schedule(Model):
         None, description="How many of its jobs may be suspended, where each has its own session."
     )
     catch_up: Literal["none", "one", "all"] | None = Field(
-        None, description="Which slots missed while nothing ran are made up for."
+        None, description="Which missed slots are run later."
     )
     pause_after: Whole | None = Field(
         None, description="Failures in a row after which it pauses itself; 0 means never."
@@ -79,7 +79,7 @@ class Schedule(Model):
     limits: Limits | None = Field(None, description="Limits for its jobs alone.")
     work_source: WorkSource | None = Field(None, description="Where its work comes from.")
     resume_session: Flag | None = Field(
-        None, description="Whether its jobs go on in the agent's session."
+        None, description="Whether its jobs continue the agent's session."
     )
     output_to_file: Flag | None = Field(
         None, alias="outputToFile", description="Whether each job also writes a plain text log."
@@ -104,7 +104,7 @@ class Schedule(Model):
         flat = [key for key in ("type", "interval", "cron") if getattr(self, key) is not None]
         if self.trigger is not None:
             if flat:
-                message = f"'trigger' and {flat[0]!r} both say when it is due; give one of them"
+                message = f"'trigger' and {flat[0]!r} both set when it is due; use only one"
                 raise refuse("incomplete", message, key=flat[0])
             return self
         if not flat:
@@ -150,7 +150,7 @@ class Session(Model):
     )
     idle_timeout: Span | None = Field(
         None,
-        description="How long a session may go unused before a new one begins; a day when neither is given.",
+        description="How long a session may be unused before a new one starts; a day if neither is set.",
     )
     max_context_tokens: Count | None = Field(
         None, description="Tokens of context beyond which older messages are summarised."
@@ -159,11 +159,11 @@ class Session(Model):
         None,
         description="How many of the latest messages a summary leaves as they are; 20 when absent.",
     )
-    auto_resume: Flag = Field(True, description="Whether an interrupted job goes on by itself.")
+    auto_resume: Flag = Field(True, description="Whether an interrupted job resumes by itself.")
     resume_timeout: Span | None = Field(
-        None, description="How long after the interruption a job still goes on by itself."
+        None, description="How long after an interruption a job still resumes by itself."
     )
     max_turns: Count | None = Field(
-        None, description="Turns a job may take when the agent does not say so itself."
+        None, description="Maximum turns of a job if the agent sets none."
     )
     model: Text | None = Field(None, description="Model when the agent does not name one itself.")

@@ -93,7 +93,7 @@ class SayStep(Model):
 
     say: Text = Field(description="Answer with this text.")
     over: Duration | None = Field(
-        None, description="Let the text come word by word over this time."
+        None, description="Time over which the text arrives word by word."
     )
 
 
@@ -215,7 +215,7 @@ class OtherStep(Model):
     """A step that is none of the above: only says what is wrong with it."""
 
     say: Anything = Field(None, description="Answer with this text.")
-    over: Anything = Field(None, description="Let the text come word by word over this time.")
+    over: Anything = Field(None, description="Time over which the text arrives word by word.")
     think: Anything = Field(None, description="Think this aloud before the answer.")
     tool: ToolName | None = Field(None, description="Tool to call.")
     input: Anything = Field(None, description="What the tool takes.")

@@ -97,7 +97,7 @@ def shaped(pattern: str, what: str) -> BeforeValidator:
 def more_than_nothing(value: timedelta) -> timedelta:
     """A duration that is not zero."""
     if not value:
-        raise refuse("bad_duration", "a duration of zero; it must be longer than nothing")
+        raise refuse("bad_duration", "the duration must be greater than 0")
     return value
 
 

@@ -30,7 +30,7 @@ class WebhookEndpoint(Model):
         None, description="Schedule of the agent that is fired; its settings are the job's."
     )
     prompt: Text | None = Field(
-        None, description="What it is asked, with ${payload.a.b}; else its default_prompt."
+        None, description="Prompt, with ${payload.a.b}; by default the agent's default_prompt."
     )
     inputs: Inputs = Field({}, description="Values for ${inputs.NAME}, with ${payload.a.b}.")
     channel: Filling | None = Field(
@@ -40,7 +40,7 @@ class WebhookEndpoint(Model):
         "github", description="How the sender signs: as GitHub, or as Standard Webhooks."
     )
     secret_env: Filling | None = Field(
-        None, description="Variable that holds its secret; else the shared one."
+        None, description="Variable with its secret; by default the shared one."
     )
     events: tuple[Filling, ...] | None = Field(
         None, description="Events it acts on, as in issues.opened; else all."
@@ -54,13 +54,11 @@ class Webhooks(Model):
     host: Filling = Field("localhost", description="Address to listen on.")
     port: Port = Field(8081, description="Port to listen on.")
     secret_env: Filling | None = Field(None, description="Variable that holds the shared secret.")
-    body_limit: Size = Field(BODY_LIMIT, description="Largest body that is taken.")
+    body_limit: Size = Field(BODY_LIMIT, description="Largest accepted body.")
     replay_window: Span = Field(
         timedelta(minutes=5), description="How far a signed time may be from now."
     )
-    endpoints: dict[Name, WebhookEndpoint] = Field(
-        {}, description="What messages are taken, by name."
-    )
+    endpoints: dict[Name, WebhookEndpoint] = Field({}, description="Webhooks, by name.")
 
 
 class Web(Model):
@@ -69,9 +67,7 @@ class Web(Model):
     enabled: Flag = Field(False, description="Whether it is served on a port.")
     port: Port = Field(3232, description="Port to listen on.")
     host: Filling = Field("localhost", description="Address to listen on.")
-    token_env: Filling = Field(
-        "NIGHTHERD_WEB_TOKEN", description="Variable that holds the token to show."
-    )
+    token_env: Filling = Field("NIGHTHERD_WEB_TOKEN", description="Variable with the API token.")
     hosts: tuple[Filling, ...] = Field(
         (), description="Names by which it may be addressed, besides its own."
     )

@@ -146,7 +146,7 @@ def _done(finding: Finding) -> Finding:
 
 
 def _not_mended(finding: Finding, error: Exception) -> Finding:
-    return replace(finding, message=f"{finding.message}; not mended: {message_of(error)}")
+    return replace(finding, message=f"{finding.message}; not fixed: {message_of(error)}")
 
 
 LINES = "journals, every line"

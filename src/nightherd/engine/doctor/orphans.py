@@ -49,14 +49,14 @@ def orphans(record: RepairContext) -> Iterator[Finding]:
 def _orphan(job_id: JobId, why_not: str | None) -> Finding:
     remedies = {
         None: "its row is made again from its journal",
-        NOTHING: "it is kept aside; a backup of the file is better",
+        NOTHING: "the file is kept aside; restore it from a backup if you can",
     }
     return Finding(
         check="orphans",
         level=Level.PROBLEM,
         message=f"job {job_id} has a journal and no row" + (f"; {why_not}" if why_not else ""),
         job_id=job_id,
-        remedy=remedies.get(why_not, "put the file back as it was, or move it away"),
+        remedy=remedies.get(why_not, "restore the file from a backup, or move it away"),
         is_fixable=why_not in remedies,
     )
 
@@ -143,7 +143,7 @@ def _beginning(record: RepairContext, job_id: JobId) -> tuple[datetime, str | No
                 return header.created_at, None
     except NightherdError as error:
         return never, error.message
-    return never, NOTHING if is_empty else "the journal does not say whose job it was"
+    return never, NOTHING if is_empty else "the journal does not name its agent"
 
 
 UNKNOWN = "unknown"
@@ -166,7 +166,7 @@ def _events(job: Job, texts: JobTexts | None, session: Session | None) -> Iterat
     known = texts if texts is not None else JobTexts(job_id=job.id, prompt="")
     yield describe(header_of(job, known, session, UNKNOWN))
     yield describe(ExecutionStarted(worker=job.worker or UNKNOWN))
-    text = f"the journal of this job was lost with its {job.last_seq} events; this is what its row knows"
+    text = f"the journal of this job was lost with its {job.last_seq} events; this is rebuilt from its row"
     yield describe(Warned(code=JOURNAL_LOST), text)
     usage = usage_of(job)
     if job.status is JobStatus.COMPLETED:

@@ -115,9 +115,9 @@ def _damaged(
             yield Finding(
                 check="journals",
                 level=Level.PROBLEM,
-                message=f"job {job_id}: the line at byte {bad.offset} is no event: {bad.reason}",
+                message=f"job {job_id}: the line at byte {bad.offset} is not an event: {bad.reason}",
                 job_id=job_id,
-                remedy=f"restore the file from a backup; the line stays where it is, and readers say so. {NOTE}",
+                remedy=f"restore the file from a backup; the line stays in place, and readers report it. {NOTE}",
             )
         for message in damaged_bodies(job_id):
             yield Finding(
@@ -146,14 +146,14 @@ def _compare(record: RepairContext, job: Job) -> Finding | None:
     if _is_garbage(record, job):
         return _found(
             job,
-            f"job {job.id}: nothing in its journal can be read",
-            "it is kept aside, and counts as lost; a backup of the file is better",
+            f"job {job.id}: its journal cannot be read",
+            "the file is kept aside and counts as lost; restore it from a backup if you can",
             path=job.output_file,
         )
     if _is_lost(job) and not last:
         return _missing_journal(job)
     if job.last_seq > last_seq:
-        again = "" if job.is_terminal else "; what it lacks is done again when the job goes on"
+        again = "" if job.is_terminal else "; missing work is repeated when the job resumes"
         return _found(
             job,
             f"job {job.id} names event {job.last_seq}, its journal ends at {last_seq}",
@@ -188,9 +188,7 @@ def _is_garbage(record: RepairContext, job: Job) -> bool:
 
 def _put_aside(record: RepairContext, job: Job) -> None:
     if not job.is_terminal and workers_at_work(record):
-        raise RefusedError(
-            "a worker is running, which may be writing it; let it finish, or stop it"
-        )
+        raise RefusedError("a running worker may be writing it; let it finish, or stop it")
     record.journals.put_aside(job.id)
 
 
@@ -212,7 +210,7 @@ def _missing_journal(job: Job) -> Finding:
     return _found(
         job,
         f"job {job.id} ran and its journal is missing",
-        "one is written that says so, with what the row knows; a backup of the file is better",
+        "a replacement is written from the row; restore the file from a backup if you can",
         path=job.output_file,
     )
 
@@ -223,5 +221,5 @@ def _unreadable(check: str, job_id: JobId, error: NightherdError) -> Finding:
         level=Level.PROBLEM,
         message=f"job {job_id}: {error.message}",
         job_id=job_id,
-        remedy=error.hint or "put the file back as it was",
+        remedy=error.hint or "restore the file from a backup",
     )

@@ -69,7 +69,7 @@ def gone_workers(record: RepairContext) -> Iterator[Finding]:
                 check="workers",
                 level=Level.WARNING,
                 message=f"worker {worker.id} (pid {worker.pid}) never signed off, and is gone",
-                remedy="it is given up",
+                remedy="it is abandoned",
                 is_fixable=True,
             )
 

@@ -96,7 +96,7 @@ async def _adopt_sessions(fleet: ForeignFleet, context: ImportContext, report: R
             here.imported_from is None or here.last_active_at >= session.last_active_at
         ):
             source = session.imported_from or runtime_id
-            report.skip(source, f"agent {session.agent} has gone on in session {here.id} here")
+            report.skip(source, f"agent {session.agent} has continued session {here.id} here")
         else:
             new.append(_with_id(session, fleet.tool, context))
     await _adopt(new, "sessions", fleet.tool, context, report)
@@ -133,7 +133,7 @@ async def _adopt_schedules(fleet: ForeignFleet, context: ImportContext, report: 
         elif known == masked:
             report.unchanged += 1
         else:
-            report.skip(f"schedule {schedule.id}", "it is here already, with other content")
+            report.skip(f"schedule {schedule.id}", "it already exists here with different content")
     # First what keeps them off: a fleet that runs here must not see one without it.
     at = fleet.schedules_at
     off = [
@@ -176,7 +176,7 @@ class JobAdoption:
         """Write the job's journal and plan its rows; or leave it alone, and say why."""
         known = self._context.reader.find_job(job.id)
         if known is not None and not self._is_same(known, job):
-            self._report.skip(job.source, f"{job.id} is here already, with other content")
+            self._report.skip(job.source, f"{job.id} already exists here with different content")
         elif known is not None:
             self._report.unchanged += 1
             self._last[known.agent] = known

@@ -159,7 +159,7 @@ def _retold(session: Session | None, context: ImportContext) -> int:
 def _why_kept(mine: Session | None, *, extends_old: bool, retold: int = 0) -> str | None:
     """Why a copy that was taken before stays as it is."""
     if not extends_old:
-        return "it no longer begins as the copy that was taken of it; the copy is kept"
+        return "its beginning differs from the copy; the copy is kept"
     if mine is not None and (mine.job_count > retold or mine.status is not SessionStatus.PAUSED):
         return f"session {mine.id} has jobs of its own by now, which keep its transcript"
     return None

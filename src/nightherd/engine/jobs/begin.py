@@ -240,7 +240,7 @@ def _tell_return(recorder: Recorder, job: Job, context: Stores, *, was_suspended
 def _record_lost(job: Job) -> SystemEvent:
     """What a job has used whose journal is gone: it does its work again, and has paid for it before."""
     used = usage_of(job)
-    text = f"the journal of this job was lost; what it had used, {format_usd(used.cost_microusd)}, counts on"
+    text = f"the journal of this job was lost; what it had used ({format_usd(used.cost_microusd)}) still counts"
     return describe(Warned(code=JOURNAL_LOST, raw=msgspec.to_builtins(used)), text)
 
 

@@ -68,7 +68,7 @@ class Recorder:
         if self._journal is None:
             raise JournalError("the journal is closed")
         if not self.is_ours():
-            raise FencedError("the worker's lease is lost; the job is for others to go on with")
+            raise FencedError("the worker lost its lease; another worker continues the job")
         masked = self._secrets.mask_event(event)
         written = self._journal.append(self._numbered(masked))
         self.last_seq = written.seq

@@ -223,7 +223,7 @@ class JobRunner(msgspec.Struct, kw_only=True):
                 )
                 stop = await loop.run()
         if self.stopper.is_abandoned:
-            raise FencedError(f"{job.id} is no longer this worker's")
+            raise FencedError(f"{job.id} belongs to another worker now")
         return None if self.stopper.is_handed_over and stop is SILENT_END else stop
 
     def _request(self, begun: Begun) -> RuntimeRequest:

@@ -124,7 +124,7 @@ def _obeyed(job: Job, waiting: Job, answer: str | None, context: Stores) -> Sequ
     word, _, rest = lines[-1].partition(" ")
     match word.lower():
         case "fail":
-            message = f"{waiting.error or 'a limit was met'}; {job.agent} let it fail"
+            message = f"{waiting.error or 'a limit was met'}; {job.agent} decided to fail the job"
             return (FailSuspended(job_id=waiting.id, at=at, message=message),)
         case _ if waiting.suspend_reason is SuspendReason.BUDGET:
             return ()  # it belongs to others too: no answer for one job raises it

@@ -79,7 +79,7 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
         if fitting:
             names = ", ".join(repr(agent.name) for agent in fitting)
             raise AgentNotFoundError(
-                f"{whose}; {names} could go on in it",
+                f"{whose}; {names} can continue it",
                 next_step=NextStep(
                     Action.RESUME_SESSION_AS, session=session.id, agent=fitting[0].name
                 ),

@@ -70,7 +70,7 @@ async def deliver(message: Message, endpoint: Endpoint, context: FleetContext) -
         case Applied(job=job):
             return Delivered(job=job, is_new=True, reason=reason)
         case Refused(why=Why.DUPLICATE, job=known):
-            return Delivered(job=known, is_new=False, reason="it was taken in before")
+            return Delivered(job=known, is_new=False, reason="this delivery was already accepted")
         case Refused(message=refusal):
             raise RefusedError(refusal)
 

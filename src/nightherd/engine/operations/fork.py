@@ -94,7 +94,7 @@ def find_point(
     total = count_messages(parts)
     if session.imported_from is not None and not parts and session.message_count:
         raise RefusedError(
-            f"what was said in session {session.id} is in its own transcript only, not on record here",
+            f"the messages of session {session.id} are only in its own transcript, not in nightherd's journals",
             next_step=NextStep(Action.TAKE_OVER_SESSION, session=session.id),
         )
     number = _number(reader, journals, parts, at)
@@ -164,8 +164,8 @@ def _part(parts: Sequence[Segment], job_id: JobId | None) -> Segment:
     for part in reversed(parts):
         if job_id is None or part.job.id == job_id:
             return part
-    named = f"job {job_id} has no part in it" if job_id else "nothing was said in it yet"
-    raise InvalidValueError(f"there is no such place in the session: {named}")
+    named = f"job {job_id} has no part in it" if job_id else "it has no messages yet"
+    raise InvalidValueError(f"the session has no such position: {named}")
 
 
 def _last_seq(journals: Journals, part: Segment) -> int:

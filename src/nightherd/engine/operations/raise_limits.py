@@ -60,7 +60,7 @@ def _check_is_more(job: Job, agent: Agent, given: Mapping[str, int], reader: Sta
         if now is None or maximum < now:
             has = "no limit" if now is None else f"a limit of {shown(name, now)}"
             raise RefusedError(
-                f"{text}: job {job.id} runs with {has}; a job that runs can only be given more",
+                f"{text}: job {job.id} runs with {has}; the limit of a running job can only be raised",
                 next_step=NextStep(Action.SHOW_JOB, job=job.id),
             )
 
@@ -77,7 +77,7 @@ def check_raised(job: Job, agent: Agent, options: JobOptions, reader: StateReade
         amount, maximum = shown(name, used.amount(name)), shown(name, new[name.value])
         raise RefusedError(
             f"{name.value}: job {job.id} has used {amount} already;"
-            f" {maximum} would be its new maximum, not what is added",
+            f" {maximum} is the new maximum, not an addition to it",
             next_step=NextStep(Action.SHOW_JOB, job=job.id),
         )
     _check_not_lower(job, agent, new, reader)

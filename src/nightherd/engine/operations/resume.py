@@ -110,10 +110,10 @@ async def resume_job(
         (answer,) = await context.state.apply([change])
         return job_of(answer)
     if job.session_id is None:
-        raise RefusedError(f"job {job_id} has no session to go on in")
+        raise RefusedError(f"job {job_id} has no session to continue")
     if job.status is JobStatus.COMPLETED and wish.prompt is None:
         raise RefusedError(
-            f"job {job_id} is completed: to resume it is to start a new job in its session",
+            f"job {job_id} is completed; to start a new job in its session, give a prompt",
             next_step=NextStep(Action.RESUME_JOB_WITH_PROMPT, job=job_id),
         )
     submitted = await continue_session(
@@ -129,7 +129,7 @@ def _refused(job: Job, context: Stores) -> RefusedError:
         return RefusedError(message, next_step=NextStep(Action.SHOW_JOB, job=ahead[0].id))
     if job.status is JobStatus.PENDING:
         return RefusedError(
-            f"job {job.id} waits for a worker already", next_step=NextStep(Action.START_WORKER)
+            f"job {job.id} is already queued", next_step=NextStep(Action.START_WORKER)
         )
     return RefusedError(
         f"job {job.id} is running", next_step=NextStep(Action.FOLLOW_JOB, job=job.id)
@@ -186,7 +186,7 @@ async def run_branch(request: SubmitRequest, context: FleetContext) -> Submitted
     key = session_key_of(request)
     if key.mode is SessionMode.FRESH_PER_JOB:
         raise UsageError(
-            f"agent {key.agent!r} begins a new session for every job; there is nothing to branch from",
+            f"agent {key.agent!r} starts a new session for every job, so there is nothing to fork",
             next_step=NextStep(Action.RUN, agent=key.agent),
         )
     current = context.reader.current_session(key)
@@ -276,7 +276,7 @@ async def resume_at(
             f"job {job_id} is {job.status.value}", next_step=NextStep(Action.CANCEL_JOB, job=job_id)
         )
     if job.session_id is None:
-        raise RefusedError(f"job {job_id} has no session to go on in")
+        raise RefusedError(f"job {job_id} has no session to continue")
     place = AtCheckpoint(number=number, job_id=job_id)
     forked = await run_fork(job.session_id, place, agent, wish, context, dedupe_key=dedupe_key)
     return forked.job
@@ -318,6 +318,6 @@ async def resume_session(
 def _check_not_completed(session_id: SessionId, last: Job) -> None:
     if last.status is JobStatus.COMPLETED:
         raise RefusedError(
-            f"session {session_id}: its last job {last.id} is completed; to resume it is to start a new job",
+            f"session {session_id}: its last job {last.id} is completed; to start a new job, give a prompt",
             next_step=NextStep(Action.RESUME_SESSION_WITH_PROMPT, session=session_id),
         )

@@ -168,7 +168,7 @@ async def _record(
             found = turn_import.reader.find_session(after.id)
             return ImportedTurns(session=found or after)
         case _:
-            raise NightherdError(f"what was said in session {after.id} could not be recorded")
+            raise NightherdError(f"the new turns of session {after.id} could not be imported")
 
 
 def _after(

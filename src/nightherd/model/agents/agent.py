@@ -185,7 +185,7 @@ def get_agent(
         return agent
     if name in withheld:
         raise RefusedError(
-            f"agent {name!r} is new or has another runtime, and nobody has accepted that",
+            f"agent {name!r} is new or has another runtime, and the change has not been accepted",
             next_step=NextStep(Action.ACCEPT_CONFIG),
         )
     raise AgentNotFoundError(f"the fleet has no agent {name!r}")

@@ -47,7 +47,7 @@ def remove_checkpoints(change: RemoveCheckpoints, rows: Rows) -> Answer:
         return missing(change.job_id)
     last = max([rows.next_checkpoint_number(job.id) - 1, *change.kept])
     if not job.is_terminal and max(change.numbers, default=0) >= last:
-        refusal = f"job {job.id} may go on from its last checkpoint"
+        refusal = f"job {job.id} can be resumed from its last checkpoint"
         return Refused(why=Why.STATUS, message=refusal, job=job)
     written = tuple(_written(change, rows))
     size = max((_size(one.header) for one in written), default=0)

@@ -22,7 +22,7 @@ def correct(change: CorrectJob, rows: Rows) -> Answer:
     if found is None:
         return missing(change.expected.id)
     if found != change.expected:
-        return Refused(why=Why.STATUS, message=f"job {found.id} moved meanwhile", job=found)
+        return Refused(why=Why.STATUS, message=f"job {found.id} changed in the meantime", job=found)
     if change.job.epoch < found.epoch or (found.is_terminal and change.job.status != found.status):
         refusal = f"job {found.id} is {found.status} at epoch {found.epoch}"
         return Refused(why=Why.STATUS, message=refusal, job=found)
@@ -71,9 +71,9 @@ def adopt_turns(change: AdoptTurns, rows: Rows) -> Answer:
         if found is None:
             return Refused(why=Why.MISSING, message=f"there is no session {change.session.id}")
         if found.status is SessionStatus.ACTIVE:
-            return Refused(why=Why.SESSION_BUSY, message=f"a job is at work in session {found.id}")
+            return Refused(why=Why.SESSION_BUSY, message=f"a job is running in session {found.id}")
         if found != change.expected:
-            return Refused(why=Why.STALE, message=f"session {found.id} has moved on meanwhile")
+            return Refused(why=Why.STALE, message=f"session {found.id} changed in the meantime")
     adopted = adopt(AdoptRows(rows=change.rows, source=""), rows)
     written = adopted.rows if isinstance(adopted, Applied) else ()
     job = next((row for row in written if isinstance(row, Job)), None)
@@ -93,7 +93,7 @@ def record(change: RecordDelivery, rows: Rows) -> Answer:
     known = rows.get(Delivery, delivery.id)
     if known is not None:
         job = rows.get(Job, known.job_id) if known.job_id is not None else None
-        found = f"delivery {delivery.id} was taken in already"
+        found = f"delivery {delivery.id} was already accepted"
         return Refused(why=Why.DUPLICATE, message=found, job=job)
     if change.job is None:
         return Applied(rows=(replace(delivery, outcome=DeliveryOutcome.IGNORED, job_id=None),))

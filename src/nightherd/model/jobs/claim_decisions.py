@@ -46,7 +46,7 @@ def claim(change: ClaimJob, rows: Rows) -> Answer:
         for job in _foremost(agent, change.at, rows)
     ]
     if not candidates:
-        return Refused(why=Why.NOTHING, message="no job may be taken now")
+        return Refused(why=Why.NOTHING, message="no job can be claimed now")
     job = min(candidates, key=lambda candidate: _place(candidate, change.at))
     return start(
         StartExecution(

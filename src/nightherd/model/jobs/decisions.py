@@ -67,7 +67,7 @@ def submit(change: SubmitJob, rows: Rows) -> Answer:
     if job.dedupe_key is not None:
         known = rows.job_with_dedupe_key(job.dedupe_key)
         if known is not None:
-            found = f"this work is job {known.id} already"
+            found = f"job {known.id} already does this work"
             return Refused(why=Why.DUPLICATE, message=found, job=known)
     if rows.get(Job, job.id) is not None:
         return Refused(why=Why.ID_TAKEN, message=f"there is a job {job.id} already")
@@ -346,7 +346,7 @@ def _why_given_up(job: Job, change: LoseExecution) -> str:
     """Why a job that was lost does not go on by itself."""
     said = f"{INTERRUPTED}: {change.reason.removeprefix(INTERRUPTED).lstrip(': ')}"
     if not change.auto_resume:
-        return f"{said}; the agent's session settings do not let it go on by itself"
+        return f"{said}; the agent's session settings do not allow it to resume by itself"
     if change.max_restarts == 0:
         return said
     times, most = job.restart_count + 1, change.max_restarts

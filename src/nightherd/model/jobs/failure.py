@@ -108,7 +108,7 @@ FAILURES = {
 """Every code that a job of ours can fail with, and what it means."""
 EXPECTED = {
     "malformed_answer": "an answer of texts and tool calls",
-    "empty_answer": "an answer that says something",
+    "empty_answer": "a non-empty answer",
     "no_result": "a result before the end",
 }
 """What would have been understood."""
@@ -226,7 +226,7 @@ ADVICE = {
     "server_error": LATER,
     "network": f"check the connection, the addresses of MCP servers and the firewall, then: {AGAIN}",
     PRICE_UNKNOWN: f"add the model to `prices:` in the fleet file, then: {GO_ON}",
-    CHILD_WAITS: "nightherd jobs show {job} names the job it waits for: resume that one, and this one follows",
+    CHILD_WAITS: "nightherd jobs show {job} names the child job it waits for; resume that one, and this one continues",
     "session_held": f"Claude's own background agent has the session: stop it with `claude agents`, then: {GO_ON}",
     "stalled": GO_ON,
     "killed": GO_ON,
@@ -234,7 +234,7 @@ ADVICE = {
     "timeout": f"raise job_timeout, then: {GO_ON}",
     "max_turns": f"raise max_turns, then: {GO_ON}",
     "limit": f"raise the limit, then: {GO_ON}",
-    "prompt_too_long": "give it less, or let the session be summarised: session.max_context_tokens",
+    "prompt_too_long": "shorten the prompt, or set session.max_context_tokens so that the session is summarised",
     "malformed_answer": f"{AGAIN}; it may be an old version: claude --version",
     "no_result": f"{GO_ON}; it may be an old version: claude --version",
     "journal_failed": "nightherd doctor",

@@ -76,7 +76,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 SILENT_END = Outcome(
     exit_reason=ExitReason.ERROR,
-    error="the runtime stopped without saying how it ended",
+    error="the runtime stopped without a result",
     error_code="no_result",
 )
 """What a stream that just ends means: never success."""

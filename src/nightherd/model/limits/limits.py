@@ -114,7 +114,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is limited, for one job and for one day."""
+        """Whether there are no limits, for one job and for one day."""
         limits = (self.spend, self.turns, self.tokens, self.spawns, self.depth, self.duration)
         return limits.count(None) == len(limits) and self.per_day == NO_DAY_LIMITS
 

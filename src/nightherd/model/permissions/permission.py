@@ -205,7 +205,7 @@ class _Question:
             return refusal
         match rules.mode:
             case PermissionMode.PLAN:
-                return Denied("nothing is run in mode plan")
+                return Denied("mode plan runs no tools")
             case PermissionMode.BYPASS:
                 return ALLOWED
             case _:
@@ -249,14 +249,14 @@ class _Question:
     def _denied(self) -> Denied | None:
         for rule in self._rules.denied:
             if self._tool == "Grep" and rule.tool == "Read" and rule.specifier is not None:
-                reason = f"it cannot be told whether the search reads what {rule.text!r} denies"
+                reason = f"cannot decide whether the search reads what {rule.text!r} denies"
                 return Denied(f"{reason} ('denied_tools')")
             if not rule.concerns(self._tool):
                 continue
             if rule.specifier is None or self._is_forbidden_by(rule):
                 return Denied(f"{self._tool} is denied by the rule {rule.text!r} ('denied_tools')")
             if self._command is not None and self._command.is_opaque:
-                reason = f"it cannot be told whether the command is one that {rule.text!r} denies"
+                reason = f"cannot decide whether the command is one that {rule.text!r} denies"
                 return Denied(f"{reason} ('denied_tools')")
         return None
 
@@ -339,4 +339,4 @@ class _Question:
     def _unapproved(self) -> Denied:
         mode = self._rules.mode
         what = self._tool if self._path is None else f"{self._tool} of {self._path}"
-        return Denied(f"{what} needs approval in mode {mode}, and nobody is there to give it")
+        return Denied(f"{what} needs approval in mode {mode}, and nobody can approve it")

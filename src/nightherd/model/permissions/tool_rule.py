@@ -73,7 +73,7 @@ def parse_rule(text: str, *, denies: bool = False) -> ToolRule:
         if denies:
             return ToolRule(text=text, tool=EVERY)
         raise InvalidValueError(
-            "'*' allows nothing: name the tools, or set permission_mode: bypassPermissions"
+            "'*' is not supported: name the tools, or set permission_mode: bypassPermissions"
         )
     if name.startswith(PREFIX.rstrip("_")):
         return _mcp_rule(text, name, specifier)
@@ -89,9 +89,7 @@ def parse_rule(text: str, *, denies: bool = False) -> ToolRule:
 def check_tool_name(text: str) -> str:
     """`text`, the name of a tool of the runtime's own; `InvalidValueError` when it could name none."""
     if text.startswith(PREFIX.rstrip("_")):
-        raise InvalidValueError(
-            f"{text!r}: tools of MCP servers are there with their server; leave it out"
-        )
+        raise InvalidValueError(f"{text!r}: tools of MCP servers come with their server; remove it")
     if "(" in text:
         raise InvalidValueError(
             f"{text!r} is a rule; here are names of tools, rules are for allowed_tools and denied_tools"
@@ -104,7 +102,9 @@ def check_tool_name(text: str) -> str:
 def _mcp_rule(text: str, name: str, specifier: str | None) -> ToolRule:
     shape = "write mcp__SERVER, mcp__SERVER__* or mcp__SERVER__TOOL"
     if specifier is not None:
-        raise InvalidValueError(f"{text!r}: tools of MCP servers take nothing in brackets; {shape}")
+        raise InvalidValueError(
+            f"{text!r}: tools of MCP servers take no argument in brackets; {shape}"
+        )
     server, tool = split_tool_name(name) or (name.removeprefix(PREFIX), EVERY)
     if (
         not name.startswith(PREFIX)
@@ -119,22 +119,24 @@ def _mcp_rule(text: str, name: str, specifier: str | None) -> ToolRule:
 
 def _specifier(text: str, name: str, specifier: str) -> str | None:
     if not specifier.strip():
-        raise InvalidValueError(f"{text!r} has nothing in its brackets; write {name} alone")
+        raise InvalidValueError(f"{text!r} has empty brackets; write {name} alone")
     if specifier == EVERY:
         return None
     if name == BASH:
         return f"{specifier.removesuffix(':*')} *" if specifier.endswith(":*") else specifier
     if name == "Write":
         raise InvalidValueError(
-            f"{text!r} does nothing: rules about changed files are written Edit({specifier})"
+            f"{text!r} has no effect: write rules about changed files as Edit({specifier})"
         )
     if name in FILE_TOOLS:
         if specifier.startswith("~"):
-            raise InvalidValueError(f"{text!r}: whose home is not known; write //home/... instead")
+            raise InvalidValueError(
+                f"{text!r}: the home directory is unknown; write //home/... instead"
+            )
         return specifier
     if name in OTHER_SPECIFIED:
         return specifier
-    raise InvalidValueError(f"{text!r}: {name} takes nothing in brackets; write {name} alone")
+    raise InvalidValueError(f"{text!r}: {name} takes no argument in brackets; write {name} alone")
 
 
 def _fits(pattern: str, text: str) -> bool:

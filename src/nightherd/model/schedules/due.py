@@ -35,7 +35,7 @@ RESOLUTION = timedelta(microseconds=1)
 WINDOWS = tuple(timedelta(hours=1) * 24**power for power in range(5))
 """How far back missed slots are looked for: an hour first, then longer, so that few are walked over in vain."""
 
-MISSED = "missed: nothing was running that could fire it"
+MISSED = "missed: no daemon was running"
 TOO_MANY = f"missed: more than {MOST_AT_ONCE} slots were due, and only the latest are made up for"
 SUPERSEDED = "missed: a later slot was due as well"
 
@@ -87,7 +87,7 @@ def parse_rule(text: str, timezone: str) -> Rule:
         return Cron(expression=check_cron(text), timezone=timezone)
     except InvalidValueError as error:
         raise InvalidValueError(
-            f"{error.message}; and no interval such as 30m", hint="write 30m, or '0 9 * * 1'"
+            f"{error.message}, and not an interval such as 30m", hint="write 30m, or '0 9 * * 1'"
         ) from error
 
 

@@ -79,7 +79,7 @@ def find_schedule(agents: Mapping[str, Agent], reference: str) -> tuple[Agent, S
     agent_name, slash, name = reference.partition("/")
     if not slash or not name:
         raise InvalidValueError(
-            f"{reference!r} is no schedule; write AGENT/NAME",
+            f"{reference!r} is not a schedule; write AGENT/NAME",
             next_step=NextStep(Action.LIST_SCHEDULES),
         )
     agent = agents.get(agent_name)

@@ -195,11 +195,11 @@ class SessionTerms(msgspec.Struct, frozen=True, kw_only=True):
     context_window: int = DEFAULT_CONTEXT_WINDOW
     """How many of the latest messages a summary leaves as they are."""
     auto_resume: bool = True
-    """Whether an interrupted job goes on by itself."""
+    """Whether an interrupted job resumes by itself."""
     resume_timeout: timedelta | None = None
     """How long after the interruption it still does; None for any time."""
     max_turns: int | None = None
-    """Turns a job may take when the agent does not say so itself."""
+    """Maximum turns of a job if the agent sets none."""
     model: str | None = None
     """The model when the agent does not name one itself."""
 

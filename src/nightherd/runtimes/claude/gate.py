@@ -138,7 +138,7 @@ class Gate:
         """
         call = asked.call
         if call is None:
-            return _denied("this version of Claude does not say which call it is about to make")
+            return _denied("this version of Claude does not announce its tool calls")
         is_recorded = call in self._recorded
         if is_recorded and self._written.has(asked.transcript, call, asked.agent):
             self._passed.add(call)

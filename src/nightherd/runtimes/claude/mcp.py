@@ -175,7 +175,5 @@ class ServerNews:
     def _warn(self, name: str, reason: str) -> Iterator[SystemEvent]:
         if name not in self._told:
             self._told.add(name)
-            text = (
-                f"the MCP server {name} is not there ({reason}); the run goes on without its tools"
-            )
+            text = f"the MCP server {name} is not available ({reason}); the run continues without its tools"
             yield describe(Warned(code="mcp_server_failed", raw={"name": name}), text)

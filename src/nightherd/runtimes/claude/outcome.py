@@ -173,7 +173,7 @@ def not_started(error: OSError | ValueError, program: str, directory: str) -> Er
         return ErrorEvent(message=message, code="start_failed", extra={"recoverable": True})
     if isinstance(error, OSError) and error.filename == directory:
         return ErrorEvent(
-            message=f"there is no directory {directory} to work in", code="working_directory"
+            message=f"there is no directory {directory} to run in", code="working_directory"
         )
     if isinstance(error, OSError) and error.filename == program and error.errno in MISSING:
         return ErrorEvent(message=message, code="missing_cli")
@@ -189,7 +189,7 @@ MISSING_CLI = ErrorEvent(
 def stalled(seconds: float) -> ErrorEvent:
     """The event for a run that said nothing for too long."""
     return ErrorEvent(
-        message=f"claude said nothing for {seconds:g} s and was stopped",
+        message=f"claude printed nothing for {seconds:g} s and was stopped",
         code="stalled",
         extra={"recoverable": True},
     )

@@ -234,7 +234,7 @@ def _refusal(request: RuntimeRequest) -> ErrorEvent | None:
     """Why the run cannot even begin."""
     agent = request.agent
     if not Path(agent.working_directory).is_dir():
-        message = f"there is no directory {agent.working_directory} to work in"
+        message = f"there is no directory {agent.working_directory} to run in"
         return ErrorEvent(message=message, code="working_directory")
     if agent.max_turns is not None and request.job_turns >= agent.max_turns:
         message = f"the job has taken its {agent.max_turns} turns"

@@ -106,7 +106,7 @@ class Translator:
             )
             return
         if not isinstance(message, Mapping):
-            yield self._warning("malformed_line", "a line from claude is no message", message)
+            yield self._warning("malformed_line", "a line from claude is not a message", message)
             return
         yield from self.message(message)
 
@@ -130,7 +130,7 @@ class Translator:
             return
         if not self._spending.is_cost_known:
             yield self._warning(
-                "cost_unknown", "this version of claude says only what the whole session cost"
+                "cost_unknown", "this version of claude reports only the cost of the whole session"
             )
         yield self._outcome(self._result)
 

@@ -114,7 +114,7 @@ class McpClient:
             case LinkError():
                 self._warn(name, str(offered))
             case TimeoutError():
-                self._warn(name, "it did not say in time what it offers")
+                self._warn(name, "it did not list its tools in time")
             case Exception():
                 raise offered
             case _:
@@ -136,7 +136,7 @@ class McpClient:
             return failed(f"{name} took longer than {format_duration(connection.patience)}")
         except LinkError as error:
             self._warn(server, str(error))
-            return failed(f"the MCP server {server} is not there: {error}")
+            return failed(f"the MCP server {server} is not available: {error}")
 
     def take_warnings(self) -> list[SystemEvent]:
         """What has to be said about servers since the last time."""
@@ -154,9 +154,7 @@ class McpClient:
     def _warn(self, name: str, reason: str) -> None:
         if name not in self._told:
             self._told.add(name)
-            text = (
-                f"the MCP server {name} is not there ({reason}); the run goes on without its tools"
-            )
+            text = f"the MCP server {name} is not available ({reason}); the run continues without its tools"
             self._warnings.append(
                 describe(Warned(code="mcp_server_failed", raw={"name": name}), text)
             )

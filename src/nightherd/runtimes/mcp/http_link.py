@@ -112,7 +112,7 @@ class SseLink:
                     if self._stream.sock is not None:
                         self._stream.sock.settimeout(None)
                     return
-            raise LinkError("it did not say where to post")
+            raise LinkError("it did not name the address to post to")
 
         await in_thread(work, self._stream, keep=True)
 

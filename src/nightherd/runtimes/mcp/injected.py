@@ -140,7 +140,7 @@ def mistake_in(tool: InjectedMcpToolDef, input: Mapping[str, Any]) -> str | None
                 return f"there is no input {name!r}; there are {', '.join(fields) or 'none'}"
             continue
         if isinstance(field, Mapping) and not _is_of(value, field.get("type")):
-            return f"the input {name!r} has to be of type {field['type']}"
+            return f"the input {name!r} must be of type {field['type']}"
     return None
 
 

@@ -118,10 +118,12 @@ class Question(msgspec.Struct):
             except InvalidValueError:
                 raise
             except NOT_UNDERSTOOD as error:
-                told = f"what came is no answer: {type(error).__name__}: {error}"
+                told = f"the response is not an answer: {type(error).__name__}: {error}"
                 raise RunFailure("malformed_answer", told, recoverable=True) from error
         raise RunFailure(
-            "stalled", f"the model said nothing for {limit:g} s and was given up", recoverable=True
+            "stalled",
+            f"the model sent nothing for {limit:g} s, and the request was cancelled",
+            recoverable=True,
         )
 
 
@@ -139,7 +141,7 @@ def check(answer: ModelResponse) -> RunFailure | None:
     if answer.finish_reason == "length":
         return RunFailure("output_limit", "the answer was cut off where it had become too long")
     if not any(isinstance(part, TextPart) for part in answer.parts) and not answer.files:
-        return RunFailure("empty_answer", "the model answered with nothing", recoverable=True)
+        return RunFailure("empty_answer", "the model returned an empty answer", recoverable=True)
     return None
 
 

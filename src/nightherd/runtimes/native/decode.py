@@ -83,7 +83,7 @@ def _checked(dumps: list[Dump]) -> list[ModelMessage]:
         return ModelMessagesTypeAdapter.validate_json(_json(dumps))
     except (ValueError, RecursionError) as error:
         raise InvalidValueError(
-            f"the record holds a message that cannot be read: {error}"
+            f"the journal has a message that cannot be read: {error}"
         ) from error
 
 

@@ -260,7 +260,7 @@ class Run:
         self.used += usage
         if cost.source is CostSource.UNKNOWN and not self._warned:
             self._warned = True
-            text = f"nobody knows the prices of {answer.model_name}: its cost is counted as nothing"
+            text = f"the prices of {answer.model_name} are unknown: its cost is counted as 0"
             yield describe(Warned(code="price_unknown"), text, turn=turn)
         problem = check(answer) if not isinstance(self.model, ScriptModel) else None
         if problem is not None and problem.code != "output_limit":

@@ -92,7 +92,7 @@ class NativeRuntime:
         turn = request.job_turns + 1
         directory = request.agent.working_directory
         if not await anyio.Path(directory).is_dir():
-            message = f"there is no directory {directory} to work in"
+            message = f"there is no directory {directory} to run in"
             yield ErrorEvent(message=message, code="working_directory", turn=turn)
             return
         try:

@@ -112,10 +112,10 @@ def _timeout(value: object) -> timedelta:
         case int() | float() if not isinstance(value, bool) and abs(value) < 1e12:
             timeout = timedelta(milliseconds=value)
         case _:
-            raise InvalidValueError("Bash: 'timeout' has to be milliseconds or a duration like 90s")
+            raise InvalidValueError("Bash: 'timeout' must be milliseconds or a duration like 90s")
     if not timedelta(0) < timeout <= LONGEST_TIMEOUT:
         longest = format_duration(LONGEST_TIMEOUT)
-        raise InvalidValueError(f"Bash: 'timeout' has to be more than 0 and at most {longest}")
+        raise InvalidValueError(f"Bash: 'timeout' must be greater than 0 and at most {longest}")
     return timeout
 
 

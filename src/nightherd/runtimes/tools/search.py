@@ -78,7 +78,7 @@ class Grep(msgspec.Struct, frozen=True):
                 "mode": arguments.text_or("mode", "content"),
             }
             if asked["mode"] not in MODES:
-                raise InvalidValueError(f"Grep: 'mode' has to be one of {', '.join(MODES)}")
+                raise InvalidValueError(f"Grep: 'mode' must be one of {', '.join(MODES)}")
         except InvalidValueError as error:
             return failed(str(error))
         return await _search(self.name, asked, context)

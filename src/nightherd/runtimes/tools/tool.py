@@ -122,4 +122,4 @@ class Arguments:
         if name not in self._input:
             return InvalidValueError(f"{self._tool} needs the input {name!r}: {wanted}")
         given = type(self._input[name]).__name__
-        return InvalidValueError(f"{self._tool}: {name!r} has to be {wanted}, not {given}")
+        return InvalidValueError(f"{self._tool}: {name!r} must be {wanted}, not {given}")

@@ -38,7 +38,9 @@ class Harvest:
             self._kept = kept
         if not was_put_back:
             return ()
-        text = f"claude had lost session {opening.resume}, or a part of it; our copy was put back"
+        text = (
+            f"claude had lost session {opening.resume} or a part of it; nightherd restored its copy"
+        )
         return (_warning("transcript_put_back", text),)
 
     def memory(self, session: str) -> Memory | None:
