@@ -33,7 +33,8 @@ class SocketConnection(http.client.HTTPConnection):
         if record is not None and record.socket is None:
             return NoDaemonError(
                 f"process {record.pid} runs the fleet, but without its API",
-                hint=f"{SERVING} and nightherd restart",
+                hint=SERVING,
+                next_step=NextStep(Action.RESTART_DAEMON),
             )
         return NoDaemonError(
             f"no daemon listens at {self._state_dir / SOCKET}",

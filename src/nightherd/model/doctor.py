@@ -139,7 +139,7 @@ def _login_findings(
         yield _finding(
             Level.WARNING,
             "claude",
-            f"{who}: the Agent SDK needs an API key; a subscription is not enough",
+            f"{who}: the Agent SDK is intended for API keys, not for subscriptions",
             "use `runtime: cli`, or export ANTHROPIC_API_KEY",
         )
 
