@@ -22,6 +22,7 @@ class Action(StrEnum):
     LIST_JOBS = "list_jobs"
     LIST_SCHEDULES = "list_schedules"
     LIST_SESSIONS = "list_sessions"
+    MANAGE_DAEMON = "manage_daemon"
     RAISE_SHARED_LIMIT = "raise_shared_limit"
     RESTART_DAEMON = "restart_daemon"
     RESUME_JOB_WITH_PROMPT = "resume_job_with_prompt"

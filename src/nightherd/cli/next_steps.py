@@ -19,10 +19,11 @@ COMMANDS = {
     Action.LIST_JOBS: "nightherd jobs",
     Action.LIST_SCHEDULES: "nightherd schedule list",
     Action.LIST_SESSIONS: "nightherd session list",
+    Action.MANAGE_DAEMON: "nightherd status, nightherd restart or nightherd stop",
     Action.RAISE_SHARED_LIMIT: (
         "nightherd limits show {agent} to see the limit; raise it, then: nightherd jobs resume {job}"
     ),
-    Action.RESTART_DAEMON: "nightherd status, nightherd restart or nightherd stop",
+    Action.RESTART_DAEMON: "nightherd restart",
     Action.RESUME_JOB_WITH_PROMPT: "nightherd jobs resume {job} -p TEXT",
     Action.RESUME_SESSION_AS: "nightherd session resume {session} --agent {agent}",
     Action.RESUME_SESSION_WITH_PROMPT: "nightherd session resume {session} -p TEXT",

@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 
 from nightherd.daemon.record import SERVING, SOCKET, find_daemon
-from nightherd.errors import Action, NextStep, NoDaemonError
+from nightherd.errors import NoDaemonError
+from nightherd.next_step import Action, NextStep
 from nightherd.web.socket_file import connect
 
 TIMEOUT_S = 60.0

@@ -146,5 +146,5 @@ def _refusal(state_dir: Path, handle: int) -> RefusedError:
     since = f" since {record.started_at:%Y-%m-%dT%H:%M:%SZ}" if record is not None else ""
     return RefusedError(
         f"{state_dir} is run by process {pid or 'unknown'}{since} already",
-        next_step=NextStep(Action.RESTART_DAEMON),
+        next_step=NextStep(Action.MANAGE_DAEMON),
     )
