@@ -50,6 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(guard)
 
 
+class StartsProcess(Exception):
+    """Ends a test. An ordinary exception: in a group, pytest could not finish a fixture that raised another."""
+
+
 class ProcessGuard:
     """Stops each test at the first process it would start, and reports it as left out."""
 
@@ -61,7 +65,7 @@ class ProcessGuard:
         """Stop the test that runs now, if this starts a process."""
         if self._is_testing and event in STARTING:
             self._was_stopped = True
-            pytest.skip(LEFT_OUT)
+            raise StartsProcess(LEFT_OUT)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, object, object]:
@@ -80,7 +84,7 @@ class ProcessGuard:
         report = yield
         if self._was_stopped and call.when == "teardown":
             report.outcome = "passed"
-        elif self._was_stopped or (report.skipped and LEFT_OUT in str(report.longrepr)):
+        elif self._was_stopped or (not report.passed and LEFT_OUT in str(report.longrepr)):
             report.outcome = "skipped"
             # One place for all of them: the summary shows them as one line.
             report.longrepr = (__file__, 1, LEFT_OUT)
