@@ -299,7 +299,11 @@ def check_agents(
         agent = resolve_agent(checked, fleet=draft.fleet, home=draft.home, runtimes=runtimes)
         agent = replace(
             agent,
-            model_place=place_of_value(draft.node, "model"),
+            model_place=(
+                place_of_value(draft.node, "model")
+                or place_of_value(draft.node, "runtime")
+                or place_of(draft.declared)
+            ),
             project_settings=settings_fingerprints(agent),
             blocked_by=(
                 *(one for one in found if one.severity is Severity.BLOCKED),

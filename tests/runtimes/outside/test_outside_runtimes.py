@@ -141,3 +141,18 @@ def test_no_other_package_replaces_ours(site: Path, cli: Cli) -> None:
 
     assert "ours" in cli("run", "counter").out
     assert "toy_runtime" not in sys.modules
+
+
+def test_runtime_that_declares_nothing_is_trusted_with_nothing(site: Path, cli: Cli) -> None:
+    install(site, "quiet = toy_runtime:QUIET\n")
+    servers = "    mcp_servers: {desk: {command: desk}}\n"
+    Path("nightherd.yaml").write_text(FLEET.replace("toy", "quiet") + servers)
+
+    checked = cli("config", "check")
+    limited = cli("run", "counter", "--limit", "spend=1")
+    free = cli("run", "counter")
+
+    assert "runtime quiet does not support 'mcp_servers'" in checked.out + checked.err
+    assert limited.code != 0
+    assert "runtime 'quiet' does not report what answers cost" in limited.err
+    assert free.code == 0, free

@@ -59,3 +59,9 @@ RUNTIME = RegisteredRuntime(
     ),
     make=make,
 )
+
+QUIET = RegisteredRuntime(
+    capabilities=RuntimeCapabilities(name=RuntimeName("quiet")),
+    make=make,
+)
+"""The same without a word about what it can do."""

@@ -101,7 +101,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     blocked_by: tuple[Problem, ...] = ()
     """Settings that protect and cannot be honoured, located: none of its jobs may run."""
     model_place: Place | None = None
-    """Where its model is named."""
+    """Where its model is named, else its runtime, else the agent itself."""
 
     @property
     def blocked_text(self) -> str | None:
