@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def test_corpus_journal_reads_as_it_always_did(file: Path) -> None:
         assert caught.value.code == expected["error"]
         return
     events = list(journals.read(job_id))
-    findings = asdict(journals.examine(job_id))
+    findings = msgspec.to_builtins(journals.examine(job_id))
 
     assert msgspec.to_builtins(events) == expected["events"]
     bad = [[line["offset"], line["length"]] for line in findings.pop("bad_lines")]

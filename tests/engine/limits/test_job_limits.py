@@ -101,6 +101,7 @@ def test_an_asking_runtime_is_refused_before_it_spends(tmp_path: Path) -> None:
         "code": "spend_exceeded",
         "current_value": 0.3,
         "current_max": 0.25,
+        "is_ahead": True,
     }
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightherd.errors import InvalidValueError
+from nightherd.model.jobs.job import SuspendReason
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
@@ -51,6 +52,7 @@ PLAIN: dict[object, st.SearchStrategy[Any]] = {
     MicroUsd: st.integers(0, 10**15),
     Any: JSON,
     SystemSubtype: st.sampled_from(SystemSubtype),
+    SuspendReason: st.sampled_from(SuspendReason),
 }
 
 

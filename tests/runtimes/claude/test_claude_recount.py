@@ -11,7 +11,7 @@ from nightherd.model.journal.event import (
     ToolUseEvent,
 )
 from nightherd.model.journal.system import SystemSubtype
-from nightherd.runtimes.claude.missing import MOST, SHOWN, recounted, since
+from nightherd.runtimes.claude.missing import RECOUNT_LENGTH, SHOWN_EACH, recounted, since
 
 BEFORE, NOW = JobId("job-2026-11-14-aaaaaa"), JobId("job-2026-11-15-bbbbbb")
 
@@ -51,13 +51,13 @@ def test_nothing_before_the_job_is_nothing_to_tell() -> None:
 
 
 def test_of_a_long_conversation_the_end_is_told() -> None:
-    count = 2 * MOST // SHOWN
-    long = [answered(f"answer {number} {'x' * SHOWN}") for number in range(count)]
+    count = 2 * RECOUNT_LENGTH // SHOWN_EACH
+    long = [answered(f"answer {number} {'x' * SHOWN_EACH}") for number in range(count)]
 
     told = recounted(long, NOW)
 
     assert told is not None
-    assert len(told) < MOST + 2 * SHOWN
+    assert len(told) < RECOUNT_LENGTH + 2 * SHOWN_EACH
     assert f"answer {count - 1} " in told
     kept = told.count("You said:")
     assert told.startswith(f"({count - kept} earlier messages are left out here.)")
