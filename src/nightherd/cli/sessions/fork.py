@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import anyio
 import click
 
@@ -25,15 +23,15 @@ from nightherd.engine.operations.fork import (
     AtEvent,
     AtMessage,
     ForkAt,
-    find_point,
-    fork_session,
 )
 from nightherd.engine.operations.requests import ForkOf, ResumeSession, Submit
+from nightherd.engine.operations.resume import branch
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session
 from nightherd.views.sessions import latest_of_agent, session_row
-from nightherd.wiring.stores import open_repair, random_text, system_clock
+from nightherd.wiring.running import open_fleet_context
+from nightherd.wiring.stores import system_clock
 
 
 @click.command("fork", epilog="Example: nightherd session fork @last --at-message 5")
@@ -73,8 +71,7 @@ def fork(
     if is_run:
         _run(ctx, original, at, agent, asked)
         return
-    state = invocation.state_directory()
-    made = anyio.run(_fork, state, original, at)
+    made = anyio.run(_fork, invocation, original, at)
     tell_fork(invocation, made)
 
 
@@ -91,12 +88,11 @@ def place_given(
     return AtCheckpoint(number=at_checkpoint) if at_checkpoint is not None else None
 
 
-async def _fork(state: Path, original: Session, at: ForkAt | None) -> Session:
-    async with open_repair(state) as record:
-        point = find_point(record.reader, record.journals, original, at)
-        return await fork_session(
-            original, point, state=record.state, clock=record.clock, random_text=random_text()
-        )
+async def _fork(invocation: Invocation, original: Session, at: ForkAt | None) -> Session:
+    state_dir = invocation.state_directory()
+    async with open_fleet_context(state_dir, None, invocation.environ) as context:
+        fork, _ = await branch(original, at, context)
+    return fork
 
 
 def _run(
