@@ -135,6 +135,8 @@ NewJobRequest = Submit | Retry | Resume | ResumeSession | RunSchedule
 JobRequest = NewJobRequest | Cancel
 Request = JobRequest | SetSchedule | ResetAgent
 
+_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+
 KeyedT = TypeVar("KeyedT", bound=NewJobRequest)
 
 
@@ -168,7 +170,7 @@ def encode_request(request: Request) -> bytes:
 def decode_request(data: bytes) -> Request:
     """Return the request that was sent. `InvalidValueError` for what is no request."""
     try:
-        request: Request = msgspec.json.decode(data, type=Request)
+        request = _decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise InvalidValueError(f"this is no request: {error}") from error
     if isinstance(request, Submit):
