@@ -128,7 +128,7 @@ class Herd:
         started = self.shell.start("worker", *arguments, stderr=subprocess.PIPE)
         assert started.stderr is not None
         line = started.stderr.readline().decode()
-        assert "is at work" in line, line + started.stderr.read().decode()
+        assert "is running" in line, line + started.stderr.read().decode()
         return started
 
     def work_until_idle(self) -> None:

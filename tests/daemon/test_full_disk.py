@@ -114,7 +114,7 @@ def test_daemon_that_waits_for_room_still_stops_when_told(pasture: Pasture) -> N
 
 def test_worker_outlives_a_full_disk_and_takes_jobs_again(pasture: Pasture) -> None:
     (trial,) = pasture.begin(is_relay=True)
-    wait_for(lambda: said(trial, "is at work"), "the worker")
+    wait_for(lambda: said(trial, "is running"), "the worker")
 
     fill_for_a_while(pasture, trial, "trying again until it works")
 
@@ -131,7 +131,7 @@ def test_job_in_the_middle_of_a_tool_continues_after_the_disk_was_full(
         SLOW.replace("GO", str(tmp_path / "go")).replace("BEGAN", str(tmp_path / "began"))
     )
     (trial,) = pasture.begin(is_relay=True)
-    wait_for(lambda: said(trial, "is at work"), "the worker")
+    wait_for(lambda: said(trial, "is running"), "the worker")
     job_id = hand_in(pasture, "slow")
     wait_for((tmp_path / "began").exists, "the tool")
 

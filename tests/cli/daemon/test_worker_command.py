@@ -88,7 +88,7 @@ def test_waiting_worker_takes_what_comes_and_leaves_when_told(shell: Shell, cli:
     assert process.stdout is not None
     notice, begun = process.stderr.readline(), process.stderr.readline()
     assert b"'chat' is not active yet" in notice
-    assert b"is at work" in begun
+    assert b"is running" in begun
 
     job_id = submit_pending(shell.directory)
     assert process.stdout.readline() == f"started {job_id} hello\n".encode()
