@@ -18,6 +18,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from crash.system_calls import CHANGING, SYNCING
 from nightherd import ports
 from nightherd.db import connection, group
@@ -65,8 +67,8 @@ class Recording:
         for name in (*CHANGING, *SYNCING):
             self._wrap_call(name)
         # Those who were given the calls before get the recorded ones too.
-        object.__setattr__(SYSTEM_CALLS, "fsync", os.fsync)
-        object.__setattr__(SYSTEM_CALLS, "rename", os.replace)
+        msgspec.structs.force_setattr(SYSTEM_CALLS, "fsync", os.fsync)
+        msgspec.structs.force_setattr(SYSTEM_CALLS, "rename", os.replace)
         self._wrap_commits()
         self._wrap_acknowledgements()
 

@@ -131,7 +131,7 @@ def test_frozen_worker_that_wakes_after_it_was_replaced_does_no_harm(make_herd: 
     successor.terminate()
 
     assert (frozen.returncode, successor.wait()) == (5, 0)
-    assert b"given up" in talk
+    assert b"was replaced" in talk
     assert herd.counted() == every_call_of("a")
     assert (job.epoch, job.restart_count, job.turns) == (2, 1, CALLS)
     found = herd.findings(job_id)
@@ -251,7 +251,7 @@ def test_drained_worker_finishes_what_it_runs_and_takes_nothing_new(make_herd: M
 
     worker.terminate()
     assert worker.stderr is not None
-    assert b"finishing what runs" in worker.stderr.readline()
+    assert b"finishing running jobs" in worker.stderr.readline()
     herd.let_go("a-2")
 
     assert worker.wait() == 0
@@ -267,7 +267,7 @@ def test_second_signal_cancels_what_a_draining_worker_runs(make_herd: MakeHerd) 
 
     worker.terminate()
     assert worker.stderr is not None
-    assert b"finishing what runs" in worker.stderr.readline()
+    assert b"finishing running jobs" in worker.stderr.readline()
     worker.terminate()
 
     assert worker.wait() == 0

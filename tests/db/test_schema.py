@@ -114,7 +114,7 @@ def test_migration_that_was_edited_later_is_noticed(tmp_path: Path) -> None:
     migrate(database, Queries(), small(FIRST), AT)
     edited = replace(FIRST, text=FIRST.text + "-- a harmless comment\n")
 
-    with pytest.raises(SchemaVersionError, match=r"migration 1 \(cows\) is not the one"):
+    with pytest.raises(SchemaVersionError, match=r"migration 1 \(cows\) differs from the one"):
         migrate(database, Queries(), small(edited, SECOND), AT)
 
     assert database.execute("PRAGMA user_version") == [(1,)]

@@ -73,7 +73,7 @@ def test_missing_directories_are_named(tmp_path: Path) -> None:
     made.logs.rmdir()
     made.ledger.rmdir()
 
-    with pytest.raises(StateDirectoryValidationError, match="not whole") as caught:
+    with pytest.raises(StateDirectoryValidationError, match="is incomplete") as caught:
         validate_state_directory(made.root)
 
     assert caught.value.missing_paths == (str(made.logs), str(made.ledger))

@@ -268,7 +268,7 @@ def test_summary_of_an_agent_cannot_steer_the_terminal(cli: Cli, fleet: Path) ->
 
 def test_reading_jobs_starts_no_event_loop_and_loads_nothing_heavy(shell: Shell, cli: Cli) -> None:
     assert cli("run", "echo", "-p", "hi").code == 0
-    heavy = {"asyncio", "anyio", "pydantic", "yaml", "rich", "msgspec"}
+    heavy = {"asyncio", "anyio", "pydantic", "yaml", "rich"}
     program = (
         "import sys; from nightherd.cli.main import main; code = main(['jobs', 'list', '--json']);"
         f"print(sorted({heavy} & set(sys.modules)), code)"

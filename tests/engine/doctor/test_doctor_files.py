@@ -39,7 +39,12 @@ def test_place_without_a_state_directory_is_no_problem_and_stays_empty(ward: War
     found = ward.doctor("--fix", "--verify")
 
     assert found.result.code == 0
-    assert {check["name"] for check in found.data["checks"]} == {"git", "clock", "claude"}
+    assert {check["name"] for check in found.data["checks"]} == {
+        "git",
+        "clock",
+        "runtimes",
+        "claude",
+    }
     assert not ward.root.exists()
 
 

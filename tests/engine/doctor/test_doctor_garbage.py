@@ -89,7 +89,7 @@ def test_garbage_is_left_where_a_worker_may_be_writing(
         found = ward.doctor("--fix")
 
         assert found.result.code == 1
-        assert "a worker is running" in found.of("record")[0]["message"]
+        assert "a running worker may be writing it" in found.of("record")[0]["message"]
         assert kept(ward, job["id"]) == []
     assert ward.doctor("--fix").result.code == 0
     assert ward.show(job["id"])["status"] == "failed"

@@ -49,6 +49,7 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
         "suspended-state-files",
         "git",
         "clock",
+        "runtimes",
         "claude",
     ]
     findings = [one for check in data["checks"] for one in check["findings"]]
@@ -67,8 +68,8 @@ def test_document_has_every_check_with_its_findings(used: Ward) -> None:
 def test_verify_adds_the_checks_that_read_everything(used: Ward) -> None:
     names = [check["name"] for check in used.doctor("--verify").data["checks"]]
 
-    read, night = names[:-3], names[-3:]
-    assert night == ["git", "clock", "claude"]
+    read, night = names[:-4], names[-4:]
+    assert night == ["git", "clock", "runtimes", "claude"]
     assert read[-5:] == ["whole-database", "agreement", "journals", "mirror-files", "state-files"]
 
 

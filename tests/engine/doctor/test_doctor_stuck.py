@@ -53,7 +53,8 @@ from pathlib import Path
 import anyio
 from nightherd.engine.jobs.runner import run_job
 from nightherd.engine.operations.submit import SubmitRequest, submit
-from nightherd.model.change import SettleExecution
+from nightherd.model.jobs.changes import SettleExecution
+from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 
 class Killed:

@@ -103,7 +103,7 @@ def test_call_without_a_name_is_denied(tmp_path: Path) -> None:
     hook = asked_for(tmp_path / "s.jsonl")
     del hook["tool_use_id"]
 
-    assert "which call" in reason_of(Gate().answer(GatedCall.of(hook), 0.0))
+    assert "does not announce its tool calls" in reason_of(Gate().answer(GatedCall.of(hook), 0.0))
 
 
 @pytest.mark.parametrize(
