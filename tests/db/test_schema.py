@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from db.databases import AT, migrated
-from nightherd.db.connection import Database, open_for_writing
+from nightherd.db.connection import Database, open_for_reading, open_for_writing
 from nightherd.db.migrate import Migration, load_migrations, migrate, statements
-from nightherd.db.schema import Queries, known_schema
+from nightherd.db.schema import Queries, brought_forward, known_schema, schema_number
 from nightherd.errors import SchemaVersionError, StateError, StateFileError
 from nightherd.state.tables import TABLES
 
@@ -151,3 +151,20 @@ def test_half_a_statement_is_not_a_migration() -> None:
 def test_rows_that_no_job_can_have_are_refused(statement: str, tmp_path: Path) -> None:
     with migrated(tmp_path / "test.db") as database, pytest.raises(StateFileError):
         database.execute(statement)
+
+
+def test_a_database_that_was_migrated_meanwhile_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "test.db"
+    migrations, queries = load_migrations(), Queries()
+    writer = open_for_writing(path)
+    migrate(writer, queries, migrations[:-1], AT)
+    reader = open_for_reading(path)
+    assert reader is not None
+    assert schema_number(reader, queries) == len(migrations) - 1
+    migrate(writer, queries, migrations, AT)
+
+    copy = brought_forward(reader, queries)
+
+    assert schema_number(copy, queries) == len(migrations)
+    for database in (copy, reader, writer):
+        database.close()

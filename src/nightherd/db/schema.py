@@ -54,10 +54,14 @@ def query_names() -> list[str]:
     return sorted(path.stem for path in (SQL / "queries").glob("*.sql"))
 
 
-def brought_forward(database: Database, found: int) -> Database:
-    """A copy of `database`, which has had `found` migrations, with the others as well."""
+def brought_forward(database: Database, queries: Queries) -> Database:
+    """Return a copy of `database` with the migrations that it has not had yet.
+
+    They are counted in the copy: another process may migrate the file at any moment.
+    """
     copy = database.copy_to_memory()
     try:
+        found = schema_number(copy, queries)
         for path in sorted((SQL / "migrations").iterdir()):
             name = FILE_NAME.fullmatch(path.name)
             if name is not None and int(name["number"]) > found:

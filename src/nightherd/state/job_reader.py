@@ -140,7 +140,7 @@ class SqliteJobReader:
                 raise
             if found < known_schema():
                 self._older, self._version = database, database.data_version()
-                database = brought_forward(database, found)
+                database = brought_forward(database, self._queries)
             self._database = database
             self._found = SqliteRows(database, self._queries)
         return self._found
