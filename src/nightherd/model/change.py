@@ -14,6 +14,8 @@ import msgspec
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint, RemoveCheckpoints
 from nightherd.model.ids import WorkerId
+from nightherd.model.inbox.changes import AnswerItem, AskPerson, ExpireItem, WithdrawItem
+from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
 from nightherd.model.jobs.changes import (
     CancelJob,
     ClaimJob,
@@ -68,6 +70,9 @@ Row = (
     | Spending
     | Reservation
     | LoginLimit
+    | InboxItem
+    | InboxTexts
+    | InboxAnswer
 )
 """One row of state. Every field is a column; the first is the key."""
 
@@ -180,6 +185,10 @@ Change = (
     | AdoptRows
     | RefreshAdopted
     | AdoptTurns
+    | AskPerson
+    | AnswerItem
+    | ExpireItem
+    | WithdrawItem
 )
 
 
@@ -216,6 +225,10 @@ class Why(StrEnum):
     """There is no job that may be taken now."""
     TOO_LARGE = "too_large"
     """A bounded row would not be."""
+    DECIDED = "decided"
+    """The inbox item is not open any more: somebody answered it, it expired, or what it was about ended."""
+    NOT_ALLOWED = "not_allowed"
+    """Whoever answers is not one of those who may."""
     OVER_BUDGET = "over_budget"
     """What jobs may use together is used up; `hit` says what and how much."""
 

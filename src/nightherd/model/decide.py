@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nightherd.model import change as changes
-from nightherd.model.change import Answer, Change
+from nightherd.model.change import Answer, Applied, Change
 from nightherd.model.checkpoints import decisions as checkpoints
 from nightherd.model.checkpoints.checkpoint import RemoveCheckpoints
 from nightherd.model.decisions import records
 from nightherd.model.decisions.rows import Rows
+from nightherd.model.inbox import changes as inbox_changes
+from nightherd.model.inbox import decisions as inbox
 from nightherd.model.jobs import changes as job_changes
 from nightherd.model.jobs import claim_decisions, suspend_decisions
 from nightherd.model.jobs import decisions as jobs
@@ -61,10 +63,22 @@ DECISIONS: Mapping[type[Change], Callable[[Any, Rows], Answer]] = {
     changes.AdoptRows: records.adopt,
     session_changes.RefreshAdopted: records.refresh,
     session_changes.AdoptTurns: records.adopt_turns,
+    inbox_changes.AskPerson: inbox.ask,
+    inbox_changes.AnswerItem: inbox.answer,
+    inbox_changes.ExpireItem: inbox.expire,
+    inbox_changes.WithdrawItem: inbox.withdraw,
 }
 """Who decides which change."""
+
+IMPORTED = frozenset(
+    {changes.AdoptRows, session_changes.RefreshAdopted, session_changes.AdoptTurns}
+)
+"""Changes that take over what happened elsewhere: nobody is asked about it."""
 
 
 def decide(change: Change, rows: Rows) -> Answer:
     """What `change` does to `rows`: every row to write, or the reason it is refused. Writes nothing."""
-    return DECISIONS[type(change)](change, rows)
+    answer = DECISIONS[type(change)](change, rows)
+    if isinstance(answer, Applied) and type(change) not in IMPORTED:
+        return inbox.with_items(change, answer, rows)
+    return answer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from nightherd.model.children import SpawnResult
+from nightherd.model.inbox.review import Refuse
 from nightherd.model.secrets import secrets_of_agents
 
 if TYPE_CHECKING:  # only names: a command that lists jobs must not load what writing them needs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.checkpoints.checkpoint import TriggerPoint
     from nightherd.model.children import SpawnCall
     from nightherd.model.ids import ExecutionId, JobId
+    from nightherd.model.inbox.review import ProposedCall, Verdict
     from nightherd.model.journal.event import Event, FullOutput
     from nightherd.model.limits.limits import Shortfall
     from nightherd.model.limits.spending import Prices
@@ -38,6 +40,11 @@ async def nothing_at(point: TriggerPoint) -> None:
 async def no_children(call: SpawnCall) -> SpawnResult:
     """Nobody else does anything."""
     return SpawnResult(success=False, error="no jobs can be made from here")
+
+
+async def nobody_to_ask(call: ProposedCall) -> Verdict:
+    """Refuse every call that needs a person."""
+    return Refuse(reason="it needs a person's approval, and nobody can be asked from here")
 
 
 def nobody_listens(event: Event) -> None:
@@ -127,6 +134,8 @@ class RuntimeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Stores an output that is too long for a result; takes its pieces and how many bytes it lacks."""
     spawn: Callable[[SpawnCall], Awaitable[SpawnResult]] = no_children
     """Has another agent do a part of the work, and comes back when that is done."""
+    review: Callable[[ProposedCall], Awaitable[Verdict]] = nobody_to_ask
+    """Asks a person about a call that is on record. On `Wait` the run ends without a terminal event."""
     stream: TextStream = msgspec.field(default_factory=NoTextStream)
     """Takes the text of answers while they come in."""
 

@@ -14,6 +14,14 @@ if TYPE_CHECKING:  # only names: a command that lists jobs must not load what wr
     from nightherd.model.change import Answer, Change
     from nightherd.model.checkpoints.checkpoint import Checkpoint
     from nightherd.model.ids import JobId, SessionId, WorkerId
+    from nightherd.model.inbox.item import (
+        InboxAnswer,
+        InboxItem,
+        InboxQuery,
+        InboxTexts,
+        ItemId,
+        ItemKind,
+    )
     from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
     from nightherd.model.limits.limits import Used
     from nightherd.model.limits.login import LoginLimit
@@ -142,7 +150,31 @@ class SpendingReader(Protocol):
         """Every job that has a checkpoint now."""
 
 
-class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, Protocol):
+class InboxReader(Protocol):
+    """Questions about what waits for people."""
+
+    def find_item(self, item_id: ItemId) -> InboxItem | None: ...
+    def find_item_texts(self, item_id: ItemId) -> InboxTexts | None: ...
+    def list_items(self, query: InboxQuery) -> Sequence[InboxItem]:
+        """A page of items, newest first. Lists never read texts."""
+
+    def item_ids(self, prefix: str, limit: int) -> Sequence[ItemId]:
+        """Ids that begin with `prefix`, newest first, at most `limit`."""
+
+    def items_of_job(self, job_id: JobId) -> Sequence[InboxItem]:
+        """All items about a job, in the order of asking."""
+
+    def list_answers(self, item_id: ItemId) -> Sequence[InboxAnswer]:
+        """What was answered to an item, first to last."""
+
+    def items_to_expire(self, at: datetime, limit: int) -> Sequence[InboxItem]:
+        """Items whose time has passed by `at`, the longest first."""
+
+    def count_pending_items(self) -> Mapping[ItemKind, int]:
+        """How many items wait, by kind; kinds of which none waits are left out."""
+
+
+class StateReader(JobReader, SessionReader, FleetReader, SpendingReader, InboxReader, Protocol):
     """Every question about state, answered from one consistent store."""
 
     def close(self) -> None: ...

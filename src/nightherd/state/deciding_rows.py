@@ -13,6 +13,7 @@ from nightherd.db.connection import Database, Value
 from nightherd.db.schema import Queries
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
+from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.sessions.session import Session, SessionKey
@@ -124,6 +125,18 @@ class DecidingRows(SqliteRows):
 
     def used_below(self, job_id: JobId, *, besides: JobId) -> Used:
         return used_below(self, job_id, besides)
+
+    def next_item_number(self) -> int:
+        return self.number("last_item_number") + 1
+
+    def pending_items(self, job_id: JobId) -> Sequence[InboxItem]:
+        return self.list(InboxItem, "pending_items_of_job", (job_id,))
+
+    def pending_failures(self, agent: str, schedule: str) -> Sequence[InboxItem]:
+        return self.list(InboxItem, "pending_failures", (agent, schedule))
+
+    def answers_of(self, item: ItemId) -> Sequence[InboxAnswer]:
+        return self.list(InboxAnswer, "answers_of_item", (item,))
 
     def _job_found(self, query: str, *values: str) -> Job | None:
         """The job whose id the named query gives; mostly one that is remembered."""

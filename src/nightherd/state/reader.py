@@ -8,6 +8,14 @@ from datetime import datetime
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.inbox.item import (
+    InboxAnswer,
+    InboxItem,
+    InboxQuery,
+    InboxTexts,
+    ItemId,
+    ItemKind,
+)
 from nightherd.model.jobs.job import Execution, Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
@@ -161,3 +169,44 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         found = rows.values("jobs_to_cancel", worker) if rows else ()
         return [JobId(str(id)) for (id,) in found]
+
+    def find_item(self, item_id: ItemId) -> InboxItem | None:
+        rows = self._rows()
+        return rows.get(InboxItem, item_id) if rows else None
+
+    def find_item_texts(self, item_id: ItemId) -> InboxTexts | None:
+        rows = self._rows()
+        return rows.get(InboxTexts, item_id) if rows else None
+
+    def list_items(self, query: InboxQuery) -> Sequence[InboxItem]:
+        rows = self._rows()
+        if rows is None:
+            return ()
+        before = query.before if query.before is not None else NEWEST
+        kind = query.kind.value if query.kind is not None else None
+        name = "list_pending_items" if query.is_pending else "list_decided_items"
+        return rows.list(InboxItem, name, (before, query.limit, kind, query.agent))
+
+    def item_ids(self, prefix: str, limit: int) -> Sequence[ItemId]:
+        rows = self._rows()
+        values = (prefix, prefix + "\x7f", limit)
+        found = rows.values("item_ids_of_prefix", *values) if rows else ()
+        return [ItemId(str(id)) for (id,) in found]
+
+    def items_of_job(self, job_id: JobId) -> Sequence[InboxItem]:
+        rows = self._rows()
+        return rows.list(InboxItem, "items_of_job", (job_id,)) if rows else ()
+
+    def list_answers(self, item_id: ItemId) -> Sequence[InboxAnswer]:
+        rows = self._rows()
+        return rows.list(InboxAnswer, "answers_of_item", (item_id,)) if rows else ()
+
+    def items_to_expire(self, at: datetime, limit: int) -> Sequence[InboxItem]:
+        rows = self._rows()
+        values = (time_text(at), limit)
+        return rows.list(InboxItem, "items_to_expire", values) if rows else ()
+
+    def count_pending_items(self) -> Mapping[ItemKind, int]:
+        rows = self._rows()
+        found = rows.values("count_pending_items") if rows else ()
+        return {ItemKind(str(kind)): int(str(count)) for kind, count in found}

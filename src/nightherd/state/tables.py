@@ -23,6 +23,7 @@ from nightherd.db.connection import Value
 from nightherd.errors import InvalidValueError
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
+from nightherd.model.inbox.item import InboxAnswer, InboxItem, InboxTexts
 from nightherd.model.jobs.job import Execution, Job, JobTexts
 from nightherd.model.jobs.options import JobOptions
 from nightherd.model.limits.login import LoginLimit
@@ -47,6 +48,9 @@ TABLES: Mapping[type[msgspec.Struct], str] = {
     Spending: "spending",
     Reservation: "reservations",
     LoginLimit: "login_limits",
+    InboxItem: "inbox_items",
+    InboxTexts: "inbox_texts",
+    InboxAnswer: "inbox_answers",
 }
 """The table of every kind of row. A row may only refer to rows of tables above its own."""
 

@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.inbox.item import (
+    InboxAnswer,
+    InboxItem,
+    InboxQuery,
+    InboxTexts,
+    ItemId,
+    ItemKind,
+)
 from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus, JobTexts
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
@@ -197,6 +205,44 @@ class MemoryReader:
 
     def find_worker(self, worker_id: str) -> Worker | None:
         return self._rows.get(Worker, worker_id)
+
+    def find_item(self, item_id: ItemId) -> InboxItem | None:
+        return self._rows.get(InboxItem, item_id)
+
+    def find_item_texts(self, item_id: ItemId) -> InboxTexts | None:
+        return self._rows.get(InboxTexts, item_id)
+
+    def list_items(self, query: InboxQuery) -> Sequence[InboxItem]:
+        found = [
+            one
+            for one in reversed(self._rows.items())
+            if one.is_pending is query.is_pending
+            and query.kind in (None, one.kind)
+            and query.agent in (None, one.agent)
+            and (query.before is None or one.number < query.before)
+        ]
+        return found[: query.limit]
+
+    def item_ids(self, prefix: str, limit: int) -> Sequence[ItemId]:
+        newest = reversed(self._rows.items())
+        return [one.id for one in newest if one.id.startswith(prefix)][:limit]
+
+    def items_of_job(self, job_id: JobId) -> Sequence[InboxItem]:
+        return [one for one in self._rows.items() if one.job_id == job_id]
+
+    def list_answers(self, item_id: ItemId) -> Sequence[InboxAnswer]:
+        return self._rows.answers_of(item_id)
+
+    def items_to_expire(self, at: datetime, limit: int) -> Sequence[InboxItem]:
+        due = [
+            (one.expires_at, one)
+            for one in self._rows.items()
+            if one.is_pending and one.expires_at is not None and one.expires_at <= at
+        ]
+        return [one for _, one in sorted(due, key=lambda pair: pair[0])][:limit]
+
+    def count_pending_items(self) -> Mapping[ItemKind, int]:
+        return Counter(one.kind for one in self._rows.items() if one.is_pending)
 
     def close(self) -> None:
         """Nothing to give back."""

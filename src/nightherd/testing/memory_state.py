@@ -12,6 +12,7 @@ from nightherd.model.change import Answer, Applied, Change, Row
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.decide import decide
 from nightherd.model.ids import JobId, SessionId
+from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId, ItemKind
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.spending import Reservation, Spending, used_of
@@ -195,6 +196,29 @@ class MemoryRows:
                 aside = Used(spend=held.cost_microusd, tokens=held.tokens) if held else Used()
                 found += used_of(job) + aside + Used(spawns=1)
         return found
+
+    def next_item_number(self) -> int:
+        return max((item.number for item in self.all(InboxItem)), default=0) + 1
+
+    def pending_items(self, job_id: JobId) -> Sequence[InboxItem]:
+        return [one for one in self.items() if one.job_id == job_id and one.is_pending]
+
+    def pending_failures(self, agent: str, schedule: str) -> Sequence[InboxItem]:
+        return [
+            one
+            for one in self.items()
+            if one.is_pending
+            and one.kind is ItemKind.FAILURE
+            and (one.agent, one.schedule) == (agent, schedule)
+        ]
+
+    def answers_of(self, item: ItemId) -> Sequence[InboxAnswer]:
+        mine = [one for one in self.all(InboxAnswer) if one.item_id == item]
+        return sorted(mine, key=lambda one: one.number)
+
+    def items(self) -> Sequence[InboxItem]:
+        """Every inbox item, in the order of asking."""
+        return sorted(self.all(InboxItem), key=lambda item: item.number)
 
     def open_children(self, job_id: JobId) -> Sequence[Job]:
         return [job for job in self.children(job_id) if not job.is_terminal]

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from nightherd.config.schema.chat import Chat, WorkSource
 from nightherd.config.schema.hooks import Hooks
+from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.isolation import AgentDocker, FleetDocker, Sandbox
 from nightherd.config.schema.limits import Limits
 from nightherd.config.schema.mcp import AnyPlugin, McpServer
@@ -172,9 +173,15 @@ class AgentSettings(Model):
     )
     docker: FleetDocker | None = Field(None, description="Running it in a container.")
     instances: Instances | None = Field(None, description="How many of its jobs run at a time.")
-    operation: Literal["autonomous"] | None = Field(
+    operation: Literal["autonomous", "review", "interactive"] | None = Field(
         None,
-        description="How independently the agent works; only autonomous until approvals exist.",
+        description="autonomous; review: a person allows every call that is not read-only; interactive: it may ask people.",
+    )
+    approvals: tuple[Approval, ...] | None = Field(
+        None, description="Calls that a person has to allow first."
+    )
+    questions: bool | None = Field(
+        None, description="Whether it may ask a person (tool ask_person) and wait for the answer."
     )
     identity: Identity | None = Field(None, description="How the agent presents itself to people.")
     work_source: WorkSource | None = Field(None, description="Where its work comes from.")

@@ -104,7 +104,8 @@ def begin(
             recorder.record(answer)
         record_leftover(job.id, recorder, context.journals)
         found = children_of_calls(job, recorder.tally.open_calls, context)
-        left = {call for _, call in found} | (past.repeatable.calls if repeats else set())
+        left = {call for _, call in found} | past.waiting
+        left |= past.repeatable.calls if repeats else set()
         _tell_return(recorder, job, context, was_suspended=past.was_suspended)
         if past.cut_off != NOTHING_USED:
             recorder.record(_answer_lost(past.cut_off))
@@ -151,6 +152,8 @@ class _Past:
         """The highest turn on record, finished or not."""
         self.has_late_cost = False
         """Whether the last run said what it had cost when it was stopped, unheard answers included."""
+        self.waiting: set[str] = set()
+        """Calls that a person is asked about and that have not begun."""
         self._epoch = 0
         self._why = ""
         self._after_epoch = follow_up.after_epoch if follow_up is not None else 0
@@ -173,6 +176,13 @@ class _Past:
         self.last_turn = max(self.last_turn, event.turn or 0)
         self.is_asked = self.is_asked or self.tally.messages > 0
         match event:
+            case SystemEvent(
+                subtype=SystemSubtype.REVIEW,
+                extra={"tool_use_id": str(call), "status": "approved"},
+            ):
+                self.waiting.discard(call)
+            case SystemEvent(subtype=SystemSubtype.REVIEW, extra={"tool_use_id": str(call)}):
+                self.waiting.add(call)
             case SystemEvent(subtype=SystemSubtype.SUSPENDED, extra=why):
                 self.was_suspended = True
                 self._why = str((why or {}).get("code") or (why or {}).get("reason"))

@@ -156,6 +156,7 @@ class RunLoop(msgspec.Struct, frozen=True, kw_only=True):
             at=self.watch.at,
             may_spend=self.watch.may_spend,
             spawn=self.watch.spawn,
+            review=self.watch.review,
             late=self._take_late,
             spend_left=self.watch.spend_left(),
             turns_left=self.watch.turns_left(),

@@ -15,6 +15,7 @@ from nightherd.engine.checkpoints.checkpoints import Bookmarks, end_point, point
 from nightherd.engine.checkpoints.state_files import StateFile, write_children, write_stopped
 from nightherd.engine.children import ChildJobs
 from nightherd.engine.contexts import WorkerContext
+from nightherd.engine.inbox.reviews import Reviews
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.limits.answers import answer_changes, obey_earlier, tell_asker
 from nightherd.engine.limits.budgets import SharedBudget
@@ -25,6 +26,7 @@ from nightherd.model.change import Change
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.children import SpawnCall, SpawnResult
 from nightherd.model.hooks import asked_about
+from nightherd.model.inbox.review import ProposedCall, Verdict
 from nightherd.model.jobs.job import Job, JobStatus, JobTexts
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent, Event, ToolResultEvent
@@ -80,6 +82,9 @@ class Watch(Protocol):
     async def spawn(self, call: SpawnCall) -> SpawnResult:
         """Asked by the runtime to have another agent do a part of the work (`RuntimeRequest.spawn`)."""
 
+    async def review(self, call: ProposedCall) -> Verdict:
+        """Asked by the runtime about a call that a person has to allow (`RuntimeRequest.review`)."""
+
     async def closing(self, end: Stop) -> Sequence[Change]:
         """Asked once, after the run and before the journal's last line.
 
@@ -109,6 +114,7 @@ class QuietWatch:
         self._recorder = recorder
         self._bookmarks = bookmarks
         self._context = context
+        self._reviews = Reviews(job, recorder, context)
         self._clock = context.clock
         self._begun = context.clock.monotonic()
 
@@ -120,6 +126,12 @@ class QuietWatch:
             return await self._children.spawn(call)
         finally:
             self.stopped = self._children.stop
+
+    async def review(self, call: ProposedCall) -> Verdict:
+        try:
+            return await self._reviews.review(call)
+        finally:
+            self.stopped = self.stopped or self._reviews.stop
 
     def spend_left(self) -> int | None:
         return None
@@ -154,7 +166,8 @@ class QuietWatch:
             own_ms = int((self._clock.monotonic() - self._begun) * 1_000)
             running_ms = earlier_ms(self._job, self._context) + own_ms
             await self._bookmarks.close(point, end, running_ms)
-        return await answer_changes(self._job, end, self._recorder.tally.answer, self._context)
+        answers = await answer_changes(self._job, end, self._recorder.tally.answer, self._context)
+        return [*self._reviews.closing(), *answers]
 
     async def settled(self, job: Job) -> None:
         is_completed = job.status is JobStatus.COMPLETED
@@ -192,6 +205,7 @@ class CloseWatch:
         self._job = job
         self._recorder = recorder
         self._context = context
+        self._reviews = Reviews(job, recorder, context)
         self._budget = budget
         self._is_shared = budget.is_shared
         self._clock = context.clock
@@ -259,6 +273,12 @@ class CloseWatch:
         finally:
             self.stopped = self.stopped or self._children.stop
 
+    async def review(self, call: ProposedCall) -> Verdict:
+        try:
+            return await self._reviews.review(call)
+        finally:
+            self.stopped = self.stopped or self._reviews.stop
+
     async def may_spend(self, microusd: int | None, tokens: int) -> Shortfall | None:
         if self._refused is not None and self.stopped is self._refused:
             self.stopped = self._hit = None  # a turn that asks for less than the last may begin
@@ -292,7 +312,8 @@ class CloseWatch:
             outcome = hit.outcome if hit is not None else None
             self._bookmarks.know(self._guard.limits)
             await self._bookmarks.close(point, end, self._guard.running_ms, outcome=outcome)
-        return await answer_changes(self._job, end, self._recorder.tally.answer, self._context)
+        answers = await answer_changes(self._job, end, self._recorder.tally.answer, self._context)
+        return [*self._reviews.closing(), *answers]
 
     async def settled(self, job: Job) -> None:
         await self._children.leave(job)

@@ -14,6 +14,7 @@ from nightherd.model.agents.mcp import McpServer
 from nightherd.model.agents.runtime import RuntimeCapabilities
 from nightherd.model.agents.script import Script
 from nightherd.model.hooks import Hook, Identity
+from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.jobs.retry import PATIENT, RetryPolicy
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.limits.spending import Prices
@@ -72,6 +73,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...] = ()
     """Approved beforehand."""
     denied_tools: tuple[str, ...] = ()
+    approvals: tuple[ApprovalRule, ...] = ()
+    """Calls that a person has to allow first, whatever else allows them."""
+    questions: bool = False
+    """Whether it may ask a person a question, and waits for the answer."""
     idempotent_tools: tuple[str, ...] = ()
     """Calls that are made again when their worker was lost while they ran (model/jobs/repeat.py)."""
     required_caps: tuple[str, ...] | None = None

@@ -10,6 +10,7 @@ import msgspec
 
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId
+from nightherd.model.inbox.item import InboxAnswer, InboxItem, ItemId
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.sessions.session import Session, SessionKey
@@ -80,3 +81,13 @@ class Rows(Protocol):
 
     def used_below(self, job_id: JobId, *, besides: JobId) -> Used:
         """What all jobs below a job have used and set aside, leaving out `besides`; `spawns` counts them."""
+
+    def next_item_number(self) -> int: ...
+    def pending_items(self, job_id: JobId) -> Sequence[InboxItem]:
+        """The inbox items about the job that are open, in the order of asking."""
+
+    def pending_failures(self, agent: str, schedule: str) -> Sequence[InboxItem]:
+        """The open items about failed jobs of the schedule, in the order of asking."""
+
+    def answers_of(self, item: ItemId) -> Sequence[InboxAnswer]:
+        """What was answered to an item, first to last."""

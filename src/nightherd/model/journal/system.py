@@ -35,6 +35,7 @@ class SystemSubtype(StrEnum):
     RESUMED = "resumed"
     RECOVERED = "recovered"
     DENIED = "denied"
+    REVIEW = "review"
     HOOK = "hook"
     SUMMARY = "summary"
     COMPLETE = "complete"
@@ -255,6 +256,26 @@ class Denied(Payload, frozen=True, kw_only=True, omit_defaults=True):
     tool_use_id: str | None = None
 
 
+class Reviewed(Payload, frozen=True, kw_only=True, omit_defaults=True):
+    """A call that a person decides about: it waits, or it is decided and about to run or to be refused.
+
+    A call that is on record as `approved` may have run: it is never run again.
+    """
+
+    subtype: ClassVar[SystemSubtype] = SystemSubtype.REVIEW
+    tool_use_id: str
+    item: str
+    """The id of the inbox item."""
+    status: str
+    """`pending`, `approved`, `rejected`, `answered` or `expired`."""
+    hash: str = ""
+    """Of the call as it was shown."""
+    by: str | None = None
+    via: str | None = None
+    input: dict[str, Any] | None = None
+    """The arguments it runs with, where the person changed them."""
+
+
 class HookRan(Payload, frozen=True, kw_only=True, omit_defaults=True):
     """A hook begins (`success` is not known yet), or has ended with what outcome."""
 
@@ -318,7 +339,7 @@ PAYLOADS: dict[SystemSubtype, type[Payload]] = {
     payload.subtype: payload
     for payload in (
         Header, ExecutionStarted, Context, TornTail, Init, UserInput, ToolProgress, AuthStatus,
-        CompactBoundary, Warned, CheckpointSaved, Suspension, Resumed, Recovered, Denied, HookRan,
+        CompactBoundary, Warned, CheckpointSaved, Suspension, Resumed, Recovered, Denied, Reviewed, HookRan,
         Summary, Complete, End, SessionEnd,
     )
 }  # fmt: skip

@@ -1,15 +1,17 @@
 """Permission: whether an agent may make a call, decided from what its declaration says and nothing else.
 
-Nobody is there to be asked, so what a person would have to approve is denied. From the strongest:
+What only the mode would have asked a person for is denied. From the strongest:
 
 1. a capability is missing, where the agent is held to capabilities (`required_caps`);
 2. `tools` is given and does not name the tool (tools of MCP servers are there because the server is);
 3. it would change a protected file (model/permissions/protected.py): the state directory, the fleet's own files;
 4. a rule of `denied_tools` fits;
 5. the mode is `plan`: nothing runs;
-6. the mode is `bypassPermissions`: everything runs;
-7. rules of `allowed_tools` fit all of the call;
-8. the mode is `acceptEdits`: files are read and changed in the agent's own directories.
+6. a rule of `approvals` may fit, or the agent's `operation` is `review` and the call is not read-only: a person decides
+   (model/permissions/approval.py);
+7. the mode is `bypassPermissions`: everything runs;
+8. rules of `allowed_tools` fit all of the call;
+9. the mode is `acceptEdits`: files are read and changed in the agent's own directories.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ import msgspec
 
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef, split_tool_name
+from nightherd.model.inbox.review import ApprovalTerms
+from nightherd.model.permissions.approval import NO_APPROVALS, Approvals, approvals_of
 from nightherd.model.permissions.file_command import Changed, changed_paths
 from nightherd.model.permissions.protected import NAMES_ONLY, Protection
 from nightherd.model.permissions.shell_command import (
@@ -97,7 +101,14 @@ class Denied(msgspec.Struct, frozen=True):
     reason: str
 
 
-Decision = Allowed | Denied
+class NeedsApproval(msgspec.Struct, frozen=True):
+    """A person has to allow the call first."""
+
+    reason: str
+    terms: ApprovalTerms = ApprovalTerms()
+
+
+Decision = Allowed | Denied | NeedsApproval
 ALLOWED = Allowed()
 
 
@@ -117,6 +128,8 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """An absolute path without links, where somebody can look; else without dots."""
     protection: Protection = NAMES_ONLY
     """What it may not change, whatever allows it."""
+    approvals: Approvals = NO_APPROVALS
+    """What a person has to allow first."""
 
 
 def permissions_of(
@@ -137,6 +150,7 @@ def permissions_of(
         injected=frozenset(server.name for server in injected),
         real_path=real_path,
         protection=protection,
+        approvals=approvals_of(agent),
     )
 
 
@@ -149,6 +163,13 @@ def protected_change(permissions: Permissions, tool: str, input: Mapping[str, An
     """Return why a call is refused that would change a protected file; None for every other call."""
     refusal = _Question(permissions, tool, input).protected()
     return None if refusal is None else refusal.reason
+
+
+def approval_needed(
+    permissions: Permissions, tool: str, input: Mapping[str, Any]
+) -> NeedsApproval | None:
+    """Return on which terms a person has to allow the call; None for every other call."""
+    return _Question(permissions, tool, input).needs_approval()
 
 
 def is_offered(permissions: Permissions, tool: str) -> bool:
@@ -206,10 +227,22 @@ class _Question:
         match rules.mode:
             case PermissionMode.PLAN:
                 return Denied("mode plan runs no tools")
+            case _ if (needed := self.needs_approval()) is not None:
+                return needed
             case PermissionMode.BYPASS:
                 return ALLOWED
             case _:
                 return ALLOWED if self._is_approved() else self._unapproved()
+
+    def needs_approval(self) -> NeedsApproval | None:
+        """Whether a person has to allow the call, and on which terms."""
+        path = None if self._path is None else (self._path, self._root)
+        found = self._rules.approvals.needed(self._tool, self._input, self._command, path)
+        return None if found is None else NeedsApproval(found.reason, found.terms)
+
+    @property
+    def _root(self) -> str:
+        return self._rules.real_path(self._rules.directories[0])
 
     def exists(self) -> bool:
         """Whether the agent has the tool at all."""
@@ -334,7 +367,7 @@ class _Question:
         )
 
     def _fits_path(self, rule: ToolRule, path: str) -> bool:
-        return rule.fits_path(path, self._rules.real_path(self._rules.directories[0]))
+        return rule.fits_path(path, self._root)
 
     def _unapproved(self) -> Denied:
         mode = self._rules.mode

@@ -70,6 +70,8 @@ class Run:
     _setup: Setup = field(init=False)
     _reserve: Reserve = field(init=False)
     _warned: bool = False
+    _waits: bool = False
+    """Whether a call waits for a person: the run ends there, and the rest of the calls are made after it."""
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Everything; the last is `system/complete` or an error."""
@@ -128,6 +130,8 @@ class Run:
         async with aclosing(self._repeat_calls()) as results:
             async for event in results:
                 yield event
+        if self._must_wait():
+            return
         while not self._is_over():
             stop = await self._may_go_on()
             if stop:
@@ -147,6 +151,8 @@ class Run:
                 async with aclosing(self._make(calls)) as results:
                     async for event in results:
                         yield event
+                if self._must_wait():
+                    return
                 await self.request.at(TriggerPoint.POST_TOOLS)
             self._turns += 1
         yield self._complete()
@@ -159,6 +165,8 @@ class Run:
         async with aclosing(self._make(calls)) as results:
             async for event in results:
                 yield event
+        if self._must_wait():
+            return
         await self.request.at(TriggerPoint.POST_TOOLS)
         self._turns += 1
         if isinstance(self.model, ScriptModel):
@@ -302,9 +310,16 @@ class Run:
         for batch in batches(calls, self.toolset.is_read_only):
             async with aclosing(as_they_come(batch, self._answer)) as answers:
                 async for call, answered in answers:
-                    for event in self._told(call, answered):
-                        yield event
+                    self._waits = self._waits or answered.is_waiting
+                    if not answered.is_waiting:
+                        for event in self._told(call, answered):
+                            yield event
+            if self._must_wait():
+                return
         self._conversation.end_results()
+
+    def _must_wait(self) -> bool:
+        return self._waits
 
     async def _answer(self, call: ToolCallPart) -> Answered:
         if is_cut_off(call, self._conversation.last_answer):

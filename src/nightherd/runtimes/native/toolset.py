@@ -8,23 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from anyio import to_thread
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
 from nightherd.model.children import TOOL as SPAWN
+from nightherd.model.inbox.review import Proceed, Refuse, Replied, Wait
 from nightherd.model.jobs.repeat import Declared
-from nightherd.model.permissions.permission import Decision, Denied, Permissions, decide, is_offered
-from nightherd.model.permissions.tool_rule import BASH
+from nightherd.model.permissions.permission import Permissions, is_offered
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
+from nightherd.runtimes.review import changed_by_person, review_call
 from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.output import bounded
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
-
-SHORT = 2_000
-"""Characters of a command that is read at once."""
 
 Work = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutcome]]
 
@@ -98,12 +95,18 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: ToolOutcome
     denied: str | None = None
+    is_waiting: bool = False
+    """Whether a person has to allow the call first: nothing was done, and there is no result."""
+
+
+WAITING = Answered(outcome=failed("waits for a person"), is_waiting=True)
 
 
 class Toolset:
     """The tools that an agent may call in one run, in the order in which they are offered."""
 
     def __init__(self, request: RuntimeRequest, tools: Sequence[OfferedTool]) -> None:
+        self._request = request
         self._permissions: Permissions = permissions_for(request)
         self._declared = Declared(request.agent, os.path.realpath)
         self._tools = {
@@ -159,16 +162,21 @@ class Toolset:
             input = call.args_as_dict(raise_if_invalid=True)
         except (ValueError, AssertionError):
             return Answered(outcome=failed(f"the input of {tool.name} is not a JSON object"))
-        decision = await self._decide(tool.name, input)
-        if isinstance(decision, Denied):
-            return Answered(outcome=failed(decision.reason), denied=decision.reason)
-        return Answered(outcome=await tool.work(input, context))
-
-    async def _decide(self, tool: str, input: Mapping[str, Any]) -> Decision:
-        """Whether the call may be made. A long command is read in a thread: nothing else waits for that."""
-        if tool == BASH and len(str(input.get("command", ""))) > SHORT:
-            return await to_thread.run_sync(decide, self._permissions, tool, input)
-        return decide(self._permissions, tool, input)
+        verdict = await review_call(
+            self._request, self._permissions, tool.name, input, call.tool_call_id
+        )
+        match verdict:
+            case Wait():
+                return WAITING
+            case Refuse(reason=reason):
+                return Answered(outcome=failed(reason), denied=reason)
+            case Replied(text=text):
+                return Answered(outcome=ToolOutcome(result=text))
+            case Proceed(input=changed) if changed is not None:
+                outcome = await tool.work(changed, context)
+                return Answered(outcome=changed_by_person(outcome, changed))
+            case _:
+                return Answered(outcome=await tool.work(input, context))
 
 
 def context_of(

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from nightherd.errors import InvalidValueError
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.children import TOOL, may_spawn
+from nightherd.model.inbox.review import Proceed, Refuse, Replied, Verdict, Wait
 from nightherd.model.jobs.repeat import IDEMPOTENT, INTERRUPTED_CALL, Declared
 from nightherd.model.journal.event import (
     ErrorEvent,
@@ -29,14 +30,14 @@ from nightherd.model.journal.event import (
     describe,
 )
 from nightherd.model.journal.system import Complete, Denied, Init
-from nightherd.model.permissions.permission import Denied as Refused
-from nightherd.model.permissions.permission import decide, is_offered
+from nightherd.model.permissions.permission import is_offered
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.client import McpClient
 from nightherd.runtimes.mcp.link import Surroundings
 from nightherd.runtimes.protection import permissions_for
+from nightherd.runtimes.review import changed_by_person, review_call
 from nightherd.runtimes.scripted.turn import (
     SCRIPT_FINISHED,
     PlannedTurn,
@@ -95,10 +96,12 @@ class ScriptedRuntime:
                         yield line
                     await request.at(TriggerPoint.POST_LLM)
                 if turn.call is not None:
-                    refusal = run.refusal(turn.call)
-                    if refusal is not None:
-                        yield denial(turn.call, refusal)
-                    yield await run.call(turn.call, refusal)
+                    verdict = await run.verdict(turn.call)
+                    if isinstance(verdict, Wait):
+                        return  # the job waits for a person, and the call is made then
+                    if isinstance(verdict, Refuse):
+                        yield denial(turn.call, verdict.reason)
+                    yield await run.call(turn.call, verdict)
                     for warning in run.warnings():
                         yield warning
                     await request.at(TriggerPoint.POST_TOOLS)
@@ -229,19 +232,27 @@ class _Run:
         is_given = self._servers.is_repeatable(call.tool_name)
         return is_given or self._declared.covers(call.tool_name, call.input)
 
-    def refusal(self, use: ToolUseEvent) -> str | None:
-        """Why the agent may not make the call; None when it may."""
+    async def verdict(self, use: ToolUseEvent) -> Verdict:
+        """Whether the call is made: the agent's permissions decide, or a person."""
         if use.tool_name not in self._tools and not self._servers.has(use.tool_name):
-            return None
-        match decide(self._permissions, use.tool_name, use.input or {}):
-            case Refused(reason):
-                return reason
-            case _:
-                return None
+            return Proceed()
+        return await review_call(
+            self._request, self._permissions, use.tool_name, use.input or {}, use.tool_use_id or ""
+        )
 
-    async def call(self, use: ToolUseEvent, refusal: str | None) -> ToolResultEvent:
+    async def call(self, use: ToolUseEvent, verdict: Verdict) -> ToolResultEvent:
         """Make the call unless it is refused; the result of one that is not, or cannot be, made says why."""
-        outcome = await self._run_tool(use) if refusal is None else failed(refusal)
+        match verdict:
+            case Refuse(reason=reason):
+                outcome = failed(reason)
+            case Replied(text=text):
+                outcome = ToolOutcome(result=text)
+            case Proceed(input=input) if input is not None:
+                outcome = changed_by_person(
+                    await self._run_tool(msgspec.structs.replace(use, input=dict(input))), input
+                )
+            case _:
+                outcome = await self._run_tool(use)
         if outcome.is_killed:
             message = f"{use.tool_name} was killed before it was done: {outcome.error}"
             self.killed = ErrorEvent(message=message, code=TOOL_KILLED, turn=use.turn)

@@ -1,0 +1,2 @@
+-- How many items wait, by kind.
+SELECT kind, count(*) FROM inbox_items WHERE status = 'pending' GROUP BY kind;

@@ -1,0 +1,2 @@
+-- The open inbox items about a job, in the order of asking.
+SELECT * FROM inbox_items WHERE job_id = ?1 AND status = 'pending' ORDER BY number;

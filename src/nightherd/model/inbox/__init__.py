@@ -1,0 +1,1 @@
+"""The inbox: everything that waits for a person, and what people answered."""

@@ -1,0 +1,54 @@
+"""Changes of the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from nightherd.model.ids import JobId
+from nightherd.model.inbox.item import Asked, ItemId, Verdict
+from nightherd.model.jobs.changes import ResumeJob, SubmitJob
+
+
+class AskPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """Put items into the inbox. Items of a job need the execution that owns it; one that is there already stays."""
+
+    asked: tuple[Asked, ...]
+    job_id: JobId | None = None
+    epoch: int = 0
+
+
+class AnswerItem(msgspec.Struct, frozen=True, kw_only=True):
+    """Record one answer; the one that decides takes effect in the same transaction.
+
+    `resume` or `job` is what a decision to raise, or to try again, sets in motion.
+    """
+
+    item_id: ItemId
+    verdict: Verdict
+    by: str
+    via: str
+    at: datetime
+    text: str | None = None
+    input: Mapping[str, Any] | None = None
+    seen_hash: str | None = None
+    """The hash of what the person was shown; another one is refused. None when they did not say."""
+    resume: ResumeJob | None = None
+    job: SubmitJob | None = None
+
+
+class ExpireItem(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody answered in time."""
+
+    item_id: ItemId
+    at: datetime
+
+
+class WithdrawItem(msgspec.Struct, frozen=True, kw_only=True):
+    """What the item asks about has changed: nobody is asked any more."""
+
+    item_id: ItemId
+    at: datetime
