@@ -17,8 +17,10 @@ class Action(StrEnum):
     FOLLOW_JOB = "follow_job"
     IMPORT_CLAUDE = "import_claude"
     IMPORT_HERDCTL = "import_herdctl"
+    ANSWER_INBOX_ITEM = "answer_inbox_item"
     LIST_AGENTS = "list_agents"
     LIST_CHECKPOINTS = "list_checkpoints"
+    LIST_INBOX = "list_inbox"
     LIST_JOBS = "list_jobs"
     LIST_SCHEDULES = "list_schedules"
     LIST_SESSIONS = "list_sessions"
@@ -34,6 +36,7 @@ class Action(StrEnum):
     RUN_WITH_PROMPT = "run_with_prompt"
     SHOW_CONFIG = "show_config"
     SHOW_EVENTS = "show_events"
+    SHOW_INBOX_ITEM = "show_inbox_item"
     SHOW_JOB = "show_job"
     SHOW_STATUS = "show_status"
     START_DAEMON = "start_daemon"
@@ -48,3 +51,4 @@ class NextStep(NamedTuple):
     agent: str | None = None
     job: str | None = None
     session: str | None = None
+    item: str | None = None

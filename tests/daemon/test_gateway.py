@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,6 @@ from nightherd.engine.operations.requests import (
     Cancel,
     ForkOf,
     InSession,
-    Request,
     Resume,
     ResumeSession,
     Retry,
@@ -239,7 +239,7 @@ def test_a_frozen_fleet_does_nothing_late_that_was_done_without_it(
 
 
 @contextmanager
-def hanging_up(pasture: Pasture, act: Callable[[Request], object]) -> Iterator[None]:
+def hanging_up(pasture: Pasture, act: Callable[[Any], object]) -> Iterator[None]:
     """Somebody who takes each request, does what it asks, and is gone before saying so."""
     pasture.state.mkdir(mode=0o700, exist_ok=True)
     server = listen(pasture.state / SOCKET)

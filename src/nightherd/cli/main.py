@@ -39,6 +39,7 @@ COMMANDS = {
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
     "worker": Entry("nightherd.cli.daemon.worker:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
+    "inbox": Entry("nightherd.cli.inbox.list:inbox", "Show and answer what waits for a person."),
     "logs": Entry("nightherd.cli.daemon.logs:logs", "Show the operator log."),
     "session": Entry(
         "nightherd.cli.sessions.list:session", "List, show, fork and manage sessions."
@@ -94,6 +95,8 @@ ELSEWHERE = {
     "retry": "jobs retry",
     "resume": "session resume",
     "fork": "session fork",
+    "approve": "inbox approve",
+    "reject": "inbox reject",
 }
 
 

@@ -7,6 +7,7 @@ from nightherd.next_step import Action, NextStep
 
 COMMANDS = {
     Action.ACCEPT_CONFIG: "nightherd reload --accept",
+    Action.ANSWER_INBOX_ITEM: "nightherd inbox approve {item}, or nightherd inbox reject {item} -m REASON",
     Action.CANCEL_JOB: "nightherd jobs cancel {job}",
     Action.CHECK_CONFIG: "nightherd config check",
     Action.CREATE_FLEET: "nightherd init",
@@ -16,6 +17,7 @@ COMMANDS = {
     Action.IMPORT_HERDCTL: "nightherd import herdctl DIR",
     Action.LIST_AGENTS: "nightherd agent list",
     Action.LIST_CHECKPOINTS: "nightherd checkpoint list {job}",
+    Action.LIST_INBOX: "nightherd inbox",
     Action.LIST_JOBS: "nightherd jobs",
     Action.LIST_SCHEDULES: "nightherd schedule list",
     Action.LIST_SESSIONS: "nightherd session list",
@@ -33,6 +35,7 @@ COMMANDS = {
     Action.RUN_WITH_PROMPT: "nightherd run {agent} -p TEXT",
     Action.SHOW_CONFIG: "nightherd config show {agent} --origin",
     Action.SHOW_EVENTS: "nightherd jobs tail {job}",
+    Action.SHOW_INBOX_ITEM: "nightherd inbox show {item}",
     Action.SHOW_JOB: "nightherd jobs show {job}",
     Action.SHOW_STATUS: "nightherd status",
     Action.START_DAEMON: "nightherd start --detach",
@@ -44,7 +47,10 @@ COMMANDS = {
 def command_for(step: NextStep) -> str:
     """Return the command line of a step; what the step does not name is left for the reader to fill in."""
     return COMMANDS[step.action].format(
-        agent=step.agent or "AGENT", job=step.job or "JOB", session=step.session or "SESSION"
+        agent=step.agent or "AGENT",
+        job=step.job or "JOB",
+        session=step.session or "SESSION",
+        item=step.item or "ITEM",
     )
 
 

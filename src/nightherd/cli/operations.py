@@ -22,6 +22,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.engine.operations.agents import Agents
+from nightherd.engine.operations.inbox import Answered, get_item
 from nightherd.engine.operations.perform import (
     check_prompt,
     gives_more,
@@ -29,6 +30,7 @@ from nightherd.engine.operations.perform import (
     perform,
 )
 from nightherd.engine.operations.requests import (
+    Answer,
     Cancel,
     JobRequest,
     NewJobRequest,
@@ -97,7 +99,7 @@ class FleetClient:
     @overload
     def perform(self, request: SetSchedule | ResetAgent) -> None: ...
 
-    def perform(self, request: Request) -> Job | None:
+    def perform(self, request: JobRequest | SetSchedule | ResetAgent) -> Job | None:
         """Carry out the request and return its job; everything is on record then."""
         agent = self.check(request) if isinstance(request, NewJobRequest) else None
         if not self.asks_daemon:
@@ -116,6 +118,30 @@ class FleetClient:
             if _has_happened(request, earlier, job):
                 return job
         return self.perform_directly(request)
+
+    def answer(self, request: Answer) -> Answered:
+        """Record an answer to the inbox, and return the item as it is then."""
+        refuse_agents(self.state_dir, "answering the inbox")
+        if self.asks_daemon:
+            sent = self._send(request, None)
+            if sent.done is not None or (sent.is_uncertain and self._is_answered(request)):
+                job = None if sent.done is None else sent.done.job_id
+                with closing(open_reader(self.state_dir)) as reader:
+                    found = None if job is None else get_job(reader, job)
+                    return Answered(item=get_item(reader, request.item_id), job=found)
+        return anyio.run(self._answer, request)
+
+    async def _answer(self, request: Answer) -> Answered:
+        fleet = self.known_fleet()
+        async with open_fleet_context(self.state_dir, fleet, self.environ) as context:
+            ensure_recorded(fleet, self.state_dir, context.clock.now())
+            return await perform(request, context, rescue=rescuer(context, fleet))
+
+    def _is_answered(self, request: Answer) -> bool:
+        """Whether an answer that the daemon did not acknowledge decided the item all the same."""
+        with closing(open_reader(self.state_dir)) as reader:
+            item = get_item(reader, request.item_id)
+        return (item.decided_by, item.verdict) == (request.by, request.verdict)
 
     def check(self, request: NewJobRequest) -> Agent:
         """Return the agent of the request. Raises what is wrong with it before there is anything to record it in."""
@@ -137,13 +163,15 @@ class FleetClient:
         check_prompt(request, agent)
         return agent
 
-    def perform_directly(self, request: Request) -> Job | None:
+    def perform_directly(self, request: JobRequest | SetSchedule | ResetAgent) -> Job | None:
         """Carry out the request on the state directory, without the daemon."""
         fleet = None if isinstance(request, Cancel) else self.known_fleet()
         result = anyio.run(self._perform, request, fleet)
         return result.job if isinstance(result, Submitted) else result
 
-    async def _perform(self, request: Request, fleet: Fleet | None) -> Submitted | Job | None:
+    async def _perform(
+        self, request: JobRequest | SetSchedule | ResetAgent, fleet: Fleet | None
+    ) -> Submitted | Job | None:
         async with open_fleet_context(self.state_dir, fleet, self.environ) as context:
             if fleet is not None:
                 ensure_recorded(fleet, self.state_dir, context.clock.now())

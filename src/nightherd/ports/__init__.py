@@ -37,6 +37,7 @@ from nightherd.ports.runtime import (
 from nightherd.ports.state import (
     ChangeFeed,
     FleetReader,
+    InboxReader,
     JobList,
     JobReader,
     LedgerEntry,
@@ -59,6 +60,7 @@ __all__ = [
     "HookCall",
     "HookCarrier",
     "HookResult",
+    "InboxReader",
     "JobList",
     "JobReader",
     "Journal",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from fastapi import APIRouter, Request, Response
 
+from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.requests import decode_request
 from nightherd.engine.operations.submit import Submitted
 from nightherd.web.api_context import OnSite
@@ -19,6 +20,6 @@ router = APIRouter(include_in_schema=False)
 async def perform_request(site: OnSite, sender: FromSender, request: Request) -> Response:
     """Carry out a request; answered, with the id of its job, once nothing can lose it."""
     result = await perform_for(site, sender, decode_request(await request.body()))
-    job = result.job if isinstance(result, Submitted) else result
+    job = result.job if isinstance(result, Submitted | Answered) else result
     data = {"job_id": None if job is None else job.id}
     return Response(msgspec.json.encode(data), media_type=JSON)

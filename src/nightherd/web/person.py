@@ -8,8 +8,10 @@ from typing import Annotated, overload
 from anyio import to_thread
 from fastapi import Depends, Request
 
+from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.perform import gives_more, perform
 from nightherd.engine.operations.requests import (
+    Answer,
     Cancel,
     Resume,
     ResumeSession,
@@ -67,14 +69,18 @@ async def perform_for(
 
 
 @overload
+async def perform_for(site: ApiContext, sender: Sender, request: Answer) -> Answered: ...
+
+
+@overload
 async def perform_for(
     site: ApiContext, sender: Sender, request: Operation
-) -> Submitted | Job | None: ...
+) -> Submitted | Job | Answered | None: ...
 
 
 async def perform_for(
     site: ApiContext, sender: Sender, request: Operation
-) -> Submitted | Job | None:
+) -> Submitted | Job | Answered | None:
     """Carry out a request for its sender, and wake the worker and the schedules that may act on it at once."""
     context = site.context
     more = gives_more(request, context.agents)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtLastTurn, AtMessage
+from nightherd.engine.operations.inbox import Answered
 from nightherd.engine.operations.perform import gives_more, masked_request, perform
 from nightherd.engine.operations.requests import (
     Cancel,
@@ -77,8 +78,8 @@ def bench_with(**more: object) -> Bench:
     return bench
 
 
-def performed(bench: Bench, request: Request) -> Submitted | Job | None:
-    async def go() -> Submitted | Job | None:
+def performed(bench: Bench, request: Request) -> Submitted | Job | Answered | None:
+    async def go() -> Submitted | Job | Answered | None:
         return await perform(request, bench.context, rescue=nobody_to_rescue)
 
     return anyio.run(go)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from nightherd.engine.checkpoints.state_files import write_stopped
 from nightherd.engine.children import cancel_below
@@ -38,6 +39,13 @@ async def retry_job(
 
     It is held to what that one was held to, and is of its schedule and in its channel. It is nobody's child.
     """
+    request = retry_request(job_id, agent, context)
+    request = replace(request, dedupe_key=dedupe_key, refuses_held=refuses_held)
+    return (await submit(request, context)).job
+
+
+def retry_request(job_id: JobId, agent: Agent, context: FleetContext) -> SubmitRequest:
+    """Return the request for the same work once more; `RefusedError` for a job that has not ended."""
     job, texts = context.reader.find_job(job_id), context.reader.find_texts(job_id)
     if job is None or texts is None:
         raise JobNotFoundError(f"there is no job {job_id}")
@@ -47,7 +55,7 @@ async def retry_job(
         )
     schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
     session = context.reader.find_session(job.session_id) if job.session_id is not None else None
-    request = SubmitRequest(
+    return SubmitRequest(
         agent=agent,
         prompt=texts.prompt,
         inputs=texts.inputs,
@@ -56,10 +64,7 @@ async def retry_job(
         channel_id=session.channel_id if session is not None else None,
         overrides=texts.overrides.for_retry(),
         priority=job.priority,
-        dedupe_key=dedupe_key,
-        refuses_held=refuses_held,
     )
-    return (await submit(request, context)).job
 
 
 async def cancel_job(

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.limits.guard import raises_limits
 from nightherd.engine.operations.agents import Agents
+from nightherd.engine.operations.inbox import Answered, answer_item
 from nightherd.engine.operations.jobs import cancel_job, retry_job
 from nightherd.engine.operations.raise_limits import given_before
 from nightherd.engine.operations.requests import (
+    Answer,
     Cancel,
     ForkOf,
     InSession,
@@ -87,6 +89,10 @@ async def perform(
 
 
 @overload
+async def perform(request: Answer, context: FleetContext, *, rescue: Rescue) -> Answered: ...
+
+
+@overload
 async def perform(
     request: JobRequest, context: FleetContext, *, rescue: Rescue
 ) -> Submitted | Job: ...
@@ -94,13 +100,19 @@ async def perform(
 
 @overload
 async def perform(
-    request: Request, context: FleetContext, *, rescue: Rescue
+    request: JobRequest | SetSchedule | ResetAgent, context: FleetContext, *, rescue: Rescue
 ) -> Submitted | Job | None: ...
+
+
+@overload
+async def perform(
+    request: Request, context: FleetContext, *, rescue: Rescue
+) -> Submitted | Job | Answered | None: ...
 
 
 async def perform(
     request: Request, context: FleetContext, *, rescue: Rescue
-) -> Submitted | Job | None:
+) -> Submitted | Job | Answered | None:
     """Carry out the request; returns once it is durable. A new job waits for a worker.
 
     `rescue` takes care of jobs whose worker is gone. What is not possible raises, and then nothing was recorded.
@@ -110,6 +122,8 @@ async def perform(
     if isinstance(request, SetSchedule):
         await _set_schedule(request, context)
         return None
+    if isinstance(request, Answer):
+        return await answer_item(request, agents_of(context), context)
     if isinstance(request, ResetAgent):
         await reset_agent(agents_of(context).get(request.agent).name, context)
         return None
@@ -146,6 +160,8 @@ def agents_of(context: FleetContext) -> Agents:
 
 def gives_more(request: Request, agents: Mapping[str, Agent]) -> str | None:
     """Return what the request gives agents more of, which only a person may ask for; None for most requests."""
+    if isinstance(request, Answer):
+        return "answering the inbox"
     if isinstance(request, Resume) and request.limits:
         return "raising a limit"
     agent = agents.get(request.agent) if isinstance(request, Submit) else None
@@ -163,6 +179,8 @@ def masked_request(request: Request, agent: Agent | None, secrets: Secrets) -> R
         return replace(request, prompt=prompt, inputs=inputs)
     if isinstance(request, Resume | ResumeSession) and request.prompt is not None:
         return replace(request, prompt=str(secrets.mask(request.prompt)))
+    if isinstance(request, Answer) and request.text is not None:
+        return replace(request, text=str(secrets.mask(request.text)))
     return request
 
 

@@ -12,6 +12,7 @@ import msgspec
 from nightherd.engine.operations.fork import ForkAt
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.ids import JobId, SessionId
+from nightherd.model.inbox.item import ItemId, Verdict
 from nightherd.model.jobs.job import TriggerType
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.sessions.session import SessionMode
@@ -130,10 +131,28 @@ class ResetAgent(_Value, frozen=True, kw_only=True, tag="reset_agent"):
     agent: str
 
 
+class Answer(_Value, frozen=True, kw_only=True, tag="answer"):
+    """What a person says to an item of the inbox."""
+
+    item_id: ItemId
+    verdict: Verdict
+    by: str
+    """Who answers."""
+    via: str
+    """Where the answer was given: `cli`, `api`, `library` ..."""
+    text: str | None = None
+    input: dict[str, Any] | None = None
+    """Other arguments for an approved call."""
+    seen_hash: str | None = None
+    """What the person was shown (`hash` of the item); an item that has changed since is not answered."""
+    limits: dict[str, int] = {}
+    """New maxima, for `raise`."""
+
+
 NewJobRequest = Submit | Retry | Resume | ResumeSession | RunSchedule
 """Requests that start or continue a job of an agent."""
 JobRequest = NewJobRequest | Cancel
-Request = JobRequest | SetSchedule | ResetAgent
+Request = JobRequest | SetSchedule | ResetAgent | Answer
 
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 

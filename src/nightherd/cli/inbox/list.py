@@ -1,0 +1,266 @@
+"""`nightherd inbox`: what waits for a person, as a list and one by one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from datetime import datetime
+from typing import Any
+
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.screen.render import Screen, table
+from nightherd.cli.screen.text import PAGE, neutralise, next_page, one_line, relative
+from nightherd.errors import UsageError
+from nightherd.model.inbox.item import VERDICTS, InboxItem, InboxQuery, ItemKind, Verdict
+from nightherd.model.units import format_usd
+from nightherd.views.inbox import (
+    ShownItem,
+    find_item_id,
+    item_document,
+    item_row,
+    list_inbox,
+    show_item,
+    what_happens,
+)
+from nightherd.wiring.stores import open_reader, system_clock
+
+MOST = 1_000
+REFRESH_S = 2.0
+HEADING = ("ID", "KIND", "AGENT", "AGE", "ASKS")
+DECIDED = ("ID", "KIND", "AGENT", "STATUS", "BY", "ASKS")
+TITLE = 100
+
+
+def complete_items(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The newest items that wait and begin so."""
+    from nightherd.cli.options import _invocation
+
+    try:
+        with closing(open_reader(_invocation(ctx).state_directory())) as reader:
+            waiting = reader.list_items(InboxQuery(limit=20))
+            return [one.id for one in waiting if one.id.startswith(incomplete)]
+    except Exception:  # noqa: BLE001 (an edge: a prompt that is being typed is no place for an error)
+        return []
+
+
+item_argument = click.argument("item", metavar="ITEM", shell_complete=complete_items)
+"""An item: its id or the beginning of it, @last, or the id of its job."""
+
+
+@click.group(
+    "inbox",
+    cls=LazyGroup,
+    entries={
+        "list": Entry("nightherd.cli.inbox.list:list_items", "List what waits for a person."),
+        "show": Entry("nightherd.cli.inbox.list:show", "Show an item with all that it asks."),
+        "approve": Entry("nightherd.cli.inbox.answer:approve", "Approve a call."),
+        "reject": Entry("nightherd.cli.inbox.answer:reject", "Reject what an item asks for."),
+        "reply": Entry("nightherd.cli.inbox.answer:reply", "Answer a question."),
+        "raise": Entry("nightherd.cli.inbox.answer:raise_limit", "Raise the limit of a job."),
+        "retry": Entry("nightherd.cli.inbox.answer:retry", "Try a failed job again."),
+        "dismiss": Entry("nightherd.cli.inbox.answer:dismiss", "Dismiss a failure."),
+        "comment": Entry("nightherd.cli.inbox.answer:comment", "Add a comment; decides nothing."),
+    },
+    default="list",
+    epilog="Example: nightherd inbox approve ask-1f",
+)
+def inbox() -> None:
+    """Show and answer what waits for a person: approvals, questions, limits, failures.
+
+    ITEM is an id, a unique beginning of one, @last, or the id of its job.
+    """
+
+
+@click.command("list", epilog="Example: nightherd inbox --watch")
+@click.option(
+    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
+)
+@click.option(
+    "--kind", type=click.Choice([kind.value for kind in ItemKind]), help="Show only this kind."
+)
+@click.option("--decided", is_flag=True, help="Show what was decided, not what waits.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=PAGE,
+    help="Largest number to show (default: 20).",
+)
+@click.option(
+    "--before",
+    type=click.IntRange(1),
+    metavar="CURSOR",
+    help="Cursor of the next page, as the list prints it.",
+)
+@click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
+@json_option
+@click.pass_obj
+def list_items(
+    invocation: Invocation,
+    agent: str | None,
+    kind: str | None,
+    decided: bool,
+    limit: int,
+    before: int | None,
+    watch: bool,
+) -> None:
+    """List what waits for a person. The newest come first."""
+    screen = invocation.screen
+    query = InboxQuery(
+        is_pending=not decided,
+        kind=ItemKind(kind) if kind else None,
+        agent=agent,
+        before=before,
+        limit=limit,
+    )
+    if watch:
+        _watch(invocation, query)
+        return
+    now = system_clock().now()
+    with closing(open_reader(invocation.state_directory())) as reader:
+        page = list_inbox(reader, query)
+    if screen.is_json:
+        rows = [item_row(item) for item in page.items]
+        screen.document("inbox", rows, now, next_before=page.next_before)
+        return
+    if not page.items:
+        screen.say("nothing was decided yet" if decided else "nothing waits for a person")
+        return
+    screen.show(item_table(page.items, screen, now, is_decided=decided))
+    if page.next_before is not None:
+        screen.flush()
+        command = next_page("nightherd inbox list", page.next_before, limit, agent=agent, kind=kind)
+        screen.say(f"more: {neutralise(command)}{' --decided' if decided else ''}")
+
+
+def _watch(invocation: Invocation, query: InboxQuery) -> None:
+    """Redraw the list every two seconds until Ctrl-C, which ends the command without an error."""
+    screen = invocation.screen
+    if screen.is_json:
+        raise UsageError("--watch cannot be used with --json", hint="nightherd inbox --json")
+    if not screen.can_redraw:
+        raise UsageError(
+            "--watch needs a terminal, and standard output is none", hint="nightherd inbox"
+        )
+    drawn = 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            now = system_clock().now()
+            with closing(open_reader(invocation.state_directory())) as reader:
+                items = list_inbox(reader, query).items
+            is_decided = not query.is_pending
+            text = item_table(items, screen, now, is_decided=is_decided) if items else "nothing"
+            lines = text.split("\n")[: screen.height - 1]
+            screen.redraw(lines, drawn)
+            drawn = len(lines)
+            time.sleep(REFRESH_S)
+    screen.show()
+
+
+def item_table(
+    items: Sequence[InboxItem], screen: Screen, now: datetime, *, is_decided: bool
+) -> str:
+    """One line per item."""
+    if is_decided:
+        rows = [
+            (
+                item.id,
+                item.kind.value,
+                item.agent or "-",
+                item.status.value,
+                f"{item.decided_by or '-'}"
+                + (f" ({item.decided_via})" if item.decided_via else ""),
+                one_line(item.title, TITLE),
+            )
+            for item in items
+        ]
+        return table(DECIDED, rows, width=screen.width, style=screen.out)
+    waiting = [
+        (
+            item.id,
+            item.kind.value,
+            item.agent or "-",
+            relative(item.created_at, now),
+            one_line(item.title, TITLE),
+        )
+        for item in items
+    ]
+    return table(HEADING, waiting, width=screen.width, style=screen.out)
+
+
+@click.command("show", epilog="Example: nightherd inbox show @last")
+@item_argument
+@json_option
+@click.pass_obj
+def show(invocation: Invocation, item: str) -> None:
+    """Show an item with all that it asks, and what each answer does."""
+    screen, now = invocation.screen, system_clock().now()
+    with closing(open_reader(invocation.state_directory())) as reader:
+        shown = show_item(reader, find_item_id(reader, item))
+    if screen.is_json:
+        screen.document("inbox_item", item_document(shown), now)
+        return
+    screen.show("\n".join(_card(shown, screen, now)))
+
+
+def _card(shown: ShownItem, screen: Screen, now: datetime) -> Iterator[str]:
+    item, job = shown.item, shown.job
+    pairs = [
+        ("item", item.id),
+        ("kind", item.kind.value),
+        ("status", item.status.value + (f" by {item.decided_by}" if item.decided_by else "")),
+        ("asked", screen.when(item.created_at, now)),
+        ("agent", item.agent or "-"),
+        ("job", item.job_id or "-"),
+        ("cost", "-" if job is None else f"{format_usd(job.cost_microusd)} so far"),
+    ]
+    if item.quorum > 1:
+        approved = sum(one.verdict is Verdict.APPROVE for one in shown.answers)
+        pairs.append(("quorum", f"{approved} of {item.quorum} approved"))
+    if shown.texts.approvers:
+        pairs.append(("approvers", ", ".join(shown.texts.approvers)))
+    yield from (f"{label:<10}{one_line(value)}" for label, value in pairs)
+    yield ""
+    yield from _asks(shown)
+    for one in shown.answers:
+        said = f": {one_line(one.text)}" if one.text else ""
+        yield f"{screen.when(one.at, now)}  {one_line(one.by)} ({one.via}) {one.verdict.value}{said}"
+    if item.is_pending:
+        yield ""
+        for word, effect in what_happens(item).items():
+            yield f"{word:<10}{effect}"
+        first = min(VERDICTS[item.kind], key=list(Verdict).index)
+        yield ""
+        yield f"answer: nightherd inbox {first.value} {item.id}"
+
+
+def _asks(shown: ShownItem) -> Iterator[str]:
+    """What is asked, in full."""
+    body: dict[str, Any] = dict(shown.texts.body)
+    tool, preview = body.pop("tool", None), body.pop("preview", None)
+    question, options = body.pop("question", None), body.pop("options", ())
+    if question is not None:
+        yield from _block("question", str(question))
+        yield from (f"  {number}. {one_line(str(one))}" for number, one in enumerate(options, 1))
+        return
+    if tool is not None:
+        given = body.pop("input", {})
+        is_command = isinstance(given, dict) and set(given) == {"command"}
+        text = given["command"] if is_command else json.dumps(given, indent=2, ensure_ascii=False)
+        yield from _block(f"{tool} would run" if is_command else f"{tool} with", str(text))
+        if preview is not None:
+            yield from _block("change", str(preview))
+        return
+    for name, value in body.items():
+        if value is not None:
+            yield from _block(name, str(value))
+
+
+def _block(label: str, text: str) -> Iterator[str]:
+    yield label
+    yield from (f"  {neutralise(line)}" for line in text.splitlines() or [""])

@@ -1,0 +1,128 @@
+"""Answering the inbox: what a person decides takes effect in the transaction that records it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nightherd.engine.contexts import FleetContext
+from nightherd.engine.limits.logins import stopped_by
+from nightherd.engine.operations.agents import Agents
+from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
+from nightherd.engine.operations.jobs import retry_request
+from nightherd.engine.operations.raise_limits import check_raised, given_before
+from nightherd.engine.operations.requests import Answer
+from nightherd.engine.operations.submit import submission
+from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, RefusedError
+from nightherd.model.change import Applied, Refused, Why
+from nightherd.model.ids import JobId
+from nightherd.model.inbox.changes import AnswerItem
+from nightherd.model.inbox.item import InboxItem, ItemId, ItemKind, Verdict
+from nightherd.model.jobs.changes import ResumeJob
+from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
+from nightherd.next_step import Action, NextStep
+from nightherd.ports import InboxReader
+from nightherd.views.jobs import get_job
+
+ANSWER_LIMIT = 64 * 1024
+"""Characters of an answer."""
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """An item after an answer, and the job that goes on or was made because of it."""
+
+    item: InboxItem
+    job: Job | None = None
+
+
+def get_item(reader: InboxReader, item_id: ItemId) -> InboxItem:
+    """Return the item; `NotFoundError` when there is none."""
+    item = reader.find_item(item_id)
+    if item is None:
+        raise NotFoundError(
+            f"there is no inbox item {item_id}", next_step=NextStep(Action.LIST_INBOX)
+        )
+    return item
+
+
+async def answer_item(request: Answer, agents: Agents, context: FleetContext) -> Answered:
+    """Record the answer and do what it decides; `RefusedError` when somebody else decided before."""
+    item = get_item(context.reader, request.item_id)
+    _check(request, item)
+    text = None if request.text is None else str(context.secrets.mask(request.text))
+    change = AnswerItem(
+        item_id=item.id,
+        verdict=request.verdict,
+        by=request.by,
+        via=request.via,
+        at=context.clock.now(),
+        text=text,
+        input=request.input,
+        seen_hash=request.seen_hash,
+        resume=_resumed(request, item, agents, context) if item.is_pending else None,
+    )
+
+    def with_job(change: AnswerItem) -> AnswerItem:
+        if not _makes_job(request, item, context):
+            return change
+        agent = agents.get(item.agent or "")
+        draft = retry_request(_job_id(item), agent, context)
+        again = msgspec.structs.replace(draft, dedupe_key=f"inbox:{item.id}")
+        return msgspec.structs.replace(change, job=submission(again, context))
+
+    (answer,) = await apply_with_fresh_ids([with_job(change)], with_job, context.state.apply)
+    match answer:
+        case Applied(job=job):
+            return Answered(item=get_item(context.reader, item.id), job=job)
+        case Refused(why=Why.NOT_ALLOWED, message=message):
+            raise ForbiddenError(message)
+        case Refused(message=message):
+            raise RefusedError(message, next_step=NextStep(Action.SHOW_INBOX_ITEM, item=item.id))
+
+
+def _check(request: Answer, item: InboxItem) -> None:
+    """`InvalidValueError` for an answer that lacks something, or has something that does not belong to it."""
+    if request.text is not None and len(request.text) > ANSWER_LIMIT:
+        raise InvalidValueError(f"an answer has at most {ANSWER_LIMIT:,} characters")
+    if request.verdict is Verdict.REPLY and not (request.text or "").strip():
+        raise InvalidValueError("a reply needs a text")
+    if request.input is not None and (
+        request.verdict is not Verdict.APPROVE or item.kind is not ItemKind.APPROVAL
+    ):
+        raise InvalidValueError("only the approval of a call can change its arguments")
+    if request.limits and request.verdict is not Verdict.RAISE:
+        raise InvalidValueError("limits are only for raising")
+    if request.verdict is Verdict.RAISE and item.kind is ItemKind.LIMIT and not request.limits:
+        raise InvalidValueError("name the limit to raise and its new maximum, like spend=5")
+
+
+def _job_id(item: InboxItem) -> JobId:
+    return item.job_id or JobId(item.subject)
+
+
+def _makes_job(request: Answer, item: InboxItem, context: FleetContext) -> bool:
+    """Whether the work is done again as a new job; one that is suspended is resumed instead."""
+    if request.verdict is not Verdict.RETRY or item.kind is not ItemKind.FAILURE:
+        return False
+    return item.is_pending and get_job(context.reader, _job_id(item)).is_terminal
+
+
+def _resumed(
+    request: Answer, item: InboxItem, agents: Agents, context: FleetContext
+) -> ResumeJob | None:
+    """The resumed job of an answer that raises its limit or tries it again; None for every other answer."""
+    if request.verdict not in (Verdict.RAISE, Verdict.RETRY) or item.job_id is None:
+        return None
+    job = get_job(context.reader, item.job_id)
+    if job.status is not JobStatus.SUSPENDED:
+        return None
+    agent, options = agents.get(job.agent), NO_OPTIONS
+    if request.limits:
+        options = JobOptions(limits={**given_before(job, context.reader), **request.limits})
+        check_raised(job, agent, options, context.reader)
+    return ResumeJob(
+        job_id=job.id,
+        at=context.clock.now(),
+        overrides=options,
+        lifts=stopped_by(agent, context.environment),
+    )

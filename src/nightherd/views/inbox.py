@@ -1,0 +1,176 @@
+"""The inbox as every surface shows it: lists, one item with everything needed to decide, and finding items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nightherd.errors import AmbiguousIdError, NotFoundError
+from nightherd.model.inbox.item import (
+    ITEM_ID,
+    VERDICTS,
+    InboxAnswer,
+    InboxItem,
+    InboxQuery,
+    InboxTexts,
+    ItemId,
+    ItemKind,
+    OnExpiry,
+)
+from nightherd.model.units import format_usd
+from nightherd.next_step import Action, NextStep
+from nightherd.views.jobs import timestamp
+
+if TYPE_CHECKING:
+    from nightherd.model.jobs.job import Job
+    from nightherd.ports import StateReader
+
+LAST = "@last"
+WORD = "ask-"
+MOST = 5
+
+
+class InboxPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some items, newest first, and the cursor of the next page if there is one."""
+
+    items: Sequence[InboxItem]
+    next_before: int | None = None
+
+
+class ShownItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One item with everything that a person needs to decide."""
+
+    item: InboxItem
+    texts: InboxTexts
+    answers: Sequence[InboxAnswer] = ()
+    job: Job | None = None
+
+
+def list_inbox(reader: StateReader, query: InboxQuery) -> InboxPage:
+    """Return a page of the inbox."""
+    found = reader.list_items(msgspec.structs.replace(query, limit=query.limit + 1))
+    page = found[: query.limit]
+    more = page[-1].number if len(found) > query.limit else None
+    return InboxPage(items=page, next_before=more)
+
+
+def show_item(reader: StateReader, item_id: ItemId) -> ShownItem:
+    """Return the item with its texts, its answers and its job."""
+    item, texts = reader.find_item(item_id), reader.find_item_texts(item_id)
+    if item is None:
+        raise _not_found(f"there is no inbox item {item_id}")
+    return ShownItem(
+        item=item,
+        texts=texts if texts is not None else InboxTexts(item_id=item_id),
+        answers=reader.list_answers(item_id),
+        job=reader.find_job(item.job_id) if item.job_id is not None else None,
+    )
+
+
+def find_item_id(reader: StateReader, reference: str) -> ItemId:
+    """Return the one item that `reference` means: an id, a unique beginning of one, `@last`, or the id of a job.
+
+    `@last` is the newest that waits. A job stands for the one item about it that waits.
+    """
+    if reference == LAST:
+        newest = reader.list_items(InboxQuery(limit=1))
+        if not newest:
+            raise _not_found("nothing waits in the inbox")
+        return newest[0].id
+    if ITEM_ID.fullmatch(reference):
+        if reader.find_item(ItemId(reference)) is None:
+            raise _not_found(f"there is no inbox item {reference}")
+        return ItemId(reference)
+    found = _candidates(reader, reference)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _not_found(f"no inbox item begins with {reference!r}")
+    raise AmbiguousIdError(
+        f"{reference!r} is the beginning of several: {', '.join(found[:MOST])}",
+        next_step=NextStep(Action.LIST_INBOX),
+    )
+
+
+def _candidates(reader: StateReader, reference: str) -> Sequence[ItemId]:
+    if not reference:
+        return ()
+    if reference.startswith("job-"):
+        jobs = reader.job_ids(reference, MOST)
+        return [one.id for job in jobs for one in reader.items_of_job(job) if one.is_pending]
+    prefix = reference if reference.startswith(WORD) else WORD + reference
+    return reader.item_ids(prefix, MOST + 1)
+
+
+def _not_found(message: str) -> NotFoundError:
+    return NotFoundError(message, next_step=NextStep(Action.LIST_INBOX))
+
+
+def what_happens(item: InboxItem) -> dict[str, str]:
+    """Say what each deciding answer does, and what happens without one."""
+    effects = {
+        ItemKind.APPROVAL: {
+            "approve": "exactly this call runs once, and the job continues",
+            "reject": "the call does not run; the agent is given your reason and continues",
+        },
+        ItemKind.QUESTION: {
+            "reply": "the agent is given your answer and continues",
+            "reject": "the agent is told that it gets no answer, and continues",
+        },
+        ItemKind.LIMIT: {
+            "raise": "the job continues with the new maximum",
+            "reject": "the job fails",
+        },
+        ItemKind.FAILURE: {
+            "retry": "a failed job is submitted again; a suspended one continues",
+            "dismiss": "the job stays as it is",
+        },
+        ItemKind.RELOAD: {
+            "accept": "the changed fleet file takes effect",
+            "reject": "the fleet keeps what was accepted before",
+        },
+    }[item.kind]
+    return {**effects, "no answer": _without_answer(item)}
+
+
+def _without_answer(item: InboxItem) -> str:
+    if item.expires_at is None:
+        return "it waits"
+    end = "the job fails" if item.on_expiry is OnExpiry.FAIL else "it is rejected"
+    return f"{end} at {timestamp(item.expires_at)}"
+
+
+def item_row(item: InboxItem) -> dict[str, Any]:
+    """An item as lists have it."""
+    row = msgspec.to_builtins(item, builtin_types=())
+    for name in ("created_at", "expires_at", "decided_at"):
+        row[name] = timestamp(getattr(item, name))
+    row.pop("dedupe_key")
+    return {**row, "verdicts": sorted(one.value for one in VERDICTS[item.kind])}
+
+
+def item_document(shown: ShownItem) -> dict[str, Any]:
+    """An item with everything needed to decide."""
+    item, texts, job = shown.item, shown.texts, shown.job
+    return {
+        **item_row(item),
+        "asks": dict(texts.body),
+        "approvers": list(texts.approvers),
+        "reply": texts.reply,
+        "changed_input": None if texts.input is None else dict(texts.input),
+        "what_happens": what_happens(item) if item.is_pending else {},
+        "answers": [
+            {
+                "at": timestamp(one.at),
+                "by": one.by,
+                "via": one.via,
+                "verdict": one.verdict.value,
+                "text": one.text,
+            }
+            for one in shown.answers
+        ],
+        "cost": None if job is None else format_usd(job.cost_microusd),
+        "job_status": None if job is None else job.status.value,
+    }
