@@ -14,6 +14,7 @@ import pytest
 from nightherd.host.process import is_at_work
 from nightherd.model.change import Applied
 from nightherd.model.ids import JobId, SessionId, WorkerId
+from nightherd.model.inbox.item import InboxQuery, ItemId
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.sessions.session import SessionKey, SessionMode, SessionQuery
 from nightherd.state.agreement import differences
@@ -109,6 +110,7 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
     before = (written / "nightherd.db").read_bytes()
     reader = SqliteReader(written)
     job, worker, session = JobId("job-1"), WorkerId("worker-1"), SessionId("sess-1")
+    item = ItemId("ask-000000000000")
     questions: dict[str, tuple[Any, ...]] = {
         "find_session": (session,),
         "list_executions": (job,),
@@ -137,6 +139,14 @@ def test_every_question_is_answered_before_anybody_has_written(written: Path) ->
         "live_workers": (),
         "find_worker": (worker,),
         "jobs_below": (job,),
+        "find_item": (item,),
+        "find_item_texts": (item,),
+        "list_items": (InboxQuery(),),
+        "item_ids": ("ask", 5),
+        "items_of_job": (job,),
+        "list_answers": (item,),
+        "items_to_expire": (NOW, 5),
+        "count_pending_items": (),
         "find_job": (job,),
         "find_texts": (job,),
         "list_jobs": (JobQuery(limit=5),),

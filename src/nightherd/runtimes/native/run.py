@@ -14,19 +14,16 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
-from nightherd.model.jobs.repeat import IDEMPOTENT
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,
     Event,
     MessageEvent,
     SystemEvent,
-    ToolUseEvent,
     describe,
 )
 from nightherd.model.journal.live_text import CUT_OFF
 from nightherd.model.journal.system import Complete, Denied, Init, Warned
-from nightherd.model.secrets import Secrets
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import Clock, NoTextStream, RuntimeRequest, TextStream
 from nightherd.runtimes.native.answer import Asking, Question, check, is_cut_off, repair_answer
@@ -39,7 +36,7 @@ from nightherd.runtimes.native.reserve import Reserve
 from nightherd.runtimes.native.script_model import ScriptModel
 from nightherd.runtimes.native.setup import Setup, setup_of
 from nightherd.runtimes.native.together import Processes, as_they_come, batches
-from nightherd.runtimes.native.toolset import Answered, Toolset, context_of
+from nightherd.runtimes.native.toolset import Answered, Toolset, context_of, marked
 from nightherd.runtimes.scripted.turn import SCRIPT_FINISHED
 from nightherd.runtimes.tools.tool import failed
 
@@ -70,8 +67,8 @@ class Run:
     _setup: Setup = field(init=False)
     _reserve: Reserve = field(init=False)
     _warned: bool = False
-    _waits: bool = False
-    """Whether a call waits for a person: the run ends there, and the rest of the calls are made after it."""
+    _waiting: list[ToolCallPart] = field(default_factory=list)
+    """Calls that wait for a person: the run ends there, and the calls after them are made later."""
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Everything; the last is `system/complete` or an error."""
@@ -81,7 +78,7 @@ class Run:
             yield _init(self.request, self.model, self.toolset.names)
             for warning in self.take_warnings():
                 yield warning
-            self._conversation = await self._recall(self.request.known_secrets())
+            self._conversation = await _recall(self.request)
             for event in self._opening():
                 yield event
             async with aclosing(self._turns_to_the_end()) as turns:
@@ -90,15 +87,6 @@ class Run:
         except MODEL_ERRORS as error:
             secrets, at = self.request.known_secrets(), self.clock.now()
             yield error_event(error, turn=self._turn, at=at, used=self.used, secrets=secrets)
-
-    async def _recall(self, secrets: Secrets) -> Conversation:
-        """What the record comes to. In a thread: a long one takes a while to read."""
-        try:
-            return await to_thread.run_sync(
-                recall, self.request.history(), secrets, self.request.repeat
-            )
-        except InvalidValueError as error:
-            raise RunFailure("unreadable_record", error.message) from error
 
     @property
     def _turn(self) -> int:
@@ -130,7 +118,7 @@ class Run:
         async with aclosing(self._repeat_calls()) as results:
             async for event in results:
                 yield event
-        if self._must_wait():
+        if self._waiting:
             return
         while not self._is_over():
             stop = await self._may_go_on()
@@ -151,7 +139,7 @@ class Run:
                 async with aclosing(self._make(calls)) as results:
                     async for event in results:
                         yield event
-                if self._must_wait():
+                if self._waiting:
                     return
                 await self.request.at(TriggerPoint.POST_TOOLS)
             self._turns += 1
@@ -165,7 +153,7 @@ class Run:
         async with aclosing(self._make(calls)) as results:
             async for event in results:
                 yield event
-        if self._must_wait():
+        if self._waiting:
             return
         await self.request.at(TriggerPoint.POST_TOOLS)
         self._turns += 1
@@ -291,7 +279,7 @@ class Run:
         conversation = self._conversation
         own = conversation.with_own_ids(answer, turn)
         whole = encode(own, turn=turn, usage=usage).lines
-        first, *rest = (conversation.mask(_marked(line, self.toolset)) for line in whole)
+        first, *rest = (conversation.mask(marked(line, self.toolset)) for line in whole)
         extra = {**(first.extra or {}), "setup": self._setup.hash, "cost_source": cost.source.value}
         return [msgspec.structs.replace(first, extra=extra), *rest]
 
@@ -310,16 +298,14 @@ class Run:
         for batch in batches(calls, self.toolset.is_read_only):
             async with aclosing(as_they_come(batch, self._answer)) as answers:
                 async for call, answered in answers:
-                    self._waits = self._waits or answered.is_waiting
-                    if not answered.is_waiting:
-                        for event in self._told(call, answered):
-                            yield event
-            if self._must_wait():
+                    if answered.is_waiting:
+                        self._waiting.append(call)
+                        continue
+                    for event in self._told(call, answered):
+                        yield event
+            if self._waiting:
                 return
         self._conversation.end_results()
-
-    def _must_wait(self) -> bool:
-        return self._waits
 
     async def _answer(self, call: ToolCallPart) -> Answered:
         if is_cut_off(call, self._conversation.last_answer):
@@ -352,19 +338,29 @@ class Run:
         self._conversation.take([line])
 
     def _complete(self) -> SystemEvent:
-        answer = self._conversation.last_answer
-        if isinstance(self.model, ScriptModel):
-            has_played = self._turns or self.request.job_turns
-            stop_reason = "end_turn" if has_played else SCRIPT_FINISHED
-        else:
-            stop_reason = STOP_REASONS.get((answer and answer.finish_reason) or "stop", "end_turn")
         return describe(
             Complete(
                 usage=self.used,
-                stop_reason=stop_reason,
+                stop_reason=_stop_reason(self, self._conversation.last_answer, self._turns),
                 api_duration_ms=self._asked_ms or None,
             )
         )
+
+
+def _stop_reason(run: Run, answer: ModelResponse | None, turns: int) -> str:
+    if isinstance(run.model, ScriptModel):
+        return "end_turn" if turns or run.request.job_turns else SCRIPT_FINISHED
+    return STOP_REASONS.get((answer and answer.finish_reason) or "stop", "end_turn")
+
+
+async def _recall(request: RuntimeRequest) -> Conversation:
+    """What the record comes to. In a thread: a long one takes a while to read."""
+    try:
+        return await to_thread.run_sync(
+            recall, request.history(), request.known_secrets(), request.repeat
+        )
+    except InvalidValueError as error:
+        raise RunFailure("unreadable_record", error.message) from error
 
 
 def _stream(run: Run) -> TextStream:
@@ -390,12 +386,3 @@ def _retold(count: int) -> str:
     return (
         f"the record holds {what} that cannot be read whole: the model is told what the lines say"
     )
-
-
-def _marked(line: MessageEvent, toolset: Toolset) -> MessageEvent:
-    """A call says on record whether it may be made again: by then nobody else may know."""
-    if not isinstance(line, ToolUseEvent):
-        return line
-    if not toolset.is_repeatable(line.tool_name, line.input):
-        return line
-    return msgspec.structs.replace(line, extra={**(line.extra or {}), IDEMPOTENT: True})

@@ -13,7 +13,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from nightherd.model.children import TOOL as SPAWN
 from nightherd.model.inbox.review import Proceed, Refuse, Replied, Wait
-from nightherd.model.jobs.repeat import Declared
+from nightherd.model.jobs.repeat import IDEMPOTENT, Declared
+from nightherd.model.journal.event import MessageEvent, ToolUseEvent
 from nightherd.model.permissions.permission import Permissions, is_offered
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
@@ -195,3 +196,12 @@ def context_of(
         spawn=request.spawn,
         **more,
     )
+
+
+def marked(line: MessageEvent, toolset: Toolset) -> MessageEvent:
+    """A call says on record whether it may be made again: by then nobody else may know."""
+    if not isinstance(line, ToolUseEvent):
+        return line
+    if not toolset.is_repeatable(line.tool_name, line.input):
+        return line
+    return msgspec.structs.replace(line, extra={**(line.extra or {}), IDEMPOTENT: True})
