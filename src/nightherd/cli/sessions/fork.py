@@ -8,22 +8,18 @@ import click
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.command import find_agent, run_or_enqueue
-from nightherd.cli.jobs.resume_options import Asked, working_options
 from nightherd.cli.options import complete_agents
+from nightherd.cli.prompt import Asked, working_options
 from nightherd.cli.sessions.options import (
     agent_for,
     agent_option,
     imported_session,
     named_session,
+    place_given,
     reading,
     session_argument,
 )
-from nightherd.engine.operations.fork import (
-    AtCheckpoint,
-    AtEvent,
-    AtMessage,
-    ForkAt,
-)
+from nightherd.engine.operations.fork import ForkAt
 from nightherd.engine.operations.requests import ForkOf, ResumeSession, Submit
 from nightherd.engine.operations.resume import branch
 from nightherd.errors import UsageError
@@ -73,19 +69,6 @@ def fork(
         return
     made = anyio.run(_fork, invocation, original, at)
     tell_fork(invocation, made)
-
-
-def place_given(
-    at_message: int | None, at_seq: int | None, at_checkpoint: int | None
-) -> ForkAt | None:
-    """The one place that was named; None for the end."""
-    if sum(given is not None for given in (at_message, at_seq, at_checkpoint)) > 1:
-        raise UsageError("--at-message, --at-seq and --at-checkpoint cannot be used together")
-    if at_message is not None:
-        return AtMessage(number=at_message)
-    if at_seq is not None:
-        return AtEvent(seq=at_seq)
-    return AtCheckpoint(number=at_checkpoint) if at_checkpoint is not None else None
 
 
 async def _fork(invocation: Invocation, original: Session, at: ForkAt | None) -> Session:
