@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
-from msgspec import StructMeta
 
 from nightherd.errors import InvalidValueError
 from nightherd.imports.lines import (
@@ -114,16 +113,20 @@ def decode_block(whole: bytes) -> list[TranscriptLine] | None:
     return found if len(found) == whole.count(b"\n") else None
 
 
+def _is_struct(part: Any) -> bool:
+    return isinstance(part, type) and issubclass(part, msgspec.Struct)
+
+
 def lenient(value: dict[str, Any], kind: type[StructT]) -> StructT:
     """As much of `value` as fits; fields of other types than expected count as absent."""
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         given = value.get(field.encode_name, msgspec.UNSET)
-        parts = {part for part in get_args(field.type) if isinstance(part, StructMeta)}
+        parts = [part for part in get_args(field.type) if _is_struct(part)]
         if field.name == "timestamp":
             found[field.name] = instant(given if isinstance(given, str) else None)
         elif isinstance(given, dict) and parts:
-            found[field.name] = lenient(given, parts.pop())
+            found[field.name] = lenient(given, parts[0])
         elif isinstance(given, list) and list[Block] in get_args(field.type):
             found[field.name] = [lenient(one, Block) for one in given if isinstance(one, dict)]
         elif given is not msgspec.UNSET:
