@@ -176,6 +176,6 @@ def decode_request(data: bytes) -> Request:
     if isinstance(request, Submit):
         options = request.options
         is_inner = options.required_caps or options.within or options.follow_up
-        if is_inner or request.trigger_type is not TriggerType.MANUAL:
+        if is_inner or options.resume_keys or request.trigger_type is not TriggerType.MANUAL:
             raise RefusedError("a sender may not set what only jobs give their children")
     return request

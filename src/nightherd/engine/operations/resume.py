@@ -14,6 +14,7 @@ from nightherd.engine.limits.logins import stopped_by
 from nightherd.engine.operations.fork import (
     AtCheckpoint,
     AtLastTurn,
+    Branch,
     ForkAt,
     ForkPoint,
     find_point,
@@ -30,7 +31,7 @@ from nightherd.engine.operations.submit import (
 from nightherd.engine.sessions.import_turns import told
 from nightherd.errors import InvalidValueError, RefusedError, UsageError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.change import Applied
+from nightherd.model.change import Applied, Refused
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.changes import ResumeJob
 from nightherd.model.jobs.job import Job, JobStatus, TriggerType
@@ -47,6 +48,9 @@ GO_ON = "Go on from where you left off."
 
 OPEN = (JobStatus.RUNNING, JobStatus.PENDING)
 """Jobs that go on anyway."""
+
+LOOKED_BACK = 16
+"""Jobs of a session that are looked at for one that was resumed under the same key."""
 
 Rescue = Callable[[], Awaitable[object]]
 
@@ -78,6 +82,8 @@ async def resume_job(
     """
     job = get_job(context.reader, job_id)
     texts = context.reader.find_texts(job_id)
+    if is_done_already(job_id, dedupe_key, context):
+        return job
     options = texts.overrides if texts is not None else NO_OPTIONS
     check_admission(agent, job.schedule, options.merged(wish.overrides), context)
     was_running = job.status is JobStatus.RUNNING
@@ -90,9 +96,9 @@ async def resume_job(
         is_interrupted = was_running and job.status is JobStatus.PENDING
         if not is_interrupted and (wish.overrides.limits is None or masked is not None):
             raise _refused(job, context)
-        if wish.overrides.limits is None and masked is None:
+        if wish.overrides.limits is None and masked is None and dedupe_key is None:
             return job
-        answer = await amend(job, agent, wish.overrides, context, prompt=masked)
+        answer = await amend(job, agent, wish.overrides, context, prompt=masked, key=dedupe_key)
         if isinstance(answer, Applied):
             return job
         job = get_job(context.reader, job_id)  # it has come to its limit, or its end, just now
@@ -105,9 +111,12 @@ async def resume_job(
             at=context.clock.now(),
             prompt=masked,
             overrides=wish.overrides,
+            key=dedupe_key,
             lifts=stopped_by(agent, context.environment),
         )
         (answer,) = await context.state.apply([change])
+        if isinstance(answer, Refused) and is_done_already(job_id, dedupe_key, context):
+            return get_job(context.reader, job_id)  # the same request was quicker
         return job_of(answer)
     if job.session_id is None:
         raise RefusedError(f"job {job_id} has no session to continue")
@@ -120,6 +129,12 @@ async def resume_job(
         job.session_id, agent, wish, context, resumed_from=job_id, dedupe_key=dedupe_key
     )
     return submitted.job
+
+
+def is_done_already(job_id: JobId, dedupe_key: str | None, context: Stores) -> bool:
+    """Whether a request with that key has resumed the job, or raised its limits, before."""
+    texts = context.reader.find_texts(job_id) if dedupe_key is not None else None
+    return texts is not None and dedupe_key in texts.overrides.resume_keys
 
 
 def _refused(job: Job, context: Stores) -> RefusedError:
@@ -151,9 +166,9 @@ async def continue_session(
     if resumed_from is None:
         jobs = context.reader.jobs_of_session(session_id)
         resumed_from = jobs[-1].id if jobs else None
-    if session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None:
-        session, _ = await branch(session, None, context)
-    request = _request(agent, wish, session, dedupe_key)
+    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
+    branch = find_branch(session, None, context) if is_over else None
+    request = _request(agent, wish, session, branch, dedupe_key)
     return await submit(replace(request, resumed_from=resumed_from), context)
 
 
@@ -166,17 +181,14 @@ async def run_fork(
     *,
     dedupe_key: str | None = None,
 ) -> Submitted:
-    """A new job in a new branch of that session; it knows which job wrote the place it branches from.
-
-    Asked again with the same dedupe key it is the same job; the branch made for the second stays empty.
-    """
+    """A new job in a new branch of that session; it knows which job wrote the place it branches from."""
     session = await told(get_session(context.reader, session_id), context)
     _check_agent(session, agent, context)
-    made, point = await branch(session, at, context)
+    branch = find_branch(session, at, context)
     request = replace(
-        _request(agent, wish, made, dedupe_key),
+        _request(agent, wish, session, branch, dedupe_key),
         trigger_type=TriggerType.FORK,
-        forked_from=point.job_id,
+        forked_from=branch.point.job_id,
     )
     return await submit(request, context)
 
@@ -193,14 +205,20 @@ async def run_branch(request: SubmitRequest, context: FleetContext) -> Submitted
     if current is None:
         return await submit(request, context)
     session = await told(current, context)
-    made, point = await branch(session, AtLastTurn(), context)
-    fork = replace(request, into=made.id, trigger_type=TriggerType.FORK, forked_from=point.job_id)
+    branch = find_branch(session, AtLastTurn(), context)
+    forked_from = branch.point.job_id
+    fork = replace(request, branch=branch, trigger_type=TriggerType.FORK, forked_from=forked_from)
     return await submit(fork, context)
 
 
 def _request(
-    agent: Agent, wish: ResumeOptions, into: Session, dedupe_key: str | None
+    agent: Agent,
+    wish: ResumeOptions,
+    session: Session,
+    branch: Branch | None,
+    dedupe_key: str | None,
 ) -> SubmitRequest:
+    """A job in the session, or in the branch of it."""
     return SubmitRequest(
         agent=agent,
         prompt=wish.prompt if wish.prompt is not None else GO_ON,
@@ -208,10 +226,17 @@ def _request(
         overrides=wish.overrides,
         priority=wish.priority,
         refuses_held=wish.refuses_held,
-        into=into.id,
-        channel_id=into.channel_id,
+        into=session.id if branch is None else None,
+        branch=branch,
+        channel_id=session.channel_id,
         dedupe_key=dedupe_key,
     )
+
+
+def find_branch(session: Session, at: ForkAt | None, stores: Stores) -> Branch:
+    """Return the branch of the session at that place, else at its end; nothing is recorded."""
+    point = find_point(stores.reader, stores.journals, session, at)
+    return Branch(of=session, point=point)
 
 
 async def branch(
@@ -262,6 +287,8 @@ async def resume_at(
     in a branch, and the old one stays as it is. A new one is made once for each dedupe key.
     """
     job = get_job(context.reader, job_id)
+    if is_done_already(job_id, dedupe_key, context):
+        return job
     found = list_bookmarks(context.reader, context.journals, job_id)
     if not any(one.number == number for one in found):
         there = ", ".join(str(one.number) for one in found) or "none"
@@ -270,7 +297,9 @@ async def resume_at(
             next_step=NextStep(Action.LIST_CHECKPOINTS, job=job_id),
         )
     if job.status is JobStatus.SUSPENDED and number == found[-1].number:
-        return await resume_job(job_id, agent, wish, context, rescue=rescue)
+        return await resume_job(
+            job_id, agent, wish, context, rescue=rescue, dedupe_key=dedupe_key
+        )
     if job.status in (JobStatus.RUNNING, JobStatus.PENDING):
         raise RefusedError(
             f"job {job_id} is {job.status.value}", next_step=NextStep(Action.CANCEL_JOB, job=job_id)
@@ -297,18 +326,23 @@ async def resume_session(
     the new one waits its turn while another job runs. A new one is made once for each dedupe key.
     """
     jobs = context.reader.jobs_of_session(session_id)
-    made = [job for job in jobs if dedupe_key is not None and job.dedupe_key == dedupe_key]
-    if made:
-        return made[-1]
+    for place, job in enumerate(reversed(jobs) if dedupe_key is not None else ()):
+        is_recent = place < LOOKED_BACK and is_done_already(job.id, dedupe_key, context)
+        if is_recent or job.dedupe_key == dedupe_key:
+            return job
     last = jobs[-1] if jobs else None
     if last is not None and wish.prompt is None:
         if not last.is_terminal:
-            return await resume_job(last.id, agent, wish, context, rescue=rescue)
+            return await resume_job(
+                last.id, agent, wish, context, rescue=rescue, dedupe_key=dedupe_key
+            )
         _check_not_completed(session_id, last)
     elif last is not None and last.status is JobStatus.SUSPENDED:
         # A job that only lost its worker is not asked anything new: what is to be said to it is a job of its own.
         try:
-            return await resume_job(last.id, agent, wish, context, rescue=rescue)
+            return await resume_job(
+                last.id, agent, wish, context, rescue=rescue, dedupe_key=dedupe_key
+            )
         except RefusedError:
             pass  # somebody is at it already: the new job comes after it
     submitted = await continue_session(session_id, agent, wish, context, dedupe_key=dedupe_key)

@@ -12,6 +12,7 @@ from nightherd.engine.contexts import FleetContext
 from nightherd.engine.limits.budgets import daily_limits, days_above, tree_budgets
 from nightherd.engine.limits.guard import job_limits
 from nightherd.engine.limits.logins import uncounted_text, unpriced_text
+from nightherd.engine.operations.fork import Branch, forked
 from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
 from nightherd.errors import (
     AgentBlockedError,
@@ -65,6 +66,8 @@ class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Instead of the agent's own: what its schedule says, or the one who asks."""
     into: SessionId | None = None
     """The session it goes on in, as it is."""
+    branch: Branch | None = None
+    """The branch it begins, recorded together with it."""
     overrides: JobOptions = NO_OPTIONS
     """What this job has other than its agent."""
     resumed_from: JobId | None = None
@@ -184,6 +187,7 @@ def _change(request: SubmitRequest, prompt: str, context: FleetContext) -> Submi
         texts=texts,
         session=session,
         into=request.into,
+        is_branch=request.branch is not None,
         login=login_of(request.agent, context.environment),
         refuses_held=request.refuses_held,
     )
@@ -196,6 +200,15 @@ def session_key_of(request: SubmitRequest) -> SessionKey:
 
 def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Session:
     agent = request.agent
+    if request.branch is not None:
+        source = request.branch.of
+        branch = forked(source, request.branch.point, session_id=session_id, at=at)
+        if source.agent == agent.name:
+            return branch
+        # It came from elsewhere, and belongs from now on to the agent that continues it.
+        return msgspec.structs.replace(
+            branch, agent=agent.name, runtime_type=agent.runtime.name
+        )
     terms = request.session_terms or agent.session
     is_per_channel = terms.mode is SessionMode.PER_CHANNEL
     if is_per_channel and request.channel_id is None and request.into is None:
