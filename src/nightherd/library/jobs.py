@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nightherd.engine.operations.jobs import update_job as change_status
+from msgspec.structs import replace
+
+from nightherd.engine.operations import jobs as operations
+from nightherd.engine.operations.requests import UpdateJob
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import InvalidValueError
 from nightherd.files.paths import directory_identity
@@ -68,12 +71,9 @@ async def update_job(
     terms = rescue_terms(directory_identity(root), 0)
     threads = open_threads(root, load_persistence(root)) if (root / "threads").is_dir() else None
     async with open_changes(root) as record:
-        await change_status(
-            job_id,
-            target,
-            error,
-            record,
-            threads,
+        await operations.update_job(
+            UpdateJob(job_id=job_id, status=target, error=error),
+            replace(record, threads=threads),
             rescue=lambda: rescue(record, terms, is_wanted=lambda one: one.id == job_id),
         )
     return get_job(root, job_id)

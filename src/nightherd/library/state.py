@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.doctor.record import RepairContext
-from nightherd.engine.operations.perform import reset_agent
+from nightherd.engine.operations.agents import reset_agent
+from nightherd.engine.operations.requests import ResetAgent
 from nightherd.errors import AgentNotFoundError, ConfigError, RefusedError
 from nightherd.files.yaml_dump import atomic_write_yaml
 from nightherd.model import ids
@@ -128,7 +129,7 @@ async def update_agent_state(
         )
     async with open_changes(root) as record:
         try:
-            await reset_agent(agent, record)
+            await reset_agent(ResetAgent(agent=agent), record)
         except RefusedError as error:
             raise AgentNotFoundError(
                 error.message, next_step=NextStep(Action.LIST_AGENTS)

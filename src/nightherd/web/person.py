@@ -8,6 +8,7 @@ from typing import Annotated, overload
 from anyio import to_thread
 from fastapi import Depends, Request
 
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import gives_more, perform
 from nightherd.engine.operations.requests import (
     Cancel,
@@ -18,7 +19,6 @@ from nightherd.engine.operations.requests import (
     Submit,
 )
 from nightherd.engine.operations.requests import Request as Operation
-from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import RefusedError
 from nightherd.model.jobs.job import Job
 from nightherd.web.api_context import ApiContext, context_of

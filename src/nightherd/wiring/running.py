@@ -197,7 +197,7 @@ def _worker_context(
 
     runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
-    own = {"protected": protect(fleet), "hooks": _hooks(fleet, keepers, system_clock())}
+    own = {"protected": protect(fleet), "hooks": _hooks(keepers, system_clock())}
     shared = {one.name: getattr(base, one.name) for one in fields(base)}
     return WorkerContext(
         **{**shared, **own},
@@ -237,13 +237,12 @@ def _signing_on(
     return sign_on
 
 
-def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
+def _hooks(keepers: Keepers, clock: Clock) -> AfterJob:
     from nightherd.engine.hooks import JobHooks
     from nightherd.runtimes.hook_runner import LocalHookCarrier
     from nightherd.views.jobs import job_row
 
     return JobHooks(
-        agents=fleet.agents,
         carrier=LocalHookCarrier(keepers=keepers, clock=clock),
         describe_job=job_row,
     )

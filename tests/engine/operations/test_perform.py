@@ -13,6 +13,7 @@ from engine.bench import AGENT, Bench, persistent
 from engine.operations.test_resuming import RunsInTurn
 from engine.yard import Yard
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtLastTurn, AtMessage
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import gives_more, masked_request, perform
 from nightherd.engine.operations.requests import (
     Cancel,
@@ -32,7 +33,6 @@ from nightherd.engine.operations.requests import (
     encode_request,
     with_key,
 )
-from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import AgentBlockedError, AgentNotFoundError, InvalidValueError, RefusedError
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.changes import FailWaiting
@@ -308,7 +308,11 @@ def test_a_repeated_resume_is_done_once_also_when_its_job_has_ended(
     again = job_of(performed(bench, request))
 
     assert (pending.id, pending.status) == (waiting.id, JobStatus.PENDING)
-    assert (again.id, again.status, ended.status) == (waiting.id, JobStatus.FAILED, JobStatus.FAILED)
+    assert (again.id, again.status, ended.status) == (
+        waiting.id,
+        JobStatus.FAILED,
+        JobStatus.FAILED,
+    )
     assert len(sessions_and_jobs(bench)[1]) == 1
 
 

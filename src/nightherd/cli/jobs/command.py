@@ -22,9 +22,9 @@ from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
-from nightherd.engine.operations.submit import Submitted
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import (
     AgentNotFoundError,

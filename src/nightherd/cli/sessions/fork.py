@@ -19,12 +19,12 @@ from nightherd.cli.sessions.options import (
     reading,
     session_argument,
 )
+from nightherd.engine.operations import sessions as operations
 from nightherd.engine.operations.fork import ForkAt
-from nightherd.engine.operations.requests import ForkOf, ResumeSession, Submit
-from nightherd.engine.operations.resume import branch
+from nightherd.engine.operations.requests import Fork, ForkOf, ResumeSession, Submit
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobStatus
-from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session
+from nightherd.model.sessions.session import Session, is_over
 from nightherd.views.sessions import latest_of_agent, session_row
 from nightherd.wiring.running import open_fleet_context
 from nightherd.wiring.stores import system_clock
@@ -67,15 +67,14 @@ def fork(
     if is_run:
         _run(ctx, original, at, agent, asked)
         return
-    made = anyio.run(_fork, invocation, original, at)
+    made = anyio.run(_fork, invocation, Fork(session_id=original.id, at=at))
     tell_fork(invocation, made)
 
 
-async def _fork(invocation: Invocation, original: Session, at: ForkAt | None) -> Session:
+async def _fork(invocation: Invocation, request: Fork) -> Session:
     state_dir = invocation.state_directory()
     async with open_fleet_context(state_dir, None, invocation.environ) as context:
-        fork, _ = await branch(original, at, context)
-    return fork
+        return await operations.fork(request, context)
 
 
 def _run(
@@ -177,5 +176,5 @@ def _new_job_notice(session: Session, last: Job | None, prompt: str | None) -> s
         return f"{stands}: this is a new job that waits for it" if is_new else None
     if prompt is None and last.status is JobStatus.COMPLETED:
         return None
-    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
-    return f"{stands}: this is a new job in {'a branch of its' if is_over else 'its'} session"
+    where = "a branch of its" if is_over(session) else "its"
+    return f"{stands}: this is a new job in {where} session"

@@ -11,7 +11,6 @@ import msgspec
 from nightherd.model.ids import JobId
 from nightherd.model.units import format_duration, parse_duration
 
-
 KEPT_KEYS = 16
 """How many keys of earlier requests a job keeps."""
 
