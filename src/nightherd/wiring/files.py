@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from nightherd.wiring.runtimes import keeps_claude_transcripts, price_estimate
 from nightherd.wiring.stores import (
     load_persistence,
     open_feed,
@@ -49,6 +48,7 @@ def kept_transcript(
 def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcripts:
     """What Claude keeps of its sessions, for agents with this environment, and our copies of it."""
     from nightherd.imports.claude_turns import ClaudeTranscripts
+    from nightherd.wiring.runtimes import keeps_claude_transcripts, price_estimate
 
     def price(model: str, usage: Usage) -> MicroUsd | None:
         estimate = price_estimate()

@@ -19,7 +19,6 @@ from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_l
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob
-from nightherd.model.sessions.order import ahead_text
 from nightherd.model.units import format_usd
 from nightherd.views.jobs import job_row, list_page
 from nightherd.views.observed import observe_job, observe_jobs
@@ -187,6 +186,8 @@ def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
         when = screen.when(job.resumes_at, now)
         return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
     if job.waits_behind is not None:
+        from nightherd.model.sessions.order import ahead_text
+
         return ahead_text(job.waits_behind, screen.time)
     return job.error or job.summary or ""
 
