@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from nightherd.db.ledger import Ledger
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.workers.worker import WorkerReports
 from nightherd.mirror.behind import VERSION
 from nightherd.mirror.memory import Memory
@@ -80,11 +80,11 @@ def silent() -> WorkerReports:
 
 
 async def submit_many(fleet: Fleet, context: WorkerContext, count: int) -> None:
-    request = SubmitRequest(agent=fleet.agents["empty"])
+    request = JobDraft(agent=fleet.agents["empty"])
 
     async def lane(share: int) -> None:
         for _ in range(share):
-            await submit(request, context)
+            await record_job(request, context)
 
     async with anyio.create_task_group() as tasks:
         for place in range(IN_FLIGHT):

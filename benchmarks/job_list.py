@@ -23,7 +23,7 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.state.tables import Table
+from nightherd.state.tables import table_of
 from nightherd.testing.state_values import submit
 
 SIZES = (1_000, 100_000)
@@ -45,7 +45,7 @@ QUERIES = {
 def fill(directory: StateDirectory, count: int) -> None:
     """A store with `count` jobs: most completed, every fiftieth failed, spread over the agents."""
     anyio.run(submit_first, directory)
-    table = Table(Job)
+    table = table_of(Job)
     template = replace(submit(1).job, session_id=submit(1).session.id, summary="x" * 200)
     database = open_for_writing(directory.database)
     database.execute("BEGIN IMMEDIATE")

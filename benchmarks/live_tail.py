@@ -19,7 +19,7 @@ from pathlib import Path
 import anyio
 
 from nightherd.daemon.record import SOCKET
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.ids import JobId, WorkerId, generate_execution_id
 from nightherd.model.jobs.changes import StartExecution
 from nightherd.model.journal.event import AssistantEvent, describe
@@ -113,7 +113,7 @@ async def measure(directory: Path, followers: int) -> tuple[float, float, int]:
         anyio.create_task_group() as tasks,
     ):
         await tasks.start(serve, make_app(site), site, state / SOCKET)
-        job = (await submit(SubmitRequest(agent=fleet.agents["a"]), context)).job
+        job = (await record_job(JobDraft(agent=fleet.agents["a"]), context)).job
         worker = WorkerId(context.worker)
         start = StartExecution(job_id=job.id, worker=worker, at=context.clock.now())
         await context.state.apply([start])

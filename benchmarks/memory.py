@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.workers.worker import WorkerLoop, WorkerReports
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.jobs.job import Job
@@ -87,7 +87,7 @@ class Watcher:
 async def hand_in(fleet: Fleet, context: WorkerContext, agent: str, count: int) -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(count):
-            tasks.start_soon(submit, SubmitRequest(agent=fleet.agents[agent]), context)
+            tasks.start_soon(record_job, JobDraft(agent=fleet.agents[agent]), context)
 
 
 async def kb_per_job(folder: Path) -> float:

@@ -26,7 +26,7 @@ from pydantic_ai.usage import RequestUsage
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.secrets import find_secrets
@@ -124,7 +124,7 @@ async def workshop_at(place: Path) -> AsyncIterator[WorkerContext]:
 async def whole(context: WorkerContext, place: Path) -> None:
     """A whole job, with everything that keeps it."""
     agent = agent_at(place)
-    submitted = await submit(SubmitRequest(agent=agent, prompt="go"), context)
+    submitted = await record_job(JobDraft(agent=agent, prompt="go"), context)
     done = await run_job(submitted.job.id, agent, context, on_event=lambda event: None)
     if done.turns != TURNS:
         raise SystemExit(f"the job took {done.turns} turns: {done.error}")

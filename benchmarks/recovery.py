@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.workers.rescue import rescue
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet
@@ -45,11 +45,11 @@ def make_fleet(folder: Path) -> Fleet:
 async def lose_many(folder: Path, fleet: Fleet) -> None:
     """Jobs that a worker had begun which is not there any more."""
     async with open_worker(folder / ".nightherd", fleet, os.environ) as context:
-        request = SubmitRequest(agent=fleet.agents["empty"])
+        request = JobDraft(agent=fleet.agents["empty"])
 
         async def lane(share: int) -> None:
             for _ in range(share):
-                await submit(request, context)
+                await record_job(request, context)
 
         async with anyio.create_task_group() as tasks:
             for place in range(IN_FLIGHT):

@@ -36,7 +36,7 @@ from nightherd.model.sessions.session import Session, SessionMode, SessionQuery,
 from nightherd.state.directory import StateDirectory, init_state_directory
 from nightherd.state.reader import SqliteReader
 from nightherd.state.store import SqliteStore
-from nightherd.state.tables import Table
+from nightherd.state.tables import table_of
 from nightherd.testing.state_values import BEGINNING
 from nightherd.views.conversation import events_of, history_page, segments_of
 from nightherd.views.sessions import list_page
@@ -219,7 +219,7 @@ def report_reading(world: World) -> None:
 
 def fill(directory: StateDirectory, count: int, template: Session) -> None:
     """A store with `count` sessions, spread over agents, most completed."""
-    table = Table(Session)
+    table = table_of(Session)
     database = open_for_writing(directory.database)
     database.execute("BEGIN IMMEDIATE")
     for number in range(2, count + 2):

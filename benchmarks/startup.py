@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.runtimes.scripted.capabilities import SCRIPTED
 from nightherd.wiring.running import open_worker
@@ -41,7 +41,7 @@ async def record_jobs(state_dir: Path) -> None:
     fleet = Fleet(file=str(state_dir.parent / "nightherd.yaml"), agents={agent.name: agent})
     async with open_worker(state_dir, fleet, {}) as context:
         for number in range(JOBS):
-            await submit(SubmitRequest(agent=agent, prompt=f"piece of work {number}"), context)
+            await record_job(JobDraft(agent=agent, prompt=f"piece of work {number}"), context)
 
 
 def measure(commands: dict[str, list[str]], environment: dict[str, str]) -> dict[str, float]:

@@ -31,7 +31,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Agent, Durability, Fleet
 from nightherd.model.checkpoints.checkpoint import TriggerPoint
 from nightherd.model.ids import JobId
@@ -157,7 +157,7 @@ def run(root: Path, messages: int, *, has_tools: bool, synced: bool) -> Left:
     async def work() -> JobId:
         async with workshops.open_worker(root / ".nightherd", fleet, dict(os.environ)) as context:
             told = replace(context, runtimes=lambda name: talk)
-            job = (await submit(SubmitRequest(agent=agent, prompt="go"), told)).job.id
+            job = (await record_job(JobDraft(agent=agent, prompt="go"), told)).job.id
             done = await run_job(job, agent, told, on_event=lambda event: None)
             if done.status is not JobStatus.COMPLETED:
                 raise SystemExit(f"the job is {done.status}: {done.error}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.change import Change
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Execution, Job, JobQuery, JobStatus
@@ -94,8 +94,8 @@ class Herd:
             async with open_worker(self.state, self.fleet, os.environ) as context:
                 inputs = [{"tag": tag} for tag in tags] or [{}] * count
                 made = [
-                    await submit(
-                        SubmitRequest(agent=self.fleet.agents[agent], inputs=values), context
+                    await record_job(
+                        JobDraft(agent=self.fleet.agents[agent], inputs=values), context
                     )
                     for values in inputs
                 ]

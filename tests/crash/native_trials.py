@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pydantic_ai.exceptions import ModelHTTPError
 
 from crash import whole_trials
-from nightherd.cli.daemon import worker
+from nightherd.cli.daemon import start as worker
 from nightherd.cli.jobs import actions as job_actions
 from nightherd.engine.jobs import run_loop, watch
 from nightherd.model.agents.agent import Agent

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.pasture import QUIET, Pasture, wait_for
 from nightherd.daemon.record import LOCK, RECORD, SOCKET, find_daemon
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.mirror.fleet_state import FleetState, read_fleet_state
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import JobStatus
@@ -34,8 +34,8 @@ def hand_in(pasture: Pasture, agent: str = "calm") -> JobId:
     async def work() -> JobId:
         fleet = load_fleet(pasture.file, environ={}, cwd=pasture.folder).fleet
         async with open_worker(pasture.state, fleet, {}) as context:
-            request = SubmitRequest(agent=fleet.agents[agent])
-            return (await submit(request, context)).job.id
+            request = JobDraft(agent=fleet.agents[agent])
+            return (await record_job(request, context)).job.id
 
     return anyio.run(work)
 

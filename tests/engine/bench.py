@@ -14,14 +14,18 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
+from nightherd.engine.operations.new_job import JobDraft, Submitted, record_job
+from nightherd.engine.operations.schedules import DueSlot
 from nightherd.engine.workers.lease import Lease
 from nightherd.model.agents.agent import Agent
+from nightherd.model.change import FireSlot
 from nightherd.model.ids import JobId, WorkerId
 from nightherd.model.jobs.changes import LoseExecution
 from nightherd.model.jobs.job import ExitReason, Job
 from nightherd.model.journal.event import Event
 from nightherd.model.journal.recollection import recollect
+from nightherd.model.schedules.rule import Schedule
+from nightherd.model.schedules.schedule import Slot, SlotOutcome
 from nightherd.model.secrets import find_secrets
 from nightherd.model.sessions.session import SessionMode, SessionTerms
 from nightherd.ports import Journals
@@ -30,6 +34,7 @@ from nightherd.testing.determinism import CountingText, FakeClock
 from nightherd.testing.memory_journals import MemoryJournals
 from nightherd.testing.memory_state import MemoryStore
 from nightherd.testing.runtime import PlayedRuntime
+from nightherd.testing.state_values import BEGINNING
 
 AGENT = Agent(
     name="coder",
@@ -76,7 +81,7 @@ class Bench:
 
     def submit(self, prompt: str | None = "Fix it", **more: Any) -> Submitted:
         return anyio.run(
-            submit, SubmitRequest(agent=self.agent, prompt=prompt, **more), self.context
+            record_job, JobDraft(agent=self.agent, prompt=prompt, **more), self.context
         )
 
     def execute(
@@ -127,6 +132,19 @@ class Bench:
         job = self.reader.find_job(job_id)
         assert job is not None
         return job
+
+
+def due_slot(agent: Agent, schedule: Schedule) -> DueSlot:
+    """A slot that is to make a job."""
+    slot = Slot(
+        id="slot",
+        schedule_id=f"{agent.name}/{schedule.name}",
+        due_at=BEGINNING,
+        outcome=SlotOutcome.SKIPPED,
+        decided_at=BEGINNING,
+    )
+    change = FireSlot(slot=slot, agent=agent.name, schedule=schedule.name, next_run_at=None)
+    return DueSlot(agent=agent, schedule=schedule, change=change, makes_job=True)
 
 
 def persistent() -> Agent:

@@ -21,7 +21,8 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.journal.event import AssistantEvent, Event, SystemEvent, describe
 from nightherd.model.journal.system import End, ExecutionStarted, Init, SystemSubtype
 from nightherd.ports import LedgerEntry
-from nightherd.state.tables import Table
+from nightherd.state.table import Table
+from nightherd.state.tables import table_of
 from nightherd.testing.determinism import FakeClock
 from nightherd.testing.state_values import BEGINNING, job_id
 
@@ -141,7 +142,7 @@ class World:
 
 def image_of(row: Row) -> tuple[str, dict[str, Any]]:
     """A row as the ledger has it."""
-    table: Table[Any] = Table(type(row))
+    table: Table[Any] = table_of(type(row))
     return table.name, dict(table.image(row))
 
 

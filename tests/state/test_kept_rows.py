@@ -19,7 +19,7 @@ from nightherd.model.sessions.session import Session
 from nightherd.state import kept_rows
 from nightherd.state.directory import StateDirectory
 from nightherd.state.kept_rows import KeptRows
-from nightherd.state.tables import Table
+from nightherd.state.tables import table_of
 from nightherd.testing.determinism import START
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 from state.stores import contents, open_store, replayed
@@ -99,7 +99,7 @@ def test_a_change_that_raises_takes_no_other_of_its_group_with_it(
 
 def test_of_a_row_that_is_known_only_what_differs_is_written(tmp_path: Path) -> None:
     database = new_database(tmp_path / "rows.db")
-    kept, table = KeptRows(database), Table(Session)
+    kept, table = KeptRows(database), table_of(Session)
     session = replace(submit(1).session, number=1)
     kept.write(kept.draft(table, session))
 
@@ -116,12 +116,12 @@ def test_long_texts_are_not_kept_once_they_are_written(tmp_path: Path) -> None:
     database = new_database(tmp_path / "rows.db")
     kept, change = KeptRows(database), submit(1)
     job = replace(change.job, number=1)
-    kept.write(kept.draft(Table(Job), job))
+    kept.write(kept.draft(table_of(Job), job))
 
     kept.put(JobTexts, job.id, change.texts)
     assert kept.get(JobTexts, job.id) == change.texts
     kept.forget()
-    kept.write(kept.draft(Table(JobTexts), change.texts))
+    kept.write(kept.draft(table_of(JobTexts), change.texts))
 
     assert kept.get(JobTexts, job.id) is None
     database.close()
@@ -132,7 +132,7 @@ def test_no_more_rows_are_kept_than_the_limit_says(
 ) -> None:
     monkeypatch.setattr(kept_rows, "LIMIT", 3)
     database = new_database(tmp_path / "rows.db")
-    kept, table = KeptRows(database), Table(Session)
+    kept, table = KeptRows(database), table_of(Session)
     sessions = [replace(submit(number).session, number=number) for number in range(1, 6)]
 
     for session in sessions:

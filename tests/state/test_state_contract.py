@@ -10,24 +10,18 @@ import pytest
 
 from nightherd.testing import (
     delivery_contract,
-    end_contract,
-    family_contract,
     fleet_contract,
+    jobs_contract,
     login_contract,
     order_contract,
-    overlap_contract,
     state_contract,
-    time_contract,
 )
 from nightherd.testing.delivery_contract import DELIVERY_CHECKS
-from nightherd.testing.end_contract import END_CHECKS
-from nightherd.testing.family_contract import FAMILY_CHECKS
 from nightherd.testing.fleet_contract import FLEET_CHECKS
+from nightherd.testing.jobs_contract import JOBS_CHECKS
 from nightherd.testing.login_contract import LOGIN_CHECKS
 from nightherd.testing.order_contract import ORDER_CHECKS
-from nightherd.testing.overlap_contract import OVERLAP_CHECKS
 from nightherd.testing.state_contract import CHECKS, Check
-from nightherd.testing.time_contract import TIME_CHECKS
 from state.stores import STATES, StateFactory
 
 
@@ -36,13 +30,10 @@ from state.stores import STATES, StateFactory
     [
         *CHECKS,
         *FLEET_CHECKS,
-        *FAMILY_CHECKS,
-        *END_CHECKS,
+        *JOBS_CHECKS,
         *DELIVERY_CHECKS,
         *LOGIN_CHECKS,
         *ORDER_CHECKS,
-        *OVERLAP_CHECKS,
-        *TIME_CHECKS,
     ],
     ids=lambda check: check.__name__,
 )
@@ -60,13 +51,10 @@ def test_store_keeps_the_contract(factory: StateFactory, check: Check, tmp_path:
     [
         (state_contract, CHECKS),
         (fleet_contract, FLEET_CHECKS),
-        (family_contract, FAMILY_CHECKS),
-        (end_contract, END_CHECKS),
+        (jobs_contract, JOBS_CHECKS),
         (delivery_contract, DELIVERY_CHECKS),
         (login_contract, LOGIN_CHECKS),
         (order_contract, ORDER_CHECKS),
-        (overlap_contract, OVERLAP_CHECKS),
-        (time_contract, TIME_CHECKS),
     ],
 )
 def test_no_check_is_left_out(module: ModuleType, checks: tuple[Check, ...]) -> None:

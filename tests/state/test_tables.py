@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from nightherd.errors import InvalidValueError
 from nightherd.model.jobs.job import Execution, ExecutionStatus, Job, JobStatus, JobTexts
 from nightherd.model.worker import Worker
-from nightherd.state.tables import TABLES, Table, in_table_order, time_text
+from nightherd.state.table import Table, time_text
+from nightherd.state.tables import TABLES, in_table_order, table_of
 from nightherd.testing.state_values import BEGINNING, submit
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -32,7 +33,7 @@ BIG = st.integers(-(2**63), 2**63 - 1)
 def test_job_comes_back_from_its_columns(
     at: datetime, text: str, number: int, status: JobStatus, finished: datetime | None
 ) -> None:
-    table = Table(Job)
+    table = table_of(Job)
     job = replace(
         submit(1).job,
         created_at=at,
@@ -62,7 +63,7 @@ def test_flags_come_back_as_flags(success: bool | None) -> None:
         started_at=BEGINNING,
         success=success,
     )
-    table = Table(Execution)
+    table = table_of(Execution)
     image = table.image(execution)
 
     assert image["success"] == (None if success is None else int(success))
@@ -70,7 +71,7 @@ def test_flags_come_back_as_flags(success: bool | None) -> None:
 
 
 def test_maps_are_the_same_text_whatever_their_order() -> None:
-    table = Table(JobTexts)
+    table = table_of(JobTexts)
     texts = submit(1).texts
 
     one = table.image(replace(texts, inputs={"b": "2", "a": "ä"}))
@@ -80,7 +81,7 @@ def test_maps_are_the_same_text_whatever_their_order() -> None:
 
 
 def test_columns_that_an_older_database_lacks_get_their_defaults() -> None:
-    table = Table(Job)
+    table = table_of(Job)
     image = table.image(submit(1).job)
     needed = ("id", "agent", "trigger_type", "status", "created_at")
 
@@ -91,7 +92,7 @@ def test_columns_that_an_older_database_lacks_get_their_defaults() -> None:
 
 
 def test_columns_that_a_newer_database_has_are_passed_over() -> None:
-    table = Table(Job)
+    table = table_of(Job)
     image = table.image(submit(1).job)
 
     assert table.row(("moo", *image), ("?", *image.values())) == submit(1).job
@@ -109,7 +110,7 @@ def test_instants_have_one_width_and_sort_as_text() -> None:
 
 @pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
 def test_every_field_of_every_row_has_a_column_type(kind: type[msgspec.Struct]) -> None:
-    table: Table[Any] = Table(kind)
+    table: Table[Any] = table_of(kind)
 
     assert table.columns == kind.__struct_fields__
     assert table.upsert.startswith(f"INSERT INTO {TABLES[kind]} ({table.key}, ")

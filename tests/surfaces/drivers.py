@@ -16,7 +16,7 @@ import pytest
 
 from nightherd.cli.main import main
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.ids import JobId
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
@@ -222,8 +222,8 @@ def submit_pending(directory: Path, agent: str = "hello", prompt: str = "the rea
     async def work() -> JobId:
         loaded = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory)
         async with open_worker(directory / ".nightherd", loaded.fleet, os.environ) as context:
-            request = SubmitRequest(agent=loaded.fleet.agents[agent], prompt=prompt)
-            return (await submit(request, context)).job.id
+            request = JobDraft(agent=loaded.fleet.agents[agent], prompt=prompt)
+            return (await record_job(request, context)).job.id
 
     return anyio.run(work)
 

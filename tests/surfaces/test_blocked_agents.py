@@ -8,9 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from engine.bench import due_slot
 from nightherd import Order, open_fleet
-from nightherd.engine.operations.schedules import NoJob, slot_job
+from nightherd.engine.operations.schedules import slot_change
 from nightherd.errors import AgentBlockedError
+from nightherd.model.change import FireSlot
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
 from surfaces.drivers import Cli
@@ -130,14 +132,14 @@ def test_a_slot_of_it_is_skipped_and_says_why(caged: Path) -> None:
     fleet = load_fleet(caged, environ=os.environ, cwd=caged).fleet
     agent = fleet.agents["caged"]
 
-    async def make() -> object:
+    async def make() -> FireSlot:
         async with open_worker(caged / ".nightherd", fleet, os.environ) as context:
-            return slot_job(agent, agent.schedules["often"], "slot", context)
+            return slot_change(due_slot(agent, agent.schedules["often"]), context)
 
     made = anyio.run(make)
 
-    assert isinstance(made, NoJob)
-    assert WHY in made.reason
+    assert made.job is None
+    assert WHY in (made.slot.reason or "")
     assert not made.is_error
 
 

@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from nightherd.daemon.record import SOCKET
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.web.api_context import ApiContext, open_api_context
@@ -166,8 +166,8 @@ class World:
 
     async def submit(self, agent: str = "hello", prompt: str = "world") -> JobId:
         """A job that waits."""
-        request = SubmitRequest(agent=self.site.fleet().agents[agent], prompt=prompt)
-        return (await submit(request, self.site.context)).job.id
+        request = JobDraft(agent=self.site.fleet().agents[agent], prompt=prompt)
+        return (await record_job(request, self.site.context)).job.id
 
     async def execute(self, job_id: JobId, agent: str = "hello") -> None:
         """Run a job that waits."""

@@ -13,6 +13,7 @@ import anyio
 import click
 from msgspec.structs import replace
 
+from nightherd.cli.fleet.load import load_all
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen
@@ -22,7 +23,6 @@ from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_
 from nightherd.errors import ConfigError, ConfigNotFoundError, RefusedError, StateFileError
 from nightherd.model.doctor import Finding, Level
 from nightherd.wiring.files import refresh_mirror
-from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.repair import doctor_checks, night_checks, noted_damage, rebuild_database
 from nightherd.wiring.stores import open_repair, system_clock
 
@@ -93,12 +93,7 @@ def _exit_code(examined: Sequence[Examined]) -> int:
 def _examine_acceptance(invocation: Invocation, state: Path) -> list[Examined]:
     """What the fleet's files give agents that no person has accepted; nothing without a fleet that can be used."""
     try:
-        fleet = load_fleet(
-            invocation.fleet_file(),
-            environ=invocation.environ,
-            cwd=invocation.cwd,
-            state_dir=invocation.named_state,
-        ).fleet
+        fleet = load_all(invocation).fleet
     except ConfigError:
         return []
     try:
@@ -142,23 +137,10 @@ async def _examine(
 async def _examine_night(invocation: Invocation, state: Path) -> list[Examined]:
     """Whether the fleet can be run unattended here. Without a fleet file there is nothing to say."""
     try:
-        file = invocation.fleet_file()
+        checks = night_checks(state, load_all(invocation).fleet, invocation.environ)
+        return await examine(checks, is_deep=False, is_fixing=False)
     except ConfigNotFoundError:
         return []
-
-    def checks() -> list[Check]:
-        from nightherd.wiring.fleets import load_fleet
-
-        loaded = load_fleet(
-            file,
-            environ=invocation.environ,
-            cwd=invocation.cwd,
-            state_dir=invocation.named_state,
-        )
-        return night_checks(state, loaded.fleet, invocation.environ)
-
-    try:
-        return await examine(checks(), is_deep=False, is_fixing=False)
     except ConfigError as error:
         finding = Finding(
             check="fleet",
@@ -197,11 +179,11 @@ def _refresh_mirror(state: Path, examined: list[Examined], *, is_new: bool) -> s
 @contextmanager
 def _steps(screen: Screen) -> Iterator[OnStep]:
     """Who is told how far it is: a line on a terminal, nobody anywhere else."""
-    from nightherd.cli.screen.busy import Busy
-
     if not screen.can_animate:
         yield no_step
         return
+    from nightherd.cli.screen.progress import Busy
+
     with Busy(screen.talk, is_colored=screen.err.is_colored) as busy:
         yield busy.tell
 

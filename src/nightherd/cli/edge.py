@@ -127,7 +127,7 @@ def _report_json(screen: Screen, data: Mapping[str, object], exit_code: int) -> 
 
 
 def _report_problems(screen: Screen, error: ConfigInvalidError) -> int:
-    from nightherd.cli.fleet.problems import problems_data, problems_text
+    from nightherd.cli.fleet.load import problems_data, problems_text
 
     hint = advice_for(error)
     if screen.is_json:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import click
 
+from nightherd.cli.fleet.load import load_all
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
@@ -20,7 +22,6 @@ from nightherd.engine.imports.jobs import import_fleet
 from nightherd.engine.imports.transcripts import import_transcripts
 from nightherd.errors import ConfigNotFoundError
 from nightherd.model.agents.agent import Fleet
-from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.repair import claude_directory, find_transcripts, open_import, read_herdctl
 from nightherd.wiring.stores import system_clock
 
@@ -60,10 +61,7 @@ def import_herdctl(ctx: click.Context, directory: Path, is_dry: bool) -> None:
     invocation = invocation_of(ctx)
     report = Report()
     found = read_herdctl(invocation.cwd / directory, report)
-
-    async def adopt(context: ImportContext, report: Report, on_progress: OnProgress) -> None:
-        await import_fleet(found, context, report, on_progress)
-
+    adopt = partial(import_fleet, found)
     _perform(ctx, adopt, report, total=found.job_total, is_dry=is_dry)
 
 
@@ -78,10 +76,7 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
     report = Report()
     chosen = directory if directory is not None else claude_directory(invocation.environ)
     found = find_transcripts(invocation.cwd / chosen, report)
-
-    async def adopt(context: ImportContext, report: Report, on_progress: OnProgress) -> None:
-        await import_transcripts(found, context, report, on_progress)
-
+    adopt = partial(import_transcripts, found)
     _perform(ctx, adopt, report, total=len(found), is_dry=is_dry)
 
 
@@ -107,28 +102,21 @@ def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is
 def fleet_if_any(invocation: Invocation) -> Fleet | None:
     """The fleet, whose secrets have to stay out of what is recorded; with `--state-dir` there need be none."""
     try:
-        file = invocation.fleet_file()
+        return load_all(invocation).fleet
     except ConfigNotFoundError:
         return None
-    named = invocation.named_state
-    return load_fleet(file, environ=invocation.environ, cwd=invocation.cwd, state_dir=named).fleet
 
 
 @contextmanager
 def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
     """A bar on a terminal that can show one; told of each record, silent anywhere else."""
+    if screen.is_json or not screen.can_animate or total < 2:
+        yield lambda name: None
+        return
     from nightherd.cli.screen.progress import Bar
 
-    if screen.is_json or not screen.can_animate or total < 2:
-        yield _silent
-        return
-    bar: Any = Bar(screen.talk, total, is_colored=screen.err.is_colored)
-    with bar:
+    with Bar(screen.talk, total, is_colored=screen.err.is_colored) as bar:
         yield bar.tell
-
-
-def _silent(name: str) -> None:
-    """Nobody is told."""
 
 
 SHOWN = 20

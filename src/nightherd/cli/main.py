@@ -37,7 +37,7 @@ COMMANDS = {
     "agent": Entry("nightherd.cli.fleet.agent:agent", "List, show, reset and resume agents."),
     "schedule": Entry("nightherd.cli.schedules.list:schedule", "List, show and change schedules."),
     "api": Entry("nightherd.cli.daemon.api:api", "Send a request to the daemon's API."),
-    "worker": Entry("nightherd.cli.daemon.worker:worker", "Run queued jobs without a daemon."),
+    "worker": Entry("nightherd.cli.daemon.start:worker", "Run queued jobs without a daemon."),
     "jobs": Entry("nightherd.cli.jobs.list:jobs", "List, show, follow and control jobs."),
     "inbox": Entry("nightherd.cli.inbox.list:inbox", "Show and answer what waits for a person."),
     "logs": Entry("nightherd.cli.daemon.logs:logs", "Show the operator log."),
@@ -64,7 +64,7 @@ COMMANDS = {
     "completion": Entry(
         "nightherd.cli.completion:completion", "Print a shell's completion script."
     ),
-    "help": Entry("nightherd.cli.help:show_help", "Show help for a command."),
+    "help": Entry("nightherd.cli.completion:show_help", "Show help for a command."),
 }
 
 ALIASES = {

@@ -23,6 +23,7 @@ from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon
 from nightherd.engine.operations.agents import Agents
 from nightherd.engine.operations.inbox import Answered, get_item
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import (
     check_prompt,
     gives_more,
@@ -45,7 +46,6 @@ from nightherd.engine.operations.requests import (
     with_key,
 )
 from nightherd.engine.operations.resume import OPEN
-from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import AgentBlockedError, ConfigNotFoundError, NoDaemonError
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.ids import JobId

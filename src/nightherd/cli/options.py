@@ -1,14 +1,14 @@
-"""Completion of what only the state and the fleet know: quick, and silent when anything is wrong."""
+"""Options and arguments that commands share, and completion of ids and names: quick, silent when anything is wrong."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,6 +18,9 @@ from nightherd.errors import InvalidValueError
 from nightherd.model.units import parse_duration
 from nightherd.views.jobs import LAST, LAST_FAILED
 from nightherd.wiring.stores import open_job_list, open_reader
+
+if TYPE_CHECKING:
+    from nightherd.model.agents.agent import Agent
 
 MOST = 20
 
@@ -50,31 +53,28 @@ def complete_sessions(
 
 def complete_agents(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The names of the fleet's agents that begin so."""
-    from nightherd.wiring.fleets import load_fleet
-
-    try:
-        invocation = _invocation(ctx)
-        loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
-        names: Sequence[str] = tuple(loaded.fleet.agents)
-        return [name for name in names if name.startswith(incomplete)]
-    except Exception:  # noqa: BLE001 (an edge, as above)
-        return []
+    return [name for name in _agents(ctx) if name.startswith(incomplete)]
 
 
 def complete_schedules(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """The fleet's schedules that begin so, as AGENT/NAME."""
+    agents = _agents(ctx).values()
+    names = [f"{agent.name}/{name}" for agent in agents for name in agent.schedules]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _agents(ctx: click.Context) -> Mapping[str, Agent]:
+    """The agents of the fleet; none when it cannot be loaded."""
     from nightherd.wiring.fleets import load_fleet
 
     try:
         invocation = _invocation(ctx)
         loaded = load_fleet(invocation.fleet_file(), environ=invocation.environ, cwd=invocation.cwd)
-        agents = loaded.fleet.agents.values()
-        names = [f"{agent.name}/{name}" for agent in agents for name in agent.schedules]
-        return [name for name in names if name.startswith(incomplete)]
     except Exception:  # noqa: BLE001 (an edge, as above)
-        return []
+        return {}
+    return loaded.fleet.agents
 
 
 def _invocation(ctx: click.Context) -> Invocation:
@@ -109,6 +109,24 @@ def json_option(command: Command) -> Command:
         callback=_choose_json,
         help="Print one JSON document on standard output.",
     )(command)
+
+
+agent_filter = click.option(
+    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
+)
+"""`--agent` of a list."""
+before_option = click.option(
+    "--before",
+    type=click.IntRange(1),
+    metavar="CURSOR",
+    help="Cursor of the next page, as the list prints it.",
+)
+
+
+def page_option(default: int, most: int = 1_000) -> Callable[[Command], Command]:
+    """`--limit` of a list."""
+    text = f"Largest number to show (default: {default})."
+    return click.option("--limit", type=click.IntRange(1, most), default=default, help=text)
 
 
 def job_argument(command: Command) -> Command:

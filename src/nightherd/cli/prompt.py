@@ -1,16 +1,31 @@
-"""Where a prompt comes from: an option, a file, standard input; always text, never half of it."""
+"""Where a prompt comes from (an option, a file, standard input), and the options that commands with a prompt share."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple, cast
 
+import click
+
+from nightherd.cli.invocation import Invocation
+from nightherd.cli.options import Command, json_option
 from nightherd.errors import UsageError
 from nightherd.model.ids import NAME
 
 LARGEST_BYTES = 10_000_000
 STANDARD_INPUT = "-"
+
+prompt_option = click.option("-p", "--prompt", metavar="TEXT", help="Prompt text.")
+file_option = click.option(
+    "-f", "--file", metavar="FILE", help="File with the prompt; - is standard input."
+)
+detach_option = click.option(
+    "-d", "--detach", is_flag=True, help="Submit the job and return; a worker runs it."
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the final answer.")
 
 
 def read_prompt(
@@ -77,3 +92,39 @@ def _decoded(content: bytes, what: str) -> str:
             f"{what} is not UTF-8 text (byte {error.start})", hint="convert it to UTF-8"
         ) from None
     return checked_text(text, what)
+
+
+class Asked(NamedTuple):
+    """What it is told besides, and who waits for it."""
+
+    prompt: str | None
+    file: str | None
+    detach: bool
+    quiet: bool
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether any of the options was given."""
+        return self.prompt is not None or self.file is not None or self.detach or self.quiet
+
+    def text(self, invocation: Invocation) -> str | None:
+        """What was said, if anything; a file, or standard input, is read."""
+        if self.prompt is None and self.file is None:
+            return None
+        return read_prompt(self.prompt, self.file, None, cwd=invocation.cwd, stdin=sys.stdin.buffer)
+
+
+def working_options(command: Command) -> Command:
+    """`--prompt`, `--file`, `--detach`, `--quiet` and `--json`: the command gets them as `asked`."""
+
+    @wraps(command)
+    def bundled(
+        *args: Any, prompt: str | None, file: str | None, detach: bool, quiet: bool, **others: Any
+    ) -> object:
+        asked = Asked(prompt=prompt, file=file, detach=detach, quiet=quiet)
+        return command(*args, asked=asked, **others)
+
+    found = cast("Command", bundled)
+    for option in (json_option, quiet_option, detach_option, file_option, prompt_option):
+        found = option(found)
+    return found

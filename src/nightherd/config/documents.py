@@ -6,7 +6,7 @@ import os
 import re
 import stat
 
-from nightherd.config.paths import real_path
+from nightherd.config.merge import real_path
 from nightherd.config.report import Findings
 from nightherd.config.wording import SHOWN_PATH_LIMIT
 from nightherd.files.yaml_load import compose

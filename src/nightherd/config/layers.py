@@ -9,8 +9,7 @@ import msgspec
 
 from nightherd.config.documents import MOST_MERGED_VALUES, Budget, Documents
 from nightherd.config.interpolate import Interpolation
-from nightherd.config.merge import merge
-from nightherd.config.paths import absolute_path, with_absolute_paths
+from nightherd.config.merge import absolute_path, merge, with_absolute_paths
 from nightherd.config.report import Findings
 from nightherd.config.schema.isolation import FLEET_ONLY
 from nightherd.config.wording import SHOWN_PATH_LIMIT

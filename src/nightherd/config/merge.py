@@ -1,11 +1,21 @@
-"""From nodes to the plain values that the schema checks."""
+"""From nodes to the plain values that the schema checks: layers merged, paths made absolute."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from nightherd.config.schema.types import Filled
-from nightherd.files.yaml_nodes import Entry, MappingNode, Node, Plain, ScalarNode, resolve_plain
+from nightherd.files.yaml_nodes import (
+    Entry,
+    MappingNode,
+    Node,
+    Plain,
+    ScalarNode,
+    SequenceNode,
+    resolve_plain,
+)
 
 
 def plain_value(node: ScalarNode) -> Plain:
@@ -50,3 +60,49 @@ def merge_values(base: Node, top: Node) -> Node:
     if isinstance(base, MappingNode) and isinstance(top, MappingNode):
         return merge_mappings(base, top)
     return top
+
+
+PATH_KEYS = frozenset({"working_directory", "add_dirs", "plugins"})
+"""Keys of an agent that hold directories: one, several, or mappings with a `root` or `path`."""
+
+
+def absolute_path(node: ScalarNode, environ: Mapping[str, str]) -> str:
+    """The path a scalar names, absolute: `~/` is the home directory."""
+    text = node.text
+    home = environ.get("HOME")
+    if home and (text == "~" or text.startswith("~/")):
+        text = home + text[1:]
+    return os.path.normpath(os.path.join(os.path.dirname(node.spot.source.path), text))  # noqa: PTH118, PTH120 (text in, text out)
+
+
+def real_path(path: str) -> str:
+    """The path with symbolic links followed: two names of one file are the same here."""
+    # A name that no file can have stays as it is; reading it says what is wrong with it.
+    return path if "\0" in path else os.path.realpath(path)
+
+
+def with_absolute_paths(agent: MappingNode, environ: Mapping[str, str]) -> MappingNode:
+    """`agent` with the directories it names made absolute."""
+    changed = {
+        key: Entry(entry.key, absolute_below(entry.value, environ))
+        for key, entry in agent.entries.items()
+        if key in PATH_KEYS
+    }
+    return MappingNode(agent.spot, {**agent.entries, **changed}) if changed else agent
+
+
+def absolute_below(node: Node, environ: Mapping[str, str]) -> Node:
+    """A path, a list of them, or a mapping that has one, made absolute."""
+    if isinstance(node, ScalarNode):
+        if "\0" in node.text or (node.plain and resolve_plain(node.text) is None):
+            return node
+        return ScalarNode(node.spot, absolute_path(node, environ), False, node.written, node.secret)
+    if isinstance(node, SequenceNode):
+        return SequenceNode(node.spot, tuple(absolute_below(item, environ) for item in node.items))
+    entries = {
+        key: Entry(entry.key, absolute_below(entry.value, environ))
+        if key in {"root", "path"} and isinstance(entry.value, ScalarNode)
+        else entry
+        for key, entry in node.entries.items()
+    }
+    return MappingNode(node.spot, entries)

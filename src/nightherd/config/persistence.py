@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nightherd.config.documents import Documents
-from nightherd.config.merge import plain_value
-from nightherd.config.paths import real_path
+from nightherd.config.merge import plain_value, real_path
 from nightherd.config.report import Findings
 from nightherd.config.schema.persistence import FieldSchema, PersistenceFile, Triggers
 from nightherd.config.validate import beginning, check
@@ -199,14 +198,7 @@ def _resolved(file: PersistenceFile, *, is_project: bool) -> Persistence:
 
 
 def _triggers(triggers: Triggers) -> Mapping[TriggerPoint, Trigger]:
-    found = {
-        TriggerPoint.PRE_TURN: triggers.pre_turn,
-        TriggerPoint.POST_LLM: triggers.post_llm,
-        TriggerPoint.POST_TOOLS: triggers.post_tools,
-        TriggerPoint.ON_SUSPEND: triggers.on_suspend,
-        TriggerPoint.ON_ERROR: triggers.on_error,
-        TriggerPoint.ON_CANCEL: triggers.on_cancel,
-    }
+    found = {point: getattr(triggers, point.value) for point in TriggerPoint}
     return {
         point: Trigger(enabled=one.enabled, description=one.description, priority=one.priority)
         for point, one in found.items()

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, assert_never
 
 from msgspec.structs import replace
+from pydantic import BaseModel
 
 from nightherd.config.resolve_agent import (
     resolve_hooks,
@@ -37,18 +38,13 @@ from nightherd.config.schema.limits import Retry
 from nightherd.config.schema.mcp import McpServer as McpServerSchema
 from nightherd.config.schema.script import (
     AnyStep,
-    BashInput,
     BashStep,
-    EditInput,
     EditStep,
     FailStep,
-    GlobInput,
     GlobStep,
-    GrepInput,
     GrepStep,
     McpStep,
     OtherStep,
-    ReadInput,
     ReadStep,
     RepeatStep,
     SayStep,
@@ -57,7 +53,6 @@ from nightherd.config.schema.script import (
     SpawnStep,
     ThinkStep,
     UsageStep,
-    WriteInput,
     WriteStep,
 )
 from nightherd.model.agents.agent import Agent, Durability, Fleet
@@ -255,10 +250,16 @@ def resolve_step(step: AnyStep) -> Step:
             return Say(step.say, step.over or timedelta())
         case ThinkStep():
             return Think(step.think)
-        case BashStep() | ReadStep() | WriteStep() | EditStep() | GlobStep() | GrepStep():
-            return UseTool(step.tool, tool_input(step))
-        case SpawnStep():
-            return UseTool(step.tool, {"agent": step.input.agent, "prompt": step.input.prompt})
+        case (
+            BashStep()
+            | ReadStep()
+            | WriteStep()
+            | EditStep()
+            | GlobStep()
+            | GrepStep()
+            | SpawnStep()
+        ):
+            return UseTool(step.tool, tool_input(step.input))
         case McpStep():
             return UseTool(step.tool, step.input)
         case SleepStep():
@@ -276,40 +277,12 @@ def resolve_step(step: AnyStep) -> Step:
             assert_never(step)
 
 
-def tool_input(
-    step: BashStep | ReadStep | WriteStep | EditStep | GlobStep | GrepStep,
-) -> dict[str, Any]:
+def tool_input(given: BaseModel) -> dict[str, Any]:
     """What the tool is called with: what was given, a timeout in milliseconds."""
-    given: dict[str, Any]
-    match step.input:
-        case BashInput() as bash:
-            timeout = bash.timeout
-            milliseconds = None if timeout is None else round(timeout.total_seconds() * 1_000)
-            given = {"command": bash.command, "timeout": milliseconds}
-        case ReadInput() as read:
-            given = {"file_path": read.file_path, "offset": read.offset, "limit": read.limit}
-        case WriteInput() as write:
-            given = {"file_path": write.file_path, "content": write.content}
-        case EditInput() as edit:
-            given = {
-                "file_path": edit.file_path,
-                "old_string": edit.old_string,
-                "new_string": edit.new_string,
-                "replace_all": edit.replace_all,
-            }
-        case GlobInput() as glob:
-            given = {"pattern": glob.pattern, "path": glob.path}
-        case GrepInput() as grep:
-            given = {
-                "pattern": grep.pattern,
-                "path": grep.path,
-                "glob": grep.glob,
-                "ignore_case": grep.ignore_case,
-                "mode": grep.mode,
-            }
-        case _:
-            assert_never(step.input)
-    return {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(given, name) for name in given.__class__.model_fields}
+    if isinstance(timeout := values.get("timeout"), timedelta):
+        values["timeout"] = round(timeout.total_seconds() * 1_000)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def resolve_usage(usage: ScriptUsage) -> Usage:

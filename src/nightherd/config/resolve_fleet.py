@@ -192,14 +192,7 @@ def _day(limits: DayLimitsSchema | None) -> DayLimits:
 def _outcomes(outcomes: Outcomes | None) -> dict[LimitName, OnLimit]:
     if outcomes is None:
         return {}
-    words = {
-        LimitName.SPEND: outcomes.spend,
-        LimitName.TURNS: outcomes.turns,
-        LimitName.TOKENS: outcomes.tokens,
-        LimitName.SPAWNS: outcomes.spawns,
-        LimitName.DEPTH: outcomes.depth,
-        LimitName.DURATION: outcomes.duration,
-    }
+    words = {name: getattr(outcomes, name.value) for name in LimitName}
     return {name: OnLimit(word) for name, word in words.items() if word is not None}
 
 

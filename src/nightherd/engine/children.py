@@ -20,7 +20,8 @@ from nightherd.engine.jobs.recorder import Recorder, save_progress
 from nightherd.engine.limits.budgets import outcome_above, raised
 from nightherd.engine.limits.guard import Stop, stop_of
 from nightherd.engine.limits.logins import limit_now
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.requests import Submit
+from nightherd.engine.operations.submit import submit
 from nightherd.errors import FencedError, NightherdError, NotYetError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.children import SpawnCall, SpawnResult, narrowed, spawn_key
@@ -158,19 +159,20 @@ class ChildJobs:
         if job.is_terminal and job.status is not JobStatus.COMPLETED:
             await cancel_below(job.id, self._context)
 
-    def _request(self, agent: Agent, call: SpawnCall, key: str) -> SubmitRequest:
+    def _request(self, agent: Agent, call: SpawnCall, key: str) -> Submit:
         options = JobOptions(
             within=(*self._above, self._own()),
             required_caps=narrowed(self._agent.required_caps, agent.required_caps),
         )
-        return SubmitRequest(
-            agent=agent,
+        return Submit(
+            agent=agent.name,
             prompt=call.prompt,
             trigger_type=TriggerType.SPAWNED,
             trigger_id=self._job.id,
             parent_job_id=self._job.id,
             dedupe_key=key,
-            overrides=options,
+            has_own_key=True,
+            options=options,
             priority=self._job.priority,
         )
 

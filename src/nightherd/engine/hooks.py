@@ -16,9 +16,10 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.requests import Submit
+from nightherd.engine.operations.submit import submit
 from nightherd.errors import FencedError, NightherdError
-from nightherd.model.agents.agent import Agent
+from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.hooks import (
     HOOK_FAILED,
     AgentSubmission,
@@ -54,8 +55,6 @@ DescribeJob = Callable[[ObservedJob], Mapping[str, Any]]
 class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
     """Runs the hooks of jobs."""
 
-    agents: Mapping[str, Agent]
-    """Those a hook may submit."""
     carrier: HookCarrier
     describe_job: DescribeJob
 
@@ -178,11 +177,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
     ) -> HookResult:
         """A job for another agent; the same end of the same job never makes two, `known` from its first try."""
         job, event, context = occasion.job, occasion.event, occasion.context
-        agent = self.agents.get(submission.agent)
-        if agent is None:
-            return HookResult(
-                success=False, error=f"the fleet has no agent {submission.agent!r} to submit"
-            )
+        agent = get_agent(context.agents, submission.agent, context.withheld)
         if _generation(job, context) >= MOST_GENERATIONS:
             return HookResult(
                 success=False,
@@ -192,8 +187,8 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
         which = event.value if known is None else known.ran.event
         if event is HookEvent.SUSPENDED:
             which = f"{event}-{job.epoch if known is None else known.epoch}"
-        request = SubmitRequest(
-            agent=agent,
+        request = Submit(
+            agent=agent.name,
             prompt=told,
             inputs={
                 "event": event.value,
@@ -205,6 +200,7 @@ class JobHooks(msgspec.Struct, frozen=True, kw_only=True):
             trigger_type=TriggerType.SPAWNED,
             trigger_id=job.id,
             dedupe_key=f"hook:{job.id}:{hook.id}:{which}",
+            has_own_key=True,
             asked_about=job.id if hook.point is HookPoint.LIMITS else None,
         )
         submitted = await submit(request, context)

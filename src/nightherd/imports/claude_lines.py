@@ -7,14 +7,22 @@ another type than expected is as good as absent. A line that is no JSON object i
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
 from nightherd.errors import InvalidValueError
-from nightherd.imports.fields import instant, is_count
-from nightherd.imports.lines import Line, LineCutter, read_object, reason_of, too_long
+from nightherd.imports.lines import (
+    Line,
+    LineCutter,
+    instant,
+    is_count,
+    read_object,
+    reason_of,
+    too_long,
+)
 from nightherd.model.units import FREE, LARGEST, MicroUsd, parse_usd
 
 SYNTHETIC = "<synthetic>"
@@ -83,8 +91,6 @@ class TranscriptLine(msgspec.Struct, frozen=True, rename="camel"):
     summary: str | None = None
 
 
-PARTS: dict[str, type[msgspec.Struct]] = {"message": Message, "usage": Tokens}
-
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 _decoder = msgspec.json.Decoder(TranscriptLine)
@@ -95,7 +101,7 @@ def decode(text: bytes) -> TranscriptLine:
     try:
         return _decoder.decode(text)
     except (ValueError, RecursionError):
-        return _lenient(read_object(text), TranscriptLine)
+        return lenient(read_object(text), TranscriptLine)
 
 
 def decode_block(whole: bytes) -> list[TranscriptLine] | None:
@@ -107,22 +113,25 @@ def decode_block(whole: bytes) -> list[TranscriptLine] | None:
     return found if len(found) == whole.count(b"\n") else None
 
 
-def _lenient(value: dict[str, Any], kind: type[StructT]) -> StructT:
+def _is_struct(part: Any) -> bool:
+    return isinstance(part, type) and issubclass(part, msgspec.Struct)
+
+
+def lenient(value: dict[str, Any], kind: type[StructT]) -> StructT:
     """As much of `value` as fits; fields of other types than expected count as absent."""
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
-        given = value.get(field.encode_name)
+        given = value.get(field.encode_name, msgspec.UNSET)
+        parts = [part for part in get_args(field.type) if _is_struct(part)]
         if field.name == "timestamp":
             found[field.name] = instant(given if isinstance(given, str) else None)
-        elif field.name in PARTS and isinstance(given, dict):
-            found[field.name] = _lenient(given, PARTS[field.name])
-        elif field.name == "content" and isinstance(given, list):
-            found[field.name] = [_lenient(one, Block) for one in given if isinstance(one, dict)]
-        elif given is not None:
-            try:
+        elif isinstance(given, dict) and parts:
+            found[field.name] = lenient(given, parts[0])
+        elif isinstance(given, list) and list[Block] in get_args(field.type):
+            found[field.name] = [lenient(one, Block) for one in given if isinstance(one, dict)]
+        elif given is not msgspec.UNSET:
+            with suppress(msgspec.ValidationError):
                 found[field.name] = msgspec.convert(given, field.type)
-            except msgspec.ValidationError:
-                continue
     return kind(**found)
 
 

@@ -7,15 +7,13 @@ tried and given up on the way. Calls that ran side by side branch off that way, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from nightherd.imports.claude_lines import SYNTHETIC
-from nightherd.imports.fields import instant
+from nightherd.imports.claude_lines import SYNTHETIC, lenient
 from nightherd.imports.lines import read_object
 from nightherd.model.journal.event import (
     AssistantEvent,
@@ -61,8 +59,6 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
     message: Said | None = None
 
 
-StructT = TypeVar("StructT", bound=msgspec.Struct)
-
 _decoder = msgspec.json.Decoder(Entry)
 
 
@@ -98,26 +94,9 @@ def _entry(line: bytes) -> Entry | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        value = read_object(line)
+        return lenient(read_object(line), Entry)
     except ValueError:
         return None  # an unfinished line, or one of another kind: nothing that was said
-    said = value.pop("message", None)
-    at = value.pop("timestamp", None)
-    return msgspec.structs.replace(
-        _fitting(value, Entry),
-        timestamp=instant(at if isinstance(at, str) else None),
-        message=_fitting(said, Said) if isinstance(said, dict) else None,
-    )
-
-
-def _fitting(value: dict[str, Any], kind: type[StructT]) -> StructT:
-    """As much of `value` as fits; a field of another type than expected is as good as absent."""
-    found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(kind):
-        if field.encode_name in value:
-            with suppress(msgspec.ValidationError):
-                found[field.name] = msgspec.convert(value[field.encode_name], field.type)
-    return kind(**found)
 
 
 def _told(entries: Sequence[Entry], known: Collection[str]) -> list[Entry]:
@@ -293,3 +272,60 @@ def _usage(said: Said | None) -> Usage | None:
     counts = {name: found.get(name) for name in names}
     given = {name: n for name, n in counts.items() if isinstance(n, int) and n > 0}
     return msgspec.convert(given, Usage)
+
+
+TAIL = 64 * 1024
+"""Bytes that are looked at for the last thing said; it is rarely longer."""
+
+
+class TranscriptFile(Protocol):
+    """The transcript of one session: Claude's own file, and our copy of it."""
+
+    def lines(self) -> Iterable[bytes]:
+        """Every line of our copy."""
+
+    def newest_lines(self) -> Iterable[bytes]:
+        """Every line of whichever has more."""
+
+    def tail(self, size: int) -> Sequence[bytes]:
+        """The whole lines among the last `size` bytes of Claude's file."""
+
+
+class ClaudeTranscripts:
+    """Implements the `Transcripts` port; `find` gives the transcript of a session by its id and directory.
+
+    `is_claude` tells the runtimes that keep them; `price` estimates what an answer cost.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str, str], TranscriptFile],
+        is_claude: Callable[[str], bool],
+        price: Price = no_price,
+    ) -> None:
+        self._find = find
+        self._is_claude = is_claude
+        self._price = price
+
+    def covers(self, runtime_type: str) -> bool:
+        """Return whether the runtime of that name keeps Claude's transcripts."""
+        return self._is_claude(runtime_type)
+
+    def last_said(self, runtime_session_id: str, directory: str) -> str | None:
+        """The uuid of the last thing said in Claude's own file."""
+        file = self._find(runtime_session_id, directory)
+        return last_said(file.tail(TAIL)) or last_said(list(file.newest_lines()))
+
+    def said_since(
+        self,
+        runtime_session_id: str,
+        directory: str,
+        known: Collection[str],
+        *,
+        is_kept: bool = False,
+        with_cost: bool = False,
+    ) -> Sequence[Event]:
+        """Everything said after the last `known` line, along the line that counts."""
+        file = self._find(runtime_session_id, directory)
+        lines = file.lines() if is_kept else file.newest_lines()
+        return said_since(lines, known, self._price if with_cost else no_price)

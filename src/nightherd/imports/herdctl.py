@@ -18,9 +18,8 @@ from nightherd.engine.imports.context import ForeignJob, Report, Unreadable
 from nightherd.engine.imports.jobs import ForeignFleet
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.files.reading import ReadFailed, ReadOk, safe_read_json, safe_read_yaml
-from nightherd.imports.fields import Fields, check_agent
 from nightherd.imports.herdctl_events import read_events, usage_of
-from nightherd.imports.lines import opened, reason_of, shown
+from nightherd.imports.lines import Fields, check_agent, opened, reason_of, shown
 from nightherd.model.ids import JOB_ID, SessionId, check_name
 from nightherd.model.jobs.job import STATUS_OF_EXIT, ExitReason, JobStatus, TriggerType
 from nightherd.model.journal.system import Header

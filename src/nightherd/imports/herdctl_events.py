@@ -15,8 +15,17 @@ from typing import Any
 import msgspec
 
 from nightherd.engine.imports.context import Unreadable
-from nightherd.imports.fields import Fields, instant, is_count
-from nightherd.imports.lines import Line, read_lines, read_object, reason_of, shown, too_long
+from nightherd.imports.lines import (
+    Fields,
+    Line,
+    instant,
+    is_count,
+    read_lines,
+    read_object,
+    reason_of,
+    shown,
+    too_long,
+)
 from nightherd.model.journal.event import (
     AssistantEvent,
     ErrorEvent,

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.imports.session import SessionFile
 from nightherd.errors import InvalidValueError, NotFoundError, StateFileError
 from nightherd.imports.lines import shown
-from nightherd.model.ids import JobId, SessionId, parse_job_id, parse_session_id
+from nightherd.model.ids import parse_job_id, parse_session_id
 from nightherd.model.journal.event import Event
 from nightherd.model.journal.system import known
 from nightherd.model.sessions.session import Session, SessionMode, SessionStatus
@@ -128,29 +129,7 @@ def _session_file(data: Data, source: str) -> SessionFile:
 def _session(row: SessionRow) -> Session:
     if row.created_at.tzinfo is None or row.last_active_at.tzinfo is None:
         raise InvalidValueError(f"the times of session {row.id} have no time zone")
-    parent = row.parent_session_id
-    return Session(
-        id=parse_session_id(row.id),
-        agent=row.agent,
-        mode=row.mode,
-        status=row.status,
-        runtime_type=row.runtime_type,
-        working_directory=row.working_directory,
-        created_at=row.created_at,
-        last_active_at=row.last_active_at,
-        name=row.name,
-        channel_id=row.channel_id,
-        schedule=row.schedule,
-        runtime_session_id=row.runtime_session_id,
-        docker_enabled=row.docker_enabled,
-        message_count=row.message_count,
-        token_estimate=row.token_estimate,
-        turn_count=row.turn_count,
-        job_count=row.job_count,
-        cost_microusd=MicroUsd(parse_usd(row.cost_usd)),
-        parent_session_id=SessionId(parent) if parent is not None else None,
-        base_job_id=JobId(row.base_job_id) if row.base_job_id is not None else None,
-        base_seq=row.base_seq,
-        base_messages=row.base_messages,
-        base_turns=row.base_turns,
+    session = msgspec.convert(row, Session, from_attributes=True)
+    return replace(
+        session, id=parse_session_id(row.id), cost_microusd=MicroUsd(parse_usd(row.cost_usd))
     )

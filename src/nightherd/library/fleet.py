@@ -13,8 +13,9 @@ from nightherd.config.acceptance import Admission, admit
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.agents import agents_of
 from nightherd.engine.operations.fork import AtLastTurn, AtMessage
-from nightherd.engine.operations.perform import agents_of, perform
+from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
 from nightherd.engine.operations.wait import wait_for_job

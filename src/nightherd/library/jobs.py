@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from anyio import to_thread
+from msgspec.structs import replace
 
-from nightherd.engine.operations.jobs import update_job as change_status
+from nightherd.engine.operations import jobs as operations
+from nightherd.engine.operations.requests import UpdateJob
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import InvalidValueError
 from nightherd.files.paths import directory_identity
 from nightherd.library.fleet import Order, open_fleet
-from nightherd.library.reading import reading
-from nightherd.library.state import open_changes
+from nightherd.library.state import open_changes, reading
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import Event, is_terminal
 from nightherd.views import jobs as views
 from nightherd.views.observed import observe_job, observe_jobs
-from nightherd.wiring.files import refresh_mirror
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import rescue_terms
 from nightherd.wiring.stores import load_persistence, open_threads, system_clock
@@ -72,15 +71,11 @@ async def update_job(
     terms = rescue_terms(directory_identity(root), 0)
     threads = open_threads(root, load_persistence(root)) if (root / "threads").is_dir() else None
     async with open_changes(root) as record:
-        await change_status(
-            job_id,
-            target,
-            error,
-            record,
-            threads,
+        await operations.update_job(
+            UpdateJob(job_id=job_id, status=target, error=error),
+            replace(record, threads=threads),
             rescue=lambda: rescue(record, terms, is_wanted=lambda one: one.id == job_id),
         )
-    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return get_job(root, job_id)
 
 

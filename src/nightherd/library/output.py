@@ -18,7 +18,6 @@ from nightherd.model.ids import JobId
 from nightherd.model.journal.event import Event, SystemEvent, payload_of
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.views.jobs import find_job_id
-from nightherd.wiring.files import refresh_mirror
 from nightherd.wiring.stores import open_journals
 
 APPENDABLE = (SystemSubtype.WARNING, SystemSubtype.TOOL_PROGRESS)
@@ -79,9 +78,7 @@ async def append_job_output(state_dir: str | Path, job: str, message: Mapping[st
     event, root = _event(message), Path(state_dir)
     async with open_changes(root) as record:
         job_id = find_job_id(record.reader, job)
-        written = await to_thread.run_sync(append_output, record, job_id, event, __version__)
-    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
-    return written
+        return await to_thread.run_sync(append_output, record, job_id, event, __version__)
 
 
 def _event(value: object) -> Event:

@@ -13,7 +13,7 @@ from nightherd.model.jobs.lost import ObservedJob
 from nightherd.model.journal.event import ErrorEvent, Event, SystemEvent, payload_of
 from nightherd.model.journal.system import Denied, HookRan, Warned
 from nightherd.ports import Journals, StateReader
-from nightherd.views.results import troubles_of
+from nightherd.views.job_document import troubles_of
 
 LOOK_BACK = 64
 """Events at the end of a record among which its error is."""

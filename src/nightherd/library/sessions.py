@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from anyio import to_thread
-
 from nightherd.engine.operations import sessions as operations
-from nightherd.library.reading import reading
-from nightherd.library.state import open_changes
+from nightherd.engine.operations.requests import ClearSession, UpdateSession
+from nightherd.library.state import open_changes, reading
 from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.ports import StateReader
 from nightherd.views.conversation import find_session_id
-from nightherd.wiring.files import refresh_mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +50,8 @@ async def update_session_info(
     root = Path(state_dir)
     async with open_changes(root) as record:
         session_id = find_session_id(record.reader, session)
-        row = await operations.update_session(session_id, record, name=name, is_current=is_current)
-    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
+        request = UpdateSession(session_id=session_id, name=name, is_current=is_current)
+        row = await operations.update_session(request, record)
     return _info(row)
 
 
@@ -67,9 +64,8 @@ async def clear_session(state_dir: str | Path, agent: str) -> bool:
     async with open_changes(root) as record:
         # An earlier session of the agent would take the place of the one that is cleared.
         while (session := _persistent(record.reader, agent)) is not None:
-            await operations.clear_session(session.id, record)
+            await operations.clear_session(ClearSession(session_id=session.id), record)
             is_cleared = True
-    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return is_cleared
 
 

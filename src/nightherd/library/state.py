@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,21 +14,33 @@ from msgspec.structs import replace
 
 from nightherd.config.discovery import find_fleet_file
 from nightherd.engine.doctor.record import RepairContext
-from nightherd.engine.operations.perform import reset_agent
+from nightherd.engine.operations.agents import reset_agent
+from nightherd.engine.operations.requests import ResetAgent
 from nightherd.errors import AgentNotFoundError, ConfigError, RefusedError
 from nightherd.files.yaml_dump import atomic_write_yaml
-from nightherd.library.reading import reading
 from nightherd.model import ids
 from nightherd.model.agents.state import AgentState, AgentStatus
 from nightherd.model.ids import JobId, RandomText, SessionId
 from nightherd.model.secrets import Secrets
 from nightherd.next_step import Action, NextStep
+from nightherd.ports import StateReader
 from nightherd.views.fleet import show_fleet
 from nightherd.wiring import stores
-from nightherd.wiring.files import empty_schedule_state, read_fleet_state, refresh_mirror
+from nightherd.wiring.files import (
+    empty_schedule_state,
+    read_fleet_state,
+    refresh_mirror,
+    refresh_stale_mirror,
+)
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
-from nightherd.wiring.stores import known_secrets, open_repair, random_text, system_clock
+from nightherd.wiring.stores import (
+    known_secrets,
+    open_reader,
+    open_repair,
+    random_text,
+    system_clock,
+)
 
 if TYPE_CHECKING:
     from nightherd.mirror.fleet_state import ScheduleState
@@ -37,10 +49,14 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_changes(state_dir: Path) -> AsyncIterator[RepairContext]:
-    """Open the state and journals of an existing state directory for a program's own changes; secrets are masked."""
+    """Open the state and journals of an existing state directory for a program's own changes.
+
+    Secrets are masked. Afterwards the readable files are up to date.
+    """
     stores.validate_state_directory(state_dir)
     async with open_repair(state_dir) as record:
         yield replace(record, secrets=_secrets(state_dir))
+    await to_thread.run_sync(lambda: refresh_mirror(state_dir, is_new=False))
 
 
 def _secrets(state_dir: Path) -> Secrets:
@@ -113,15 +129,23 @@ async def update_agent_state(
         )
     async with open_changes(root) as record:
         try:
-            await reset_agent(agent, record)
+            await reset_agent(ResetAgent(agent=agent), record)
         except RefusedError as error:
             raise AgentNotFoundError(
                 error.message, next_step=NextStep(Action.LIST_AGENTS)
             ) from error
-    await to_thread.run_sync(lambda: refresh_mirror(root, is_new=False))
     return get_agent_state(root, agent)
 
 
 def create_default_schedule_state() -> ScheduleState:
     """Return the state of a schedule that never ran: `idle`, everything else None."""
     return empty_schedule_state()
+
+
+@contextmanager
+def reading(state_dir: str | Path) -> Iterator[StateReader]:
+    """Read the rows of `state_dir`. Readable files that a killed command left behind are brought up to date."""
+    root = Path(state_dir)
+    with closing(open_reader(root)) as reader:
+        yield reader
+    refresh_stale_mirror(root)

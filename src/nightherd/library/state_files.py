@@ -9,8 +9,8 @@ from typing import Any
 from anyio import to_thread
 
 from nightherd.library.fleet import open_fleet
-from nightherd.library.reading import reading
 from nightherd.library.result import RunnerResult
+from nightherd.library.state import reading
 from nightherd.model.checkpoints.state_document import check_state, migrated
 from nightherd.model.ids import JobId
 from nightherd.views.checkpoints import thread_state

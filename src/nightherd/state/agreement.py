@@ -16,7 +16,8 @@ from nightherd.state.directory import StateDirectory
 from nightherd.state.outbox import waiting_after
 from nightherd.state.replay import OnChange, replay
 from nightherd.state.rows import Row, rows_by_key
-from nightherd.state.tables import PASSING, TABLES, Table
+from nightherd.state.table import Table
+from nightherd.state.tables import PASSING, TABLES, table_of
 
 ROOM = ".replay-"
 """How the directory begins in which the ledger is replayed; gone when the comparison is over."""
@@ -71,7 +72,7 @@ def _compare(database: Database, copy_path: Path, limit: int) -> list[Difference
     found: list[Difference] = []
     try:
         for row_type in TABLES:
-            table: Table[Any] = Table(row_type)
+            table: Table[Any] = table_of(row_type)
             for difference in _differing(
                 table, rows_by_key(database, table), rows_by_key(copy, table)
             ):

@@ -23,7 +23,8 @@ from nightherd.model.jobs.changes import RecordRuntimeSession, StartExecution
 from nightherd.model.limits.spending import CountUsage
 from nightherd.state.deciding_rows import DecidingRows, OnDamage, unnoticed
 from nightherd.state.row_images import encode_images
-from nightherd.state.tables import TABLES, Table, in_table_order
+from nightherd.state.table import Table
+from nightherd.state.tables import TABLES, in_table_order
 
 QUICK = frozenset(
     {StartExecution, RecordRuntimeSession, RegisterWorker, ExtendLease, EndWorker, CountUsage}

@@ -18,9 +18,11 @@ from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import Used
 from nightherd.model.sessions.session import Session, SessionKey
 from nightherd.state.kept_rows import KeptRows
+from nightherd.state.reader import find_current_session, spent, used_below
 from nightherd.state.row_repair import write_row
-from nightherd.state.rows import SqliteRows, find_current_session, spent, used_below
-from nightherd.state.tables import Table, time_text
+from nightherd.state.rows import SqliteRows
+from nightherd.state.table import Table, time_text
+from nightherd.state.tables import TABLES
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -39,7 +41,7 @@ class DecidingRows(SqliteRows):
     def __init__(
         self, database: Database, queries: Queries, on_damage: OnDamage = unnoticed
     ) -> None:
-        super().__init__(database, queries)
+        super().__init__(database, queries, TABLES)
         self.kept = KeptRows(database)
         self._on_damage = on_damage
 

@@ -27,7 +27,8 @@ from nightherd.state.outbox import is_sound, outbox_span
 from nightherd.state.row_images import encode_images
 from nightherd.state.row_repair import find_damaged
 from nightherd.state.rows import rows_by_key
-from nightherd.state.tables import TABLES, Table, time_text
+from nightherd.state.table import Table, time_text
+from nightherd.state.tables import TABLES, table_of
 
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 ROWS = 500
@@ -91,7 +92,7 @@ def _write(path: Path, lines: Iterator[bytes]) -> None:
 
 
 def _lines(database: Database, last: int, at: str) -> Iterator[bytes]:
-    tables: list[Table[Any]] = [Table(kind) for kind in TABLES]
+    tables: list[Table[Any]] = [table_of(kind) for kind in TABLES]
     counts = [int(str(_first(database, f"SELECT count(*) FROM {table.name}"))) for table in tables]
     size = max(ROWS, -(-sum(counts) // last))
     change = last - max(-(-sum(counts) // size), 1)

@@ -20,6 +20,7 @@ from nightherd.model.worker import Worker
 from nightherd.state.layout import DATABASE, LEDGER
 from nightherd.state.ledger_end import last_recorded
 from nightherd.state.rows import SqliteRows
+from nightherd.state.table import JOB_TABLES
 
 NEWEST = 2**63 - 1
 """The cursor before which every row stands."""
@@ -38,6 +39,9 @@ class SqliteJobReader:
     A database that has lost changes which the ledger has (its WAL is gone, the power was cut) shows old rows.
     With `catch_up` they are put back before the first answer, or it is a `StateFileError`; without, they are shown.
     """
+
+    _table_names = JOB_TABLES
+    """The tables it can read."""
 
     def __init__(self, state_dir: Path, *, catch_up: CatchUp | None = None) -> None:
         self._catch_up = catch_up
@@ -142,7 +146,7 @@ class SqliteJobReader:
                 self._older, self._version = database, database.data_version()
                 database = brought_forward(database, self._queries)
             self._database = database
-            self._found = SqliteRows(database, self._queries)
+            self._found = SqliteRows(database, self._queries, self._table_names)
         return self._found
 
     def _agree(self, database: Database, recorded: int, *, is_current: bool) -> None:

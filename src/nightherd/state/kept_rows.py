@@ -13,7 +13,7 @@ import msgspec
 
 from nightherd.db.connection import Database
 from nightherd.model.jobs.job import JobTexts
-from nightherd.state.tables import Image, Table
+from nightherd.state.table import Image, Table
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 

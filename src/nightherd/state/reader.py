@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
+from nightherd.db.connection import Value
 from nightherd.model.agents.state import AgentState
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.ids import JobId, SessionId, WorkerId
@@ -20,15 +21,18 @@ from nightherd.model.jobs.job import Execution, Job, JobStatus
 from nightherd.model.limits.limits import Used
 from nightherd.model.limits.login import LoginLimit
 from nightherd.model.schedules.schedule import ScheduleOverride, ScheduleState, Slot
-from nightherd.model.sessions.session import Session, SessionKey, SessionQuery
+from nightherd.model.sessions.session import Session, SessionKey, SessionMode, SessionQuery
 from nightherd.model.webhooks import Delivery
 from nightherd.state.job_reader import NEWEST, SqliteJobReader
-from nightherd.state.rows import find_current_session, spent, used_below
-from nightherd.state.tables import time_text
+from nightherd.state.rows import SqliteRows
+from nightherd.state.table import time_text
+from nightherd.state.tables import TABLES
 
 
 class SqliteReader(SqliteJobReader):
     """Every question about the state in `state_dir`; each answer is consistent in itself."""
+
+    _table_names = TABLES
 
     def find_session(self, session_id: SessionId) -> Session | None:
         rows = self._rows()
@@ -210,3 +214,37 @@ class SqliteReader(SqliteJobReader):
         rows = self._rows()
         found = rows.values("count_pending_items") if rows else ()
         return {ItemKind(str(kind)): int(str(count)) for kind, count in found}
+
+
+def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:
+    """Return the session that a job with this key joins; none for `fresh_per_job`, which shares none."""
+    if key.mode is SessionMode.FRESH_PER_JOB:
+        return None
+    parts = (key.agent, key.mode.value, key.channel_id or "", key.schedule or "")
+    return rows.find(Session, "current_session", *parts)
+
+
+def spent(rows: SqliteRows, day: str | None, agent: str | None, schedule: str | None) -> Used:
+    """What was used on a day, or ever: by an agent and for a schedule, where they are named.
+
+    What jobs of others used below an agent's is its own too.
+    """
+    if day is None:
+        return _used(rows.values("spent_ever"))
+    found = _used(rows.values("spent_on_day", day, agent, schedule))
+    if agent is None:
+        return found
+    return found + _used(rows.values("spent_below_on_day", day, agent, schedule))
+
+
+def _used(found: Sequence[tuple[Value, ...]]) -> Used:
+    ((cost, turns, tokens),) = found
+    return Used(spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)))
+
+
+def used_below(rows: SqliteRows, job_id: str, besides: str) -> Used:
+    """What all jobs below a job have used and set aside, one of them left out; `spawns` counts them."""
+    ((cost, turns, tokens, count),) = rows.values("used_below", job_id, besides)
+    return Used(
+        spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)), spawns=int(str(count))
+    )

@@ -15,7 +15,7 @@ from nightherd.db.migrate import load_migrations, migrate
 from nightherd.db.schema import Queries
 from nightherd.errors import StateError, StateFileError
 from nightherd.state.carry_out import StateTables
-from nightherd.state.tables import time_text
+from nightherd.state.table import time_text
 
 OnChange = Callable[[int], None]
 """Told the number of each change that is replayed."""

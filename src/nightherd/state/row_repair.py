@@ -22,7 +22,8 @@ from nightherd.state.directory import StateDirectory
 from nightherd.state.layout import DAMAGED_ROWS
 from nightherd.state.row_images import last_image
 from nightherd.state.rows import decoded
-from nightherd.state.tables import TABLES, Table, time_text
+from nightherd.state.table import Table, time_text
+from nightherd.state.tables import TABLES, table_of
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -82,7 +83,7 @@ def restore_row(root: Path, name: str, key: str, *, at: datetime) -> None:
     """Write one row again as the ledger has it; what was there is kept in `damaged-rows.jsonl`."""
     directory = StateDirectory(root=root)
     kind = next(kind for kind, table in TABLES.items() if table == name)
-    table: Table[Any] = Table(kind)
+    table: Table[Any] = table_of(kind)
     with (
         closing(WriteLock(directory.write_lock, notice=lambda text: None)) as lock,
         lock,
@@ -100,7 +101,7 @@ def restore_row(root: Path, name: str, key: str, *, at: datetime) -> None:
 def find_damaged(database: Database) -> Iterator[DamagedRow]:
     """Yield every damaged row of every table."""
     for kind in TABLES:
-        table: Table[Any] = Table(kind)
+        table: Table[Any] = table_of(kind)
         query = f"SELECT rowid AS place, {', '.join(table.columns)} FROM {table.name}"
         page = f"{query} WHERE rowid > ?1 ORDER BY rowid LIMIT {PAGE}"
         last = -(2**63)

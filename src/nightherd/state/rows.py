@@ -10,10 +10,8 @@ import msgspec
 from nightherd.db.connection import INVALID_TEXT, Database, Value, Values
 from nightherd.db.schema import Queries
 from nightherd.errors import StateFileError
-from nightherd.model.limits.limits import Used
-from nightherd.model.sessions.session import Session, SessionKey, SessionMode
 from nightherd.state.row_images import last_image
-from nightherd.state.tables import UNREADABLE, Table
+from nightherd.state.table import JOB_TABLES, UNREADABLE, Table
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
@@ -21,8 +19,14 @@ RowT = TypeVar("RowT", bound=msgspec.Struct)
 class SqliteRows:
     """Every row of one open database, as its model type. What it answers is as of the open transaction."""
 
-    def __init__(self, database: Database, queries: Queries) -> None:
+    def __init__(
+        self,
+        database: Database,
+        queries: Queries,
+        names: Mapping[type[msgspec.Struct], str] = JOB_TABLES,
+    ) -> None:
         self._database = database
+        self._names = names
         self._queries = queries
         self._tables: dict[type, Table[Any]] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
@@ -44,7 +48,7 @@ class SqliteRows:
         """The table of one kind of row."""
         table = self._tables.get(row_type)
         if table is None:
-            table = self._tables[row_type] = Table(row_type)
+            table = self._tables[row_type] = Table(row_type, self._names[row_type])
         return table
 
     def find(self, row_type: type[RowT], query: str, *values: str) -> RowT | None:
@@ -157,37 +161,3 @@ def rows_by_key(database: Database, table: Table[Any]) -> Iterator[Row]:
         if len(page) < PAGE:
             return
         after = page[-1][0]
-
-
-def find_current_session(rows: SqliteRows, key: SessionKey) -> Session | None:
-    """Return the session that a job with this key joins; none for `fresh_per_job`, which shares none."""
-    if key.mode is SessionMode.FRESH_PER_JOB:
-        return None
-    parts = (key.agent, key.mode.value, key.channel_id or "", key.schedule or "")
-    return rows.find(Session, "current_session", *parts)
-
-
-def spent(rows: SqliteRows, day: str | None, agent: str | None, schedule: str | None) -> Used:
-    """What was used on a day, or ever: by an agent and for a schedule, where they are named.
-
-    What jobs of others used below an agent's is its own too.
-    """
-    if day is None:
-        return _used(rows.values("spent_ever"))
-    found = _used(rows.values("spent_on_day", day, agent, schedule))
-    if agent is None:
-        return found
-    return found + _used(rows.values("spent_below_on_day", day, agent, schedule))
-
-
-def _used(found: Sequence[tuple[Value, ...]]) -> Used:
-    ((cost, turns, tokens),) = found
-    return Used(spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)))
-
-
-def used_below(rows: SqliteRows, job_id: str, besides: str) -> Used:
-    """What all jobs below a job have used and set aside, one of them left out; `spawns` counts them."""
-    ((cost, turns, tokens, count),) = rows.values("used_below", job_id, besides)
-    return Used(
-        spend=int(str(cost)), turns=int(str(turns)), tokens=int(str(tokens)), spawns=int(str(count))
-    )

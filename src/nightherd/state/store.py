@@ -21,7 +21,7 @@ from nightherd.ports import Clock, Probe, no_probe
 from nightherd.state.carry_out import StateTables
 from nightherd.state.layout import DAMAGED_ROWS, DATABASE, LEDGER, WRITE_LOCK
 from nightherd.state.row_repair import keep_row
-from nightherd.state.tables import time_text
+from nightherd.state.table import time_text
 
 NOTICES = 100
 

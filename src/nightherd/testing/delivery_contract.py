@@ -10,7 +10,7 @@ from nightherd.model.change import Applied, RecordDelivery, Refused, Why
 from nightherd.model.jobs.job import JobQuery
 from nightherd.model.schedules.schedule import PlanSchedule, ScheduleStatus
 from nightherd.model.webhooks import Delivery, DeliveryOutcome, delivery_key
-from nightherd.testing.state_contract import Check, OpenState
+from nightherd.testing.state_contract import OpenState, checks_in
 from nightherd.testing.state_values import BEGINNING, job_id, settle, start, submit
 
 
@@ -95,11 +95,5 @@ async def check_schedule_runs_while_a_job_that_a_delivery_asked_for_is_there(
     assert (busy.status, idle.status) == (ScheduleStatus.RUNNING, ScheduleStatus.IDLE)
 
 
-DELIVERY_CHECKS: tuple[Check, ...] = (
-    check_delivery_makes_one_job_however_often_it_is_sent,
-    check_delivery_about_nothing_is_kept_with_its_reason,
-    check_delivery_whose_job_id_is_taken_is_not_kept,
-    check_deliveries_are_listed_newest_first,
-    check_schedule_runs_while_a_job_that_a_delivery_asked_for_is_there,
-)
-"""Every check of this part."""
+DELIVERY_CHECKS = checks_in(globals())
+"""Every check of this module."""

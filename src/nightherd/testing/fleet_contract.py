@@ -33,8 +33,7 @@ from nightherd.model.schedules.schedule import (
 )
 from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionStatus
 from nightherd.model.worker import WorkerStatus
-from nightherd.testing.contract_steps import must_apply, must_refuse
-from nightherd.testing.state_contract import Check, OpenState
+from nightherd.testing.state_contract import OpenState, checks_in, must_apply, must_refuse
 from nightherd.testing.state_values import (
     AGENT,
     BEGINNING,
@@ -363,23 +362,5 @@ def _recorded(number: int) -> RecordRuntimeSession:
     )
 
 
-FLEET_CHECKS: tuple[Check, ...] = (
-    check_worker_lives_until_it_ends_and_not_again,
-    check_lost_execution_goes_back_until_it_was_lost_too_often,
-    check_waiting_job_is_cancelled_at_once_and_a_running_one_by_its_owner,
-    check_cancelled_job_whose_worker_is_lost_ends_cancelled,
-    check_jobs_are_claimed_by_importance_then_age_within_their_limits,
-    check_job_that_waited_long_goes_before_more_important_ones,
-    check_job_of_a_busy_session_or_of_later_is_not_claimed,
-    check_agent_shows_its_oldest_running_job_and_its_last_failure,
-    check_slot_has_exactly_one_outcome,
-    check_schedule_follows_its_job,
-    check_schedule_is_switched_off_and_on,
-    check_slot_that_would_overlap_is_skipped_or_waits,
-    check_plan_holds_while_nothing_moved,
-    check_schedule_that_fails_again_and_again_pauses_itself,
-    check_checkpoints_are_numbered_fenced_and_bounded,
-    check_adopted_rows_are_numbered_and_known_ones_left_alone,
-    check_sessions_are_listed_and_found_by_their_runtimes_id,
-)
-"""Every check of this half."""
+FLEET_CHECKS = checks_in(globals())
+"""Every check of this module."""

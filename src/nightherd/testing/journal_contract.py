@@ -333,25 +333,7 @@ def check_a_journal_with_events_is_not_put_aside(journals: Journals) -> None:
     assert texts(journals.read(JOB)) == ["one"]
 
 
-JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = (
-    check_a_job_without_a_journal_has_no_events,
-    check_events_come_back_as_append_returned_them,
-    check_append_stamps_what_it_writes,
-    check_reading_can_begin_after_any_event,
-    check_the_last_events_are_the_end_of_all_events,
-    check_the_next_execution_goes_on_counting,
-    check_a_writer_that_lost_the_job_is_told_and_unheard,
-    check_an_epoch_that_is_over_cannot_be_opened,
-    check_large_bodies_come_back_whole_when_asked_for,
-    check_extra_comes_back_exactly,
-    check_what_unicode_cannot_write_is_replaced_and_said,
-    check_what_is_no_json_is_refused_and_changes_nothing,
-    check_what_could_not_be_read_back_is_refused,
-    check_following_shows_each_event_once_and_in_order,
-    check_a_message_is_found_by_the_event_that_ends_it,
-    check_jobs_do_not_share_a_journal,
-    check_only_a_job_id_names_a_journal,
-    check_a_closed_journal_takes_nothing,
-    check_an_undisturbed_journal_has_nothing_to_report,
-    check_a_journal_with_events_is_not_put_aside,
+JOURNAL_CONTRACT: tuple[Callable[[Journals], None], ...] = tuple(
+    check for name, check in globals().items() if name.startswith("check_")
 )
+"""Every check of this module, in order."""

@@ -14,7 +14,7 @@ from nightherd.model.journal.system import Suspension
 from nightherd.model.limits.login import STAGGER, LoginLimit
 from nightherd.model.schedules.schedule import Slot, SlotOutcome
 from nightherd.model.usage import Totals
-from nightherd.testing.state_contract import Check, OpenState
+from nightherd.testing.state_contract import OpenState, checks_in
 from nightherd.testing.state_values import BEGINNING, fire, job_id, start, submit
 
 LOGIN = "claude-login:abc"
@@ -172,12 +172,5 @@ async def check_slot_of_a_limited_login_is_skipped_until_the_reset(state: OpenSt
     assert fired.job is not None
 
 
-LOGIN_CHECKS: tuple[Check, ...] = (
-    check_no_job_of_a_limited_login_starts_before_the_reset,
-    check_jobs_of_a_login_start_one_after_the_other_once_it_is_free,
-    check_limit_of_a_family_of_models_stops_only_that_family,
-    check_the_later_of_two_resets_counts,
-    check_person_who_resumes_a_job_lifts_the_limit,
-    check_slot_of_a_limited_login_is_skipped_until_the_reset,
-)
+LOGIN_CHECKS = checks_in(globals())
 """Every check of this module."""

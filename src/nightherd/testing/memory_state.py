@@ -24,7 +24,8 @@ from nightherd.model.sessions.session import (
     SessionStatus,
 )
 from nightherd.state.row_images import encode_images
-from nightherd.state.tables import TABLES, Table
+from nightherd.state.table import Table
+from nightherd.state.tables import TABLES, table_of
 from nightherd.testing.memory_reader import MemoryReader
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
@@ -35,7 +36,7 @@ class MemoryRows:
 
     def __init__(self) -> None:
         self._rows: dict[type, dict[str, Row]] = {row_type: {} for row_type in TABLES}
-        self._tables: dict[type, Table[Any]] = {row_type: Table(row_type) for row_type in TABLES}
+        self._tables: dict[type, Table[Any]] = {row_type: table_of(row_type) for row_type in TABLES}
 
     def write(self, rows: Sequence[Row], deleted: Sequence[Row] = ()) -> None:
         """Replace rows by key: all of them, or none when one cannot be stored. Then drop the deleted ones."""

@@ -9,18 +9,27 @@ needs pytest:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from nightherd.errors import InvalidValueError
-from nightherd.model.change import AdoptRows, Answer, Applied, Change, Refused, Why
+from nightherd.model.change import AdoptRows, Applied, Change, Refused, Why
 from nightherd.model.ids import SessionId
-from nightherd.model.jobs.changes import RecordRuntimeSession
-from nightherd.model.jobs.job import ExecutionStatus, ExitReason, Job, JobQuery, JobStatus
+from nightherd.model.jobs.changes import RecordRuntimeSession, SuspendExecution
+from nightherd.model.jobs.job import (
+    ExecutionStatus,
+    ExitReason,
+    Job,
+    JobQuery,
+    JobStatus,
+    SuspendReason,
+)
 from nightherd.model.jobs.outcome import Outcome
+from nightherd.model.journal.system import Suspension
 from nightherd.model.sessions.session import SessionMode, SessionStatus
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import Totals, Usage
@@ -36,6 +45,11 @@ class OpenState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Check = Callable[[OpenState], Awaitable[None]]
+
+
+def checks_in(names: Mapping[str, Any]) -> tuple[Check, ...]:
+    """Return the checks of a module in their order; `names` are its `globals()`."""
+    return tuple(check for name, check in names.items() if name.startswith("check_"))
 
 
 async def check_submitted_job_reads_back_whole(state: OpenState) -> None:
@@ -111,9 +125,9 @@ async def check_terminal_is_final(state: OpenState) -> None:
     await _applied(state, submit(1), start(1), settle(1))
     before = state.reader.find_job(job_id(1))
 
-    again = await _refused(state, settle(1))
-    restarted = await _refused(state, start(1))
-    recorded = await _refused(state, _recorded(1, "late"))
+    again = await must_refuse(state, settle(1))
+    restarted = await must_refuse(state, start(1))
+    recorded = await must_refuse(state, _recorded(1, "late"))
 
     assert {again.why, restarted.why, recorded.why} == {Why.STATUS}
     assert again.job == before
@@ -124,16 +138,16 @@ async def check_older_epoch_is_fenced(state: OpenState) -> None:
     await _applied(state, submit(1), start(1))
     before = state.reader.find_job(job_id(1))
 
-    settled = await _refused(state, replace(settle(1), epoch=0))
-    recorded = await _refused(state, replace(_recorded(1, "zombie"), epoch=2))
+    settled = await must_refuse(state, replace(settle(1), epoch=0))
+    recorded = await must_refuse(state, replace(_recorded(1, "zombie"), epoch=2))
 
     assert {settled.why, recorded.why} == {Why.FENCED}
     assert state.reader.find_job(job_id(1)) == before
 
 
 async def check_job_that_does_not_exist_is_missing(state: OpenState) -> None:
-    assert (await _refused(state, start(1))).why is Why.MISSING
-    assert (await _refused(state, settle(1))).why is Why.MISSING
+    assert (await must_refuse(state, start(1))).why is Why.MISSING
+    assert (await must_refuse(state, settle(1))).why is Why.MISSING
 
 
 async def check_dedupe_key_takes_effect_once(state: OpenState) -> None:
@@ -143,7 +157,7 @@ async def check_dedupe_key_takes_effect_once(state: OpenState) -> None:
     second = replace(second, job=replace(second.job, dedupe_key="slot-1"))
 
     taken = await _applied(state, first)
-    refused = await _refused(state, second)
+    refused = await must_refuse(state, second)
 
     assert (refused.why, refused.job) == (Why.DUPLICATE, taken)
     assert state.reader.find_job(job_id(2)) is None
@@ -155,8 +169,8 @@ async def check_taken_ids_are_refused(state: OpenState) -> None:
     same_job = replace(submit(2), job=submit(1).job)
     same_session = replace(submit(3), session=submit(1).session)
 
-    assert (await _refused(state, same_job)).why is Why.ID_TAKEN
-    assert (await _refused(state, same_session)).why is Why.ID_TAKEN
+    assert (await must_refuse(state, same_job)).why is Why.ID_TAKEN
+    assert (await must_refuse(state, same_session)).why is Why.ID_TAKEN
     assert len(state.reader.list_jobs(JobQuery())) == 1
 
 
@@ -188,7 +202,7 @@ async def check_busy_session_lets_no_second_job_in(state: OpenState) -> None:
     persistent = SessionMode.PERSISTENT
     await _applied(state, submit(1, mode=persistent), submit(2, mode=persistent), start(1))
 
-    refused = await _refused(state, start(2))
+    refused = await must_refuse(state, start(2))
     await _applied(state, settle(1), start(2))
 
     job = state.reader.find_job(job_id(2))
@@ -216,7 +230,7 @@ async def check_session_that_does_not_fit_is_followed_by_a_new_one(state: OpenSt
 async def check_numbers_have_no_gaps_and_refusals_take_none(state: OpenState) -> None:
     for number in (1, 2, 3):
         await _applied(state, submit(number))
-        await _refused(state, submit(number))
+        await must_refuse(state, submit(number))
 
     numbers = [job.number for job in state.reader.list_jobs(JobQuery())]
     assert numbers == [3, 2, 1]
@@ -301,47 +315,10 @@ async def check_answers_come_in_the_order_of_changes(state: OpenState) -> None:
     assert tuple(await state.writer.apply([])) == ()
 
 
-CHECKS: tuple[Check, ...] = (
-    check_submitted_job_reads_back_whole,
-    check_what_is_not_there_is_none,
-    check_execution_is_recorded_from_start_to_end,
-    check_failed_execution_says_so_in_every_row,
-    check_terminal_is_final,
-    check_older_epoch_is_fenced,
-    check_job_that_does_not_exist_is_missing,
-    check_dedupe_key_takes_effect_once,
-    check_taken_ids_are_refused,
-    check_jobs_of_one_key_share_a_session,
-    check_channels_and_fresh_jobs_share_nothing,
-    check_busy_session_lets_no_second_job_in,
-    check_session_that_does_not_fit_is_followed_by_a_new_one,
-    check_numbers_have_no_gaps_and_refusals_take_none,
-    check_lists_are_ordered_by_when_a_job_was_created,
-    check_lists_page_newest_first_by_every_filter,
-    check_ids_are_found_by_prefix_newest_first,
-    check_change_that_raises_leaves_nothing_behind,
-    check_answers_come_in_the_order_of_changes,
-)
-"""Every check there is."""
-
-
 async def _applied(state: OpenState, *changes: Change) -> Job:
-    answer = await _answer(state, *changes)
-    assert isinstance(answer, Applied), answer
-    assert answer.job is not None
-    return answer.job
-
-
-async def _refused(state: OpenState, *changes: Change) -> Refused:
-    answer = await _answer(state, *changes)
-    assert isinstance(answer, Refused), answer
-    return answer
-
-
-async def _answer(state: OpenState, *changes: Change) -> Answer:
-    answers = await state.writer.apply(changes)
-    assert all(isinstance(answer, Applied) for answer in answers[:-1]), answers
-    return answers[-1]
+    job = (await must_apply(state, *changes)).job
+    assert job is not None
+    return job
 
 
 def _numbers(state: OpenState, query: JobQuery) -> list[int]:
@@ -355,3 +332,41 @@ def _recorded(number: int, runtime_session_id: str) -> RecordRuntimeSession:
         runtime_session_id=runtime_session_id,
         at=BEGINNING + timedelta(minutes=2),
     )
+
+
+NOW = BEGINNING + timedelta(minutes=1)
+
+
+async def must_apply(state: OpenState, *changes: Change) -> Applied:
+    """Apply the changes, which the store must accept; its answer to the last one."""
+    answers = await state.writer.apply(changes)
+    accepted = [answer for answer in answers if isinstance(answer, Applied)]
+    assert len(accepted) == len(answers), answers
+    return accepted[-1]
+
+
+async def must_refuse(state: OpenState, *changes: Change) -> Refused:
+    """Apply the changes, the last of which the store must refuse; its answer to that one."""
+    *accepted, last = await state.writer.apply(changes)
+    assert all(isinstance(answer, Applied) for answer in accepted), accepted
+    assert isinstance(last, Refused), last
+    return last
+
+
+def suspend(
+    number: int, reason: SuspendReason = SuspendReason.LIMIT, *, until: datetime | None = None
+) -> SuspendExecution:
+    """The first execution of the job is suspended; without `until` it waits for a person."""
+    return SuspendExecution(
+        job_id=job_id(number),
+        epoch=1,
+        at=NOW,
+        suspension=Suspension(reason=reason, message="enough", code="turns_exceeded", until=until),
+        last_seq=5,
+        total=Totals(),
+        own=Totals(),
+    )
+
+
+CHECKS = checks_in(globals())
+"""Every check of this module."""

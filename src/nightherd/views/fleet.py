@@ -13,10 +13,10 @@ from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.limits.spending import day_of
 from nightherd.model.schedules.schedule import ScheduleState, ScheduleStatus
 from nightherd.model.units import MicroUsd, to_usd
-from nightherd.views.held import Held, held_schedules
 from nightherd.views.jobs import every_job, timestamp
+from nightherd.views.limits import current_limits, limits_of_agents, login_limit_row
 from nightherd.views.observed import observe_jobs
-from nightherd.views.rate_limits import current_limits, limit_row, limits_of_agents
+from nightherd.views.schedules import Held, held_schedules
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -231,5 +231,5 @@ def fleet_document(view: FleetView) -> dict[str, Any]:
         "held_schedules": [
             {"schedule": name, "jobs": [job.id for job in jobs]} for name, jobs in view.held.items()
         ],
-        "rate_limits": [limit_row(one, view.stopped) for one in view.rate_limits],
+        "rate_limits": [login_limit_row(one, view.stopped) for one in view.rate_limits],
     }

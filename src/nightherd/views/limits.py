@@ -1,10 +1,10 @@
-"""Limits as data: what may be used, what has been, and what is left."""
+"""Limits as data: what may be used, has been, and is left; and the rate limits of logins, with the agents they stop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -23,9 +23,14 @@ from nightherd.model.limits.limits import (
     limits_document,
     number,
 )
+from nightherd.model.limits.login import limits_that_stop, stopping
 from nightherd.model.limits.spending import day_of, used_of
 from nightherd.model.units import ONE_MS
 from nightherd.ports import StateReader
+from nightherd.views.jobs import timestamp
+
+if TYPE_CHECKING:
+    from nightherd.model.limits.login import LoginLimit
 
 
 class LimitView(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,4 +197,35 @@ def limit_row(one: LimitView) -> dict[str, Any]:
         "used": None if one.used is None else number(one.name, one.used),
         "left": None if one.left is None else number(one.name, one.left),
         "on_reached": one.outcome,
+    }
+
+
+def current_limits(reader: StateReader, now: datetime) -> Sequence[LoginLimit]:
+    """Return the limits that last now, by id."""
+    return [one for one in reader.list_login_limits(now) if one.until > now]
+
+
+def limits_of_agents(
+    reader: StateReader, agents: Iterable[Agent], now: datetime
+) -> Mapping[str, LoginLimit]:
+    """Return the limit that stops each agent's jobs now, by agent; an agent's login is that of its latest job."""
+    current = {one.id: one for one in current_limits(reader, now)}
+    if not current:
+        return {}
+    logins = {state.name: state.login for state in reader.list_agents()}
+    found = {
+        agent.name: stopping(map(current.get, limits_that_stop(agent, logins.get(agent.name))), now)
+        for agent in agents
+    }
+    return {name: limit for name, limit in found.items() if limit is not None}
+
+
+def login_limit_row(limit: LoginLimit, stopped: Mapping[str, LoginLimit]) -> dict[str, Any]:
+    """Show a limit with the agents that it stops."""
+    return {
+        "login": limit.id,
+        "limit": limit.name,
+        "until": timestamp(limit.until),
+        "job_id": limit.job_id,
+        "agents": sorted(name for name, one in stopped.items() if one.id == limit.id),
     }

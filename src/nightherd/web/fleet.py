@@ -10,7 +10,7 @@ from nightherd.engine.operations.requests import ResetAgent, RunSchedule, SetSch
 from nightherd.errors import NotFoundError
 from nightherd.model.schedules.jobs import find_schedule
 from nightherd.views.fleet import FleetView, agent_row, fleet_document, show_fleet
-from nightherd.views.results import failed_hook_row, failed_hooks
+from nightherd.views.job_document import failed_hook_row, failed_hooks
 from nightherd.views.schedules import list_views, schedule_row, view_of
 from nightherd.web.api_context import ApiContext, OnSite
 from nightherd.web.documents import JOB, answers, document, list_of, object_with

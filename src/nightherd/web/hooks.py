@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from nightherd.engine.operations.deliver import Delivered, Message, deliver
+from nightherd.engine.operations.deliver import Deliver, Delivered, deliver
 from nightherd.errors import (
     ForbiddenError,
     InvalidValueError,
@@ -46,13 +46,14 @@ async def take_in(site: OnSite, request: Request, name: str) -> Response:
     now = site.context.clock.now()
     try:
         delivery_id = _check(endpoint, request, body, site, now)
-        message = Message(
+        delivery = Deliver(
+            endpoint=endpoint,
             delivery_id=delivery_id,
             body=body,
             payload=_payload(request, body),
             event=request.headers.get("x-github-event"),
         )
-        delivered = await deliver(message, endpoint, site.context)
+        delivered = await deliver(delivery, site.context)
     except Exception as error:
         site.counters.deliveries[name, "refused"] += 1
         _log_refused(endpoint, request, error, site, now)

@@ -201,7 +201,7 @@ async def resume(
     """Go on with a job: the same one when it was suspended or interrupted, else a new one in its session.
 
     `limits` are what it may use from now on. From `at_checkpoint` it is a new job in a branch, unless the job
-    waits right there. The same `Idempotency-Key` makes one new job.
+    waits right there. The same `Idempotency-Key` acts once, also when the job has ended since.
     """
     said = body or Resumption(prompt=None, limits={}, at_checkpoint=None)
     request = Resume(

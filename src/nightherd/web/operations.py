@@ -6,8 +6,8 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from nightherd.engine.operations.inbox import Answered
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.requests import decode_request
-from nightherd.engine.operations.submit import Submitted
 from nightherd.web.api_context import OnSite
 from nightherd.web.documents import JSON
 from nightherd.web.person import FromSender, perform_for

@@ -9,6 +9,7 @@ from anyio import to_thread
 from fastapi import Depends, Request
 
 from nightherd.engine.operations.inbox import Answered
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import gives_more, perform
 from nightherd.engine.operations.requests import (
     Answer,
@@ -20,7 +21,6 @@ from nightherd.engine.operations.requests import (
     Submit,
 )
 from nightherd.engine.operations.requests import Request as Operation
-from nightherd.engine.operations.submit import Submitted
 from nightherd.errors import RefusedError
 from nightherd.model.jobs.job import Job
 from nightherd.web.api_context import ApiContext, context_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from nightherd.wiring.runtimes import keeps_claude_transcripts, price_estimate
 from nightherd.wiring.stores import (
     load_persistence,
     open_feed,
@@ -48,27 +47,25 @@ def kept_transcript(
 
 def transcripts_of(state_dir: Path, environment: Mapping[str, str]) -> Transcripts:
     """What Claude keeps of its sessions, for agents with this environment, and our copies of it."""
-    from nightherd.imports.claude_transcripts import ClaudeTranscripts
-    from nightherd.runtimes.claude.transcripts.keeping import KeptTranscript
-
-    def find(uuid: str, directory: str) -> KeptTranscript:
-        return KeptTranscript(
-            state_dir / "transcripts", uuid, environment=environment, directory=directory
-        )
+    from nightherd.imports.claude_turns import ClaudeTranscripts
+    from nightherd.wiring.runtimes import keeps_claude_transcripts, price_estimate
 
     def price(model: str, usage: Usage) -> MicroUsd | None:
         estimate = price_estimate()
         return None if estimate is None else estimate(model, usage)
 
-    return ClaudeTranscripts(find, keeps_claude_transcripts, price)
+    return ClaudeTranscripts(
+        partial(kept_transcript, state_dir, environment=environment),
+        keeps_claude_transcripts,
+        price,
+    )
 
 
 def finished_journals(state_dir: Path) -> FinishedJournals:
     """Where records that are over, and came from elsewhere, are written."""
     from nightherd.journal.finished import FinishedJournalFiles
 
-    made = FinishedJournalFiles
-    return made(state_dir / "jobs", state_dir / "blobs")
+    return FinishedJournalFiles(state_dir / "jobs", state_dir / "blobs")
 
 
 def read_fleet_state(path: Path) -> FleetState:
@@ -142,8 +139,7 @@ def write_output_log(state_dir: Path, job_id: JobId) -> Path:
     """Write the job's events as plain text to `jobs/<id>/output.log`; where that is."""
     from nightherd.mirror.job_file import write_output_log as write_output_log_
 
-    write = write_output_log_
-    return write(state_dir, job_id, open_journals(state_dir))
+    return write_output_log_(state_dir, job_id, open_journals(state_dir))
 
 
 def refresh_state_files(state_dir: Path, job_ids: Sequence[JobId]) -> None:
@@ -157,7 +153,7 @@ def refresh_state_files(state_dir: Path, job_ids: Sequence[JobId]) -> None:
 
     if not is_kept(state_dir):
         return
-    views, now = checkpoints, system_clock().now()
+    now = system_clock().now()
     journals, reader = open_journals(state_dir), open_reader(state_dir)
     try:
         files = open_threads(state_dir, load_persistence(state_dir))
@@ -166,7 +162,7 @@ def refresh_state_files(state_dir: Path, job_ids: Sequence[JobId]) -> None:
             written_at = files.written_at(job_id)
             is_behind = written_at is None or written_at < journal.stat().st_mtime_ns
             if is_behind and reader.list_checkpoints(job_id):
-                files.write(job_id, views.thread_state(reader, journals, job_id, now=now))
+                files.write(job_id, checkpoints.thread_state(reader, journals, job_id, now=now))
     except (NightherdError, OSError):
         return
     finally:
@@ -199,6 +195,5 @@ def is_mirror_behind(state_dir: Path) -> bool:
 
 def refresh_stale_mirror(state_dir: Path) -> None:
     """Bring the readable files up to date if they are behind: what every command does before it exits."""
-
     if is_mirror_behind(state_dir):
         refresh_mirror(state_dir, is_new=False)

@@ -197,10 +197,7 @@ def _worker_context(
 
     runtimes = Runtimes(keepers, state_dir, fleet.cancel_grace)
     protect = partial(_protected_paths, state_dir)
-    own = {
-        "protected": protect(fleet),
-        "hooks": _hooks(fleet, keepers, system_clock()),
-    }
+    own = {"protected": protect(fleet), "hooks": _hooks(keepers, system_clock())}
     shared = {one.name: getattr(base, one.name) for one in fields(base)}
     return WorkerContext(
         **{**shared, **own},
@@ -240,13 +237,12 @@ def _signing_on(
     return sign_on
 
 
-def _hooks(fleet: Fleet, keepers: Keepers, clock: Clock) -> AfterJob:
+def _hooks(keepers: Keepers, clock: Clock) -> AfterJob:
     from nightherd.engine.hooks import JobHooks
     from nightherd.runtimes.hook_runner import LocalHookCarrier
     from nightherd.views.jobs import job_row
 
     return JobHooks(
-        agents=fleet.agents,
         carrier=LocalHookCarrier(keepers=keepers, clock=clock),
         describe_job=job_row,
     )
@@ -287,12 +283,11 @@ def rescue_terms(directory: str, max_restarts: int, fleet: Fleet | None = None) 
     from nightherd.host.process import boot_id
     from nightherd.runtimes.protection import kill_all_marked
 
-    rules = resumes_of(fleet)
     return RescueTerms(
         boot_id=boot_id(),
         max_restarts=max_restarts,
         kill_all_marked=partial(kill_all_marked, directory=directory),
-        resumes=rules,
+        resumes=resumes_of(fleet),
     )
 
 

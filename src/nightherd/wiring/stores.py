@@ -155,8 +155,7 @@ def open_threads(state_dir: Path, persistence: Persistence) -> ThreadStateFiles:
 
     from nightherd.mirror.threads import ThreadStateFiles
 
-    files = ThreadStateFiles
-    return files(state_dir, persistence, pause=sleep)
+    return ThreadStateFiles(state_dir, persistence, pause=sleep)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from nightherd.cli.jobs.streamed_text import StreamedText
+from nightherd.cli.jobs.event_text import StreamedText
 from nightherd.cli.screen.render import Screen
 from nightherd.model.journal.event import AssistantEvent, ToolUseEvent
 from nightherd.model.journal.live_text import TextDelta, cut_off_event

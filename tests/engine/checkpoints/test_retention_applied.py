@@ -14,7 +14,8 @@ from engine.limits.resuming import resume
 from nightherd.config.persistence import load_persistence
 from nightherd.engine.checkpoints.retention import RetentionContext, apply_plan, plans
 from nightherd.engine.operations.fork import AtMessage
-from nightherd.engine.operations.resume import branch
+from nightherd.engine.operations.requests import Fork
+from nightherd.engine.operations.sessions import fork
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.mirror.threads import ThreadArchive, ThreadStateFiles
 from nightherd.model.agents.script import Say, compile_script
@@ -32,7 +33,6 @@ from nightherd.views.checkpoints import (
     taken_away,
     thread_state,
 )
-from nightherd.views.sessions import get_session
 
 
 def made(
@@ -224,12 +224,13 @@ def test_a_live_job_keeps_its_last_also_from_a_plan_made_before(tmp_path: Path) 
 def test_the_place_of_a_branch_of_a_branch_stays(tmp_path: Path) -> None:
     bench, room = made(tmp_path)
     job = bench.run()
-    assert job.session_id is not None
+    session_id = job.session_id
+    assert session_id is not None
 
     async def branches() -> None:
-        first = get_session(bench.context.reader, job.session_id)  # type: ignore[arg-type]  # just asserted
-        second, _ = await branch(first, AtMessage(number=3), bench.context)
-        await branch(second, AtMessage(number=2), bench.context)
+        first = Fork(session_id=session_id, at=AtMessage(number=3))
+        second = await fork(first, bench.context)
+        await fork(Fork(session_id=second.id, at=AtMessage(number=2)), bench.context)
 
     anyio.run(branches)
 

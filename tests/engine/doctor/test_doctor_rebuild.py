@@ -11,7 +11,7 @@ import pytest
 
 from engine.doctor.ward import Ward, killed, lines, running
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, Submitted, submit
+from nightherd.engine.operations.new_job import JobDraft, Submitted, record_job
 from nightherd.mirror.position import MirrorLock
 from nightherd.model.change import (
     AdoptRows,
@@ -54,7 +54,7 @@ def deliver(ward: Ward, key: str) -> Submitted:
         fleet = load_fleet(directory / "nightherd.yaml", environ={}, cwd=directory).fleet
         async with open_worker(ward.root, fleet, {}) as context:
             agent = fleet.agents["hello"]
-            done = await submit(SubmitRequest(agent=agent, dedupe_key=key), context)
+            done = await record_job(JobDraft(agent=agent, dedupe_key=key), context)
             if done.is_new:
                 await run_job(done.job.id, agent, context, on_event=lambda event: None)
             return done

@@ -52,7 +52,7 @@ from msgspec.structs import replace
 from pathlib import Path
 import anyio
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.jobs.changes import SettleExecution
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.running import open_worker
@@ -71,7 +71,7 @@ async def main():
     async with open_worker(here / ".nightherd", fleet, os.environ) as context:
         context = replace(context, state=Killed(context.state))
         agent = fleet.agents["AGENT"]
-        job = (await submit(SubmitRequest(agent=agent), context)).job
+        job = (await record_job(JobDraft(agent=agent), context)).job
         await run_job(job.id, agent, context, on_event=lambda event: None)
 
 anyio.run(main)

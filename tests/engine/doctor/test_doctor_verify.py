@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 from nightherd.wiring.fleets import load_fleet
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.wiring.running import open_worker
 
 async def main():
@@ -26,8 +26,8 @@ async def main():
     while not Path("stop").exists():
         async with open_worker(here / ".nightherd", fleet, os.environ) as context:
             for _ in range(5):
-                request = SubmitRequest(agent=agent, prompt="on and on")
-                job = (await submit(request, context)).job
+                request = JobDraft(agent=agent, prompt="on and on")
+                job = (await record_job(request, context)).job
                 await run_job(job.id, agent, context, on_event=lambda event: None)
                 count += 1
         Path("done").write_text(str(count))

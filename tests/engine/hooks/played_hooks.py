@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench
 from nightherd.engine.hooks import JobHooks
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.model.agents.agent import Agent
 from nightherd.model.hooks import Action, Hook, HookPoint, HttpRequest, ShellCommand
 from nightherd.model.ids import JobId
@@ -73,8 +73,8 @@ def with_hooks(
     """The bench, its agent with these hooks, in a fleet with `others`."""
     bench.agent = replace(bench.agent, hooks=hooks)
     agents = {agent.name: agent for agent in (bench.agent, *others)}
-    engine = JobHooks(agents=agents, carrier=carrier, describe_job=job_row)
-    bench.context = replace(bench.context, hooks=engine)
+    engine = JobHooks(carrier=carrier, describe_job=job_row)
+    bench.context = replace(bench.context, agents=agents, hooks=engine)
     return bench
 
 
@@ -88,8 +88,8 @@ def hook_lines(bench: Bench, job_id: JobId) -> list[HookRan]:
 
 def submit_to(bench: Bench, agent: Agent, **more: Any) -> JobId:
     """A job for another agent."""
-    request = SubmitRequest(agent=agent, prompt="Go", **more)
-    return anyio.run(submit, request, bench.context).job.id
+    request = JobDraft(agent=agent, prompt="Go", **more)
+    return anyio.run(record_job, request, bench.context).job.id
 
 
 OTHER = replace(AGENT, name="other", default_prompt="About ${inputs.job}: ${inputs.event}")

@@ -276,7 +276,7 @@ def test_an_agent_that_is_not_there_is_a_hook_that_failed() -> None:
 
     job = bench.run()
 
-    assert hook_lines(bench, job.id)[-1].error == "the fleet has no agent 'ghost' to submit"
+    assert hook_lines(bench, job.id)[-1].error == "the fleet has no agent 'ghost'"
 
 
 def test_agents_that_submit_themselves_come_to_an_end() -> None:

@@ -10,6 +10,7 @@ import pytest
 from engine.bench import Bench
 from engine.yard import Yard
 from nightherd.engine.operations.jobs import cancel_job
+from nightherd.engine.operations.requests import Cancel
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import FencedError
 from nightherd.model.ids import JobId, generate_execution_id
@@ -233,7 +234,7 @@ def test_a_rescued_job_that_is_cancelled_before_it_continues_keeps_it_too() -> N
         """Nobody is lost."""
 
     async def cancel() -> Job:
-        return await cancel_job(job.id, yard.bench.context, None, rescue=nothing)
+        return await cancel_job(Cancel(job_id=job.id), yard.bench.context, rescue=nothing)
 
     assert anyio.run(cancel).status is JobStatus.CANCELLED
     assert cut_off(yard.bench, job.id) == ["The answer"]

@@ -14,8 +14,9 @@ from engine.jobs.test_retries import RunsInTurn
 from engine.schedules.stall import HOURLY, Stall, fleet
 from engine.yard import Yard, until
 from nightherd.engine.jobs.runner import run_job
-from nightherd.engine.operations.resume import ResumeOptions, resume_job
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
+from nightherd.engine.operations.requests import Resume
+from nightherd.engine.operations.resume import resume_job
 from nightherd.engine.workers.clock_watch import wake_jobs
 from nightherd.engine.workers.rescue import rescue
 from nightherd.errors import NotYetError
@@ -52,8 +53,8 @@ def yard_of(*runs: list[ErrorEvent] | tuple[object, ...]) -> Yard:
 
 
 def submit_for(yard: Yard, agent: Agent) -> JobId:
-    request = SubmitRequest(agent=agent, prompt="Fix it")
-    return anyio.run(submit, request, yard.bench.context).job.id
+    request = JobDraft(agent=agent, prompt="Fix it")
+    return anyio.run(record_job, request, yard.bench.context).job.id
 
 
 def work(yard: Yard, *agents: Agent) -> None:
@@ -116,7 +117,7 @@ def test_resume_by_a_person_tries_now() -> None:
         async def nobody() -> None:
             """No worker was lost."""
 
-        await resume_job(hit.id, FIRST, ResumeOptions(), yard.bench.context, rescue=nobody)
+        await resume_job(Resume(job_id=hit.id), FIRST, yard.bench.context, rescue=nobody)
 
     anyio.run(resume)
 

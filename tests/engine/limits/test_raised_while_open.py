@@ -17,7 +17,8 @@ from engine.children.test_spawning import bench_of as family_of
 from engine.limits.test_job_limits import bench_of, claude, scripted
 from engine.limits.turns import CENT, FOUR_TURNS, used
 from nightherd.engine.jobs.oversight import Stopper
-from nightherd.engine.operations.resume import ResumeOptions, resume_job
+from nightherd.engine.operations.requests import Resume
+from nightherd.engine.operations.resume import resume_job
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import RefusedError
 from nightherd.model.agents.script import Say, Spend, Step
@@ -25,7 +26,6 @@ from nightherd.model.change import Applied, Change
 from nightherd.model.ids import WorkerId
 from nightherd.model.jobs.changes import LoseExecution, StartExecution
 from nightherd.model.jobs.job import Job, JobStatus
-from nightherd.model.jobs.options import JobOptions
 from nightherd.model.jobs.overrides import AmendJob
 from nightherd.model.journal.event import AssistantEvent, ErrorEvent, Event, SystemEvent
 from nightherd.model.journal.system import SystemSubtype
@@ -59,10 +59,10 @@ def raising(bench: Bench, job: Job, at_turn: int, **limits: int) -> Callable[[Ev
 
 def wish(bench: Bench, job: Job, limits: dict[str, int], prompt: str | None = None) -> Job:
     """As `jobs resume --raise` asks for it."""
-    asked = ResumeOptions(prompt=prompt, overrides=JobOptions(limits=limits or None))
+    request = Resume(job_id=job.id, prompt=prompt, limits=limits)
 
     async def go() -> Job:
-        return await resume_job(job.id, bench.agent, asked, bench.context, rescue=nobody)
+        return await resume_job(request, bench.agent, bench.context, rescue=nobody)
 
     return anyio.run(go)
 
@@ -230,10 +230,9 @@ def test_what_is_said_to_an_interrupted_job_is_not_lost(tmp_path: Path) -> None:
         await bench.store.apply([lost])
 
     async def go() -> Job:
-        asked = ResumeOptions(
-            prompt="Mind the test.", overrides=JobOptions(limits={"spend": 99 * CENT})
-        )
-        return await resume_job(job.id, bench.agent, asked, bench.context, rescue=rescue)
+        limits = {"spend": 99 * CENT}
+        request = Resume(job_id=job.id, prompt="Mind the test.", limits=limits)
+        return await resume_job(request, bench.agent, bench.context, rescue=rescue)
 
     assert anyio.run(go).status is JobStatus.PENDING
     done = bench.execute(job.id)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from engine.bench import AGENT, Bench
+from engine.bench import AGENT, Bench, due_slot
 from engine.limits.resuming import resume
-from nightherd.engine.operations.schedules import NoJob, slot_job
+from nightherd.engine.operations.schedules import slot_change
 from nightherd.errors import AgentBlockedError
 from nightherd.model.agents.script import Say as ScriptSay
 from nightherd.model.agents.script import Spend, compile_script
@@ -100,10 +100,10 @@ def test_the_max_budget_of_an_agent_is_a_limit_of_dollars(tmp_path: Path) -> Non
 def test_a_slot_says_why_there_is_no_job(tmp_path: Path) -> None:
     bench = bench_for(tmp_path, schedules={"hourly": HOURLY})
 
-    made = slot_job(bench.agent, HOURLY, "slot-1", bench.context)
+    made = slot_change(due_slot(bench.agent, HOURLY), bench.context)
 
-    assert isinstance(made, NoJob)
-    assert "my-own-model-7b" in made.reason
+    assert made.job is None
+    assert "my-own-model-7b" in (made.slot.reason or "")
     assert not made.is_error, "the schedule does not pause itself"
 
 

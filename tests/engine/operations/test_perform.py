@@ -9,14 +9,18 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from engine.bench import AGENT, Bench
+from engine.bench import AGENT, Bench, persistent
+from engine.operations.test_resuming import RunsInTurn
+from engine.yard import Yard
 from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtLastTurn, AtMessage
 from nightherd.engine.operations.inbox import Answered
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import gives_more, masked_request, perform
 from nightherd.engine.operations.requests import (
     Cancel,
     ForkOf,
     InSession,
+    NewJobRequest,
     OwnSession,
     Request,
     ResetAgent,
@@ -30,14 +34,17 @@ from nightherd.engine.operations.requests import (
     encode_request,
     with_key,
 )
-from nightherd.engine.operations.submit import Submitted
-from nightherd.errors import AgentNotFoundError, InvalidValueError, RefusedError
+from nightherd.errors import AgentBlockedError, AgentNotFoundError, InvalidValueError, RefusedError
 from nightherd.model.ids import JobId, SessionId
-from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.jobs.changes import FailWaiting
+from nightherd.model.jobs.job import Job, JobQuery, JobStatus, TriggerType
 from nightherd.model.jobs.options import JobOptions
+from nightherd.model.jobs.retry import RetryPolicy
+from nightherd.model.journal.event import AssistantEvent, ErrorEvent
 from nightherd.model.limits.limits import Limits
+from nightherd.model.problem import Place, Problem
 from nightherd.model.secrets import find_secrets
-from nightherd.model.sessions.session import SessionMode
+from nightherd.model.sessions.session import SessionMode, SessionQuery
 
 JOB, SESSION = JobId("job-2026-11-16-aaaaaa"), SessionId("sess-aaaaaaaa")
 EVERY = (
@@ -199,3 +206,130 @@ def test_inputs_fill_the_prompt_in_whichever_session_the_job_is() -> None:
         texts = bench.reader.find_texts(submitted.job.id)
         assert texts is not None
         assert texts.prompt == "see 7"
+
+
+def sessions_and_jobs(bench: Bench) -> tuple[list[SessionId], list[JobId]]:
+    sessions = bench.reader.list_sessions(SessionQuery())
+    return [one.id for one in sessions], [one.id for one in bench.reader.list_jobs(JobQuery())]
+
+
+BRANCHING: tuple[Callable[[Job], NewJobRequest], ...] = (
+    lambda job: Submit(agent="coder", prompt="x", session=ForkOf(session_id=session_of(job))),
+    lambda job: Submit(agent="coder", prompt="x", session=InSession(session_id=session_of(job))),
+    lambda job: Resume(job_id=job.id, prompt="x"),
+    lambda job: ResumeSession(session_id=session_of(job), prompt="x"),
+)
+
+
+def session_of(job: Job) -> SessionId:
+    assert job.session_id is not None
+    return job.session_id
+
+
+@pytest.mark.parametrize("make", BRANCHING)
+def test_a_repeated_request_makes_neither_a_second_job_nor_an_empty_branch(
+    make: Callable[[Job], NewJobRequest],
+) -> None:
+    bench = bench_with()
+    request = with_key(make(bench.run()), "k")
+    first = performed(bench, request)
+    after_one = sessions_and_jobs(bench)
+
+    again = performed(bench, request)
+
+    assert len(after_one[0]) == len(after_one[1]) == 2
+    assert sessions_and_jobs(bench) == after_one
+    assert job_of(first).id == job_of(again).id
+
+
+def job_of(result: Submitted | Job | Answered | None) -> Job:
+    job = result.job if isinstance(result, Submitted) else result
+    assert job is not None
+    return job
+
+
+def test_a_repeated_branch_of_the_agents_own_session_makes_no_empty_branch() -> None:
+    agent = persistent()
+    bench = Bench(agent=agent)
+    bench.context = replace(bench.context, agents={agent.name: agent})
+    bench.run()
+    own = OwnSession(is_branch=True)
+    request = with_key(Submit(agent="coder", prompt="x", session=own), "k")
+    performed(bench, request)
+    after_one = sessions_and_jobs(bench)
+
+    performed(bench, request)
+
+    assert sessions_and_jobs(bench) == after_one
+
+
+def test_a_refused_fork_leaves_no_branch() -> None:
+    problem = Problem(place=Place(file="f", line=1, column=1), message="no")
+    bench = bench_with()
+    ended = bench.run()
+    before = sessions_and_jobs(bench)
+    blocked = replace(AGENT, blocked_by=(problem,))
+    bench.context = replace(bench.context, agents={AGENT.name: blocked})
+
+    with pytest.raises(AgentBlockedError):
+        performed(
+            bench, Submit(agent="coder", prompt="x", session=ForkOf(session_id=session_of(ended)))
+        )
+
+    assert sessions_and_jobs(bench) == before
+
+
+RESUMING: tuple[Callable[[Job], NewJobRequest], ...] = (
+    lambda job: Resume(job_id=job.id, prompt="on"),
+    lambda job: Resume(job_id=job.id, prompt="on", at_checkpoint=1),
+    lambda job: Resume(job_id=job.id, limits={"turns": 9}),
+    lambda job: ResumeSession(session_id=session_of(job), prompt="on"),
+    lambda job: ResumeSession(session_id=session_of(job)),
+)
+
+
+@pytest.mark.parametrize("make", RESUMING)
+def test_a_repeated_resume_is_done_once_also_when_its_job_has_ended(
+    make: Callable[[Job], NewJobRequest],
+) -> None:
+    turn = AssistantEvent(content="half", turn=1, index=0, end=True)
+    limited = ErrorEvent(message="Slow down", code="rate_limited", extra={"recoverable": True})
+    failing = ErrorEvent(message="no", code="broken")
+    bench = Bench(RunsInTurn([turn, limited], [turn, failing]), agent=persistent())
+    bench.context = replace(
+        bench.context, agents={AGENT.name: bench.agent}, retry=RetryPolicy(attempts=1)
+    )
+    waiting = bench.run()
+    assert waiting.status is JobStatus.SUSPENDED
+    request = with_key(make(waiting), "k")
+    performed(bench, request)
+
+    pending = job_of(performed(bench, request))
+    ended = bench.execute(waiting.id)
+    again = job_of(performed(bench, request))
+
+    assert (pending.id, pending.status) == (waiting.id, JobStatus.PENDING)
+    assert (again.id, again.status, ended.status) == (
+        waiting.id,
+        JobStatus.FAILED,
+        JobStatus.FAILED,
+    )
+    assert len(sessions_and_jobs(bench)[1]) == 1
+
+
+def test_a_repeated_raise_of_a_running_job_makes_no_new_job_once_it_has_failed() -> None:
+    yard = Yard(bench=bench_with())
+    bench = yard.bench
+    limited = replace(AGENT, limits=Limits(turns=5))
+    bench.context = replace(bench.context, agents={AGENT.name: limited})
+    running = yard.taken(yard.register("worker-busyaaaa"))
+    request = with_key(Resume(job_id=running.id, limits={"turns": 9}), "k")
+    performed(bench, request)
+    failed = FailWaiting(job_id=running.id, at=bench.clock.now(), message="no", code="no")
+    bench.lose(running.id)
+    anyio.run(bench.store.apply, [failed])
+
+    again = job_of(performed(bench, request))
+
+    assert (again.id, again.status) == (running.id, JobStatus.FAILED)
+    assert len(sessions_and_jobs(bench)[1]) == 1

@@ -16,13 +16,15 @@ from engine.yard import Yard
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.engine.jobs.runner import run_taken_job
 from nightherd.engine.operations.fork import AtMessage
-from nightherd.engine.operations.resume import (
-    ResumeOptions,
-    continue_session,
-    resume_job,
-    resume_session,
-    run_fork,
+from nightherd.engine.operations.requests import (
+    ForkOf,
+    InSession,
+    Resume,
+    ResumeSession,
+    Submit,
 )
+from nightherd.engine.operations.resume import resume_job, resume_session
+from nightherd.engine.operations.submit import submit
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.engine.workers.clock_watch import wake_jobs
 from nightherd.engine.workers.rescue import RescueTerms, rescue, resumes_of
@@ -63,21 +65,21 @@ class RunsInTurn(PlayedRuntime):
 
 def bench_for(*runs: Sequence[Event], agent: Agent = AGENT) -> Bench:
     bench = Bench(RunsInTurn(*runs), agent=agent)
-    bench.context = replace(bench.context, retry=ONCE)
+    bench.context = replace(bench.context, retry=ONCE, agents={agent.name: agent})
     return bench
 
 
 def resume(bench: Bench, job: Job, prompt: str | None = None) -> Job:
     async def go() -> Job:
-        return await resume_job(
-            job.id,
-            bench.agent,
-            ResumeOptions(prompt=prompt),
-            bench.context,
-            rescue=nobody_to_rescue,
-        )
+        request = Resume(job_id=job.id, prompt=prompt)
+        return await resume_job(request, bench.agent, bench.context, rescue=nobody_to_rescue)
 
     return anyio.run(go)
+
+
+def submitted(bench: Bench, agent: str = "coder", **more: Any) -> Job:
+    request = Submit(agent=agent, prompt="Else?", **more)
+    return anyio.run(submit, request, bench.context).job
 
 
 def session_of(bench: Bench, job: Job) -> Session:
@@ -176,17 +178,8 @@ def test_branch_at_a_message_names_it_as_the_runtime_does_and_keeps_no_more() ->
     session_id = first.session_id
     assert session_id is not None
 
-    async def go() -> Job:
-        forked = await run_fork(
-            session_id,
-            AtMessage(number=2),
-            bench.agent,
-            ResumeOptions(prompt="Else?"),
-            bench.context,
-        )
-        return forked.job
-
-    job = anyio.run(go)
+    place = ForkOf(session_id=session_id, at=AtMessage(number=2))
+    job = submitted(bench, session=place)
     bench.execute(job.id)
 
     request = bench.runtime.requests[-1]
@@ -209,16 +202,10 @@ def test_branch_of_an_earlier_job_does_not_begin_with_what_was_said_after_it() -
     assert first.session_id is not None
     session_id = first.session_id
 
-    async def fork(message: int) -> Job:
-        wish = ResumeOptions(prompt="Else?")
-        forked = await run_fork(
-            session_id, AtMessage(number=message), bench.agent, wish, bench.context
-        )
-        return forked.job
-
     points: list[str | None] = []
     for message in (first.messages, first.messages + 1, 1):
-        bench.execute(anyio.run(fork, message).id)
+        place = ForkOf(session_id=session_id, at=AtMessage(number=message))
+        bench.execute(submitted(bench, session=place).id)
         found = bench.runtime.requests[-1].fork
         points.append(None if found is None else found.at_uuid)
 
@@ -275,14 +262,13 @@ def test_session_of_another_agent_and_a_session_that_is_not_there_are_refused() 
     session_id = job.session_id
     assert session_id is not None
 
-    async def into(session: SessionId, agent: Agent) -> Job:
-        fleet = replace(bench.context, agents={bench.agent.name: bench.agent})
-        return (await continue_session(session, agent, ResumeOptions(prompt="x"), fleet)).job
+    agents = {"coder": bench.agent, "other": replace(AGENT, name="other")}
+    bench.context = replace(bench.context, agents=agents)
 
     with pytest.raises(RefusedError, match="belongs to agent 'coder'"):
-        anyio.run(into, session_id, replace(AGENT, name="other"))
+        submitted(bench, agent="other", session=InSession(session_id=session_id))
     with pytest.raises(SessionNotFoundError):
-        anyio.run(into, SessionId("sess-nowhere1"), bench.agent)
+        submitted(bench, session=InSession(session_id=SessionId("sess-nowhere1")))
 
 
 def test_job_that_waits_for_a_time_goes_on_by_itself_once_it_has_come() -> None:
@@ -431,14 +417,8 @@ def test_job_taken_over_after_a_suspension_is_not_called_lost() -> None:
 
 def resumed_session(bench: Bench, job: Job, **more: Any) -> Job:
     async def go() -> Job:
-        return await resume_session(
-            SessionId(job.session_id or ""),
-            bench.agent,
-            ResumeOptions(prompt=more.pop("prompt", None)),
-            bench.context,
-            rescue=nobody_to_rescue,
-            **more,
-        )
+        request = ResumeSession(session_id=SessionId(job.session_id or ""), **more)
+        return await resume_session(request, bench.agent, bench.context, rescue=nobody_to_rescue)
 
     return anyio.run(go)
 

@@ -15,8 +15,7 @@ from engine.bench import Bench, persistent
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.sessions.external_turns import OnRecord, external_events
 from nightherd.engine.workers.rescue import RescueTerms, rescue
-from nightherd.imports.claude_transcripts import ClaudeTranscripts
-from nightherd.imports.claude_turns import last_said, said_since
+from nightherd.imports.claude_turns import ClaudeTranscripts, last_said, said_since
 from nightherd.model.ids import ExecutionId, JobId
 from nightherd.model.jobs.job import JobStatus
 from nightherd.model.journal.event import (

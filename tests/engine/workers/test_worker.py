@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.bench import AGENT, Bench, persistent
 from engine.yard import PATIENCE_S, Yard, several, until
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
 from nightherd.engine.workers.worker import WorkerLoop
 from nightherd.errors import StateError
 from nightherd.model.agents.agent import Agent
@@ -33,8 +33,8 @@ def work(shift: WorkerLoop) -> None:
 
 
 def submit_for(yard: Yard, agent: Agent, **more: object) -> JobId:
-    request = SubmitRequest(agent=agent, prompt="go", **more)  # type: ignore[arg-type]
-    return anyio.run(submit, request, yard.bench.context).job.id
+    request = JobDraft(agent=agent, prompt="go", **more)  # type: ignore[arg-type]
+    return anyio.run(record_job, request, yard.bench.context).job.id
 
 
 class Watching(PlayedRuntime):

@@ -12,10 +12,10 @@ from claude_agent_sdk import project_key_for_directory
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from nightherd.errors import StateFileError
-from nightherd.runtimes.claude.transcripts.copy import TranscriptCopy
 from nightherd.runtimes.claude.transcripts.keeping import (
     SECOND_COPY,
     KeptTranscript,
+    TranscriptCopy,
     config_directory,
     slug_of,
     transcript_path,

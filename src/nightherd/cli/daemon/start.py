@@ -1,28 +1,33 @@
-"""`nightherd start`: the process that runs a fleet, in front or by itself."""
+"""`nightherd start` and `nightherd worker`: the processes that run a fleet, in front or in the background."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import anyio
 import click
+from anyio.abc import TaskStatus
 
 from nightherd.cli.edge import document, say, show
 from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
 from nightherd.cli.invocation import Invocation
-from nightherd.cli.jobs.list import happening, observed
+from nightherd.cli.jobs.list import observed, why_text
 from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
-from nightherd.daemon.control import daemon_row, wait_until
-from nightherd.daemon.fleet_files import FleetFiles
+from nightherd.cli.screen.text import length, neutralise
+from nightherd.daemon.control import admission_lines, daemon_row, problem_line, wait_until
+from nightherd.daemon.fleet_files import FleetFiles, Watch
 from nightherd.daemon.output import OUTPUT
 from nightherd.daemon.record import SERVING, DaemonRecord, find_daemon
 from nightherd.daemon.run import run_daemon
+from nightherd.daemon.worker_command import Place, Relay
 from nightherd.daemon.worker_service import DaemonOptions
 from nightherd.engine.schedules.scheduler import SchedulingReports
 from nightherd.engine.workers.worker import WorkerReports
@@ -30,8 +35,8 @@ from nightherd.errors import ConfigError, NightherdError, RefusedError, StateErr
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
-from nightherd.model.journal.event import Event
 from nightherd.model.text import counted
+from nightherd.model.units import format_usd
 from nightherd.views.jobs import job_row
 from nightherd.wiring.stores import init_state_directory, system_clock
 
@@ -79,7 +84,7 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         ),
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
-        worker=_worker_reports(screen, invocation.new_state_directory()),
+        worker=_worker_reports(screen, invocation.new_state_directory(), "happening"),
         schedules=_scheduling_reports(screen),
         tell=partial(say, screen),
         agents=agents,
@@ -165,39 +170,124 @@ def tell_started(screen: Screen, record: DaemonRecord) -> None:
     screen.say("watch: nightherd status")
 
 
-def _worker_reports(screen: Screen, state: Path) -> WorkerReports:
+def _worker_reports(screen: Screen, state: Path, noun: str) -> WorkerReports:
+    """Show jobs that started, ended or were rescued; programs get a document of that noun for each."""
+
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            document(screen, "happening", {"what": word, "job": job_row(observed(job, state, now))})
-            return
-        show(screen, happening(word, job, now, state))
-
-    def nothing(job: Job, event: Event) -> None:
-        """Events are in the journal; `jobs tail` shows them."""
+            document(screen, noun, {"what": word, "job": job_row(observed(job, state, now))})
+        else:
+            show(screen, _job_text(word, job, now, state))
 
     return WorkerReports(
         on_start=lambda job: tell("started", job),
-        on_event=nothing,
+        on_event=lambda job, event: None,  # `jobs tail` shows events
         on_end=lambda job: tell("ended", job),
         on_rescue=lambda job: tell("rescued", job),
         on_trouble=partial(say, screen),
     )
 
 
+def _job_text(word: str, job: Job, now: datetime, state: Path) -> str:
+    """What happened to a job; once the worker is done with it, also how the job stands and what it took."""
+    said = f"{word} {job.id} {job.agent}"
+    if word != "ended":
+        return said
+    took = length(observed(job, state, now).worked)
+    cost = format_usd(job.cost_microusd)
+    return f"{said}, {job.status.value}{'' if job.is_terminal else why_text(job)}, {cost}, {took}"
+
+
 def _scheduling_reports(screen: Screen) -> SchedulingReports:
     def fired(schedule: str, job: JobId) -> None:
-        if screen.is_json:
-            document(screen, "happening", {"what": "fired", "schedule": schedule, "job_id": job})
-            return
-        show(screen, f"fired {schedule}: {job}")
+        tell({"what": "fired", "schedule": schedule, "job_id": job}, f"fired {schedule}: {job}")
 
     def skipped(schedule: str, reason: str) -> None:
+        text = f"skipped {schedule}: {neutralise(reason)}"
+        tell({"what": "skipped", "schedule": schedule, "reason": reason}, text)
+
+    def tell(data: dict[str, str], text: str) -> None:
         if screen.is_json:
-            document(
-                screen, "happening", {"what": "skipped", "schedule": schedule, "reason": reason}
-            )
-            return
-        show(screen, f"skipped {schedule}: {neutralise(reason)}")
+            document(screen, "happening", data)
+        else:
+            show(screen, text)
 
     return SchedulingReports(on_fire=fired, on_skip=skipped, on_trouble=partial(say, screen))
+
+
+@click.command("worker", epilog="Example: nightherd worker --until-idle")
+@click.option("--until-idle", is_flag=True, help="Exit when no job is queued or running.")
+@json_option
+@click.pass_obj
+def worker(invocation: Invocation, until_idle: bool) -> None:
+    """Run queued jobs without a daemon. Also resumes jobs of dead workers.
+
+    SIGTERM or Ctrl-C stops it after its jobs have finished; a second one cancels the jobs. A change to the
+    fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
+    """
+    tell_missing(invocation, load_fleet_to_start(invocation))
+    place = Place(
+        state_dir=invocation.new_state_directory(),
+        environ=invocation.environ,
+        leaves_when_idle=until_idle,
+        reports=_worker_reports(invocation.screen, invocation.new_state_directory(), "worker"),
+        tell=partial(say, invocation.screen),
+    )
+    files = FleetFiles(
+        invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state
+    )
+    try:
+        anyio.run(_work, place, files)
+    except ExceptionGroup as group:
+        raise unwrapped(group) from None
+
+
+async def _work(place: Place, files: FleetFiles) -> None:
+    loading = files.load_first()
+    assert loading.fleet is not None  # noqa: S101 (the first loading has a fleet, or raised)
+    relay = Relay(place, loading.fleet)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_obey_signals, relay, place.tell)
+        tasks.start_soon(_reload, Watch(files, loading), relay, place.tell)
+        await relay.work()
+        tasks.cancel_scope.cancel()
+
+
+async def _reload(watch: Watch, relay: Relay, tell: Callable[[str], None]) -> None:
+    """The fleet as its files say, all of it or nothing."""
+    while True:
+        loading = await watch.next()
+        problems = [problem_line(problem) for problem in loading.problems]
+        if loading.fleet is not None:
+            try:
+                await relay.adopt(loading.fleet)
+            except NightherdError as error:
+                problems = [error.message]
+            else:
+                for problem in problems:
+                    tell(neutralise(problem))
+                tell(f"reloaded: {counted(len(loading.fleet.agents), 'agent')}")
+                for line in admission_lines(loading):
+                    tell(neutralise(line))
+                continue
+        for problem in problems:
+            tell(neutralise(problem))
+        tell("the configuration is unchanged")
+
+
+async def _obey_signals(
+    relay: Relay,
+    tell: Callable[[str], None],
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        async for _ in signals:
+            if relay.is_draining:
+                tell("cancelling what runs")
+                relay.cancel()
+            else:
+                tell("finishing running jobs; press again to cancel them")
+                relay.drain()

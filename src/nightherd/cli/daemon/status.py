@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from nightherd.cli.fleet.load import why_not_here
-from nightherd.cli.fleet.problems import problems_data
+from nightherd.cli.fleet.load import problems_data, why_not_here
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.options import json_option
@@ -30,7 +29,7 @@ from nightherd.model.schedules.jobs import open_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
 from nightherd.views.fleet import AgentView, FleetView, fleet_document, show_fleet
-from nightherd.views.results import FailedHook, failed_hook_row, failed_hooks
+from nightherd.views.job_document import FailedHook, failed_hook_row, failed_hooks
 from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import load_persistence, open_journals, open_reader, system_clock

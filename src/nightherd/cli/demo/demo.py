@@ -17,11 +17,12 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.demo.kill import KILLED_AT, Workers
 from nightherd.cli.demo.stage import (
     CHECK_COUNT,
     CHECKS,
+    KILLED_AT,
     REPOSITORY,
+    Workers,
     changes,
     find_git,
     fleet_text,
@@ -52,8 +53,8 @@ from nightherd.model.journal.event import ToolResultEvent
 from nightherd.model.limits.limits import LimitName
 from nightherd.model.text import shorten
 from nightherd.model.units import format_usd, to_usd
+from nightherd.views.job_document import result_document
 from nightherd.views.observed import observe_job, observe_jobs
-from nightherd.views.results import result_document
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.runtimes import can_run

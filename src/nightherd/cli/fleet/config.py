@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from nightherd.cli.fleet.problems import notice_text, problems_data, problems_text
+from nightherd.cli.fleet.load import load_all, notice_text, problems_data, problems_text
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import complete_agents, json_option
@@ -20,7 +20,7 @@ from nightherd.config.show import show as show_fleet
 from nightherd.errors import ConfigInvalidError
 from nightherd.model.problem import Severity
 from nightherd.model.text import counted
-from nightherd.wiring.fleets import check_fleet, load_fleet
+from nightherd.wiring.fleets import check_fleet
 from nightherd.wiring.runtimes import runtime_names
 from nightherd.wiring.stores import system_clock
 
@@ -119,13 +119,9 @@ def _show_result(checked: CheckedFleet, invocation: Invocation) -> None:
 def show(invocation: Invocation, agent: str | None, resolved: bool, origin: bool) -> None:
     """Show the resolved configuration. Files are merged and variables filled in; AGENT shows one agent."""
     screen, cwd = invocation.screen, invocation.cwd
-    loaded = load_fleet(
-        invocation.fleet_file(),
-        environ=invocation.environ,
-        cwd=cwd,
-        state_dir=invocation.named_state,
+    shown = select(
+        show_fleet(load_all(invocation), agent, cwd=cwd), resolved=resolved, origin=origin
     )
-    shown = select(show_fleet(loaded, agent, cwd=cwd), resolved=resolved, origin=origin)
     if screen.is_json:
         screen.document("config", shown, system_clock().now())
         return

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from nightherd.cli.fleet.problems import notice_text
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.next_steps import advice_for
+from nightherd.cli.screen.text import neutralise
 from nightherd.config.load import LoadedFleet
+from nightherd.config.report import problem_data, render_problems, shown_file
 from nightherd.errors import RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.agents.runtime import RuntimeName
-from nightherd.model.problem import Problem
+from nightherd.model.problem import Problem, Severity
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.runtimes import check_runtime
 
@@ -110,3 +113,21 @@ def concerns(notice: Problem, agent: str | None) -> bool:
     path = f"{notice.path}."
     is_own = agent is not None and path.startswith(f"agents.{agent}.")
     return is_own or not path.startswith("agents.")
+
+
+def problems_text(problems: Sequence[Problem], cwd: Path) -> str:
+    """Every problem with its line and a mark under what is meant."""
+    return render_problems(problems, "text", cwd=cwd).rstrip("\n")
+
+
+def problems_data(problems: Sequence[Problem], cwd: Path) -> list[dict[str, Any]]:
+    """Every problem as plain data."""
+    return [problem_data(problem, cwd=cwd) for problem in problems]
+
+
+def notice_text(notice: Problem, cwd: Path) -> str:
+    """A notice on one line."""
+    place = notice.place
+    file = shown_file(place.file, cwd)
+    kind = "error" if notice.severity is Severity.BLOCKED else "notice"
+    return neutralise(f"{kind}: {file}:{place.line}:{place.column}: {notice.message}")

@@ -12,15 +12,15 @@ from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.command import run_or_enqueue, tell_launch
 from nightherd.cli.jobs.list import observed
-from nightherd.cli.jobs.resume_options import Asked, working_options
 from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.operations import open_client
 from nightherd.cli.options import job_argument, json_option
-from nightherd.cli.sessions.options import agent_of_job
-from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtMessage, ForkAt
+from nightherd.cli.prompt import Asked, working_options
+from nightherd.cli.sessions.options import agent_of_job, place_given
+from nightherd.engine.operations.fork import AtEvent
 from nightherd.engine.operations.requests import Cancel, ForkOf, Resume, Retry, Submit
 from nightherd.engine.operations.resume import OPEN
-from nightherd.errors import RefusedError, UsageError
+from nightherd.errors import RefusedError
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.limits.limits import LimitName, shown
 from nightherd.views.jobs import find_job_id, get_job, job_row
@@ -131,7 +131,8 @@ def fork(
 ) -> None:
     """Fork a job at an earlier message. The new job runs in a fork of JOB's session, by default at its end."""
     invocation, found, text = _found(ctx, job, asked)
-    at = fork_place(found, at_message=at_message, at_seq=at_seq, at_checkpoint=at_checkpoint)
+    named = place_given(at_message, at_seq, at_checkpoint, job_id=found.id)
+    at = named or AtEvent(seq=found.last_seq, job_id=found.id)
     if found.session_id is None:
         raise RefusedError(f"job {found.id} has no session to fork")
     if found.status is JobStatus.PENDING and not found.last_seq:
@@ -151,20 +152,6 @@ def fork(
         detach=asked.detach,
         quiet=asked.quiet,
     )
-
-
-def fork_place(
-    job: Job, *, at_message: int | None, at_seq: int | None, at_checkpoint: int | None
-) -> ForkAt:
-    """The one place that was named, else where the job left its session."""
-    given = [value for value in (at_message, at_seq, at_checkpoint) if value is not None]
-    if len(given) > 1:
-        raise UsageError("--at-message, --at-seq and --at-checkpoint cannot be used together")
-    if at_message is not None:
-        return AtMessage(number=at_message)
-    if at_checkpoint is not None:
-        return AtCheckpoint(number=at_checkpoint, job_id=job.id)
-    return AtEvent(seq=at_seq if at_seq is not None else job.last_seq, job_id=job.id)
 
 
 def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation, Job, str | None]:

@@ -22,9 +22,9 @@ from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores
 from nightherd.engine.jobs.oversight import Stopper
+from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
-from nightherd.engine.operations.submit import Submitted
 from nightherd.engine.operations.wait import wait_for_job
 from nightherd.errors import (
     AgentNotFoundError,
@@ -41,9 +41,9 @@ from nightherd.model.jobs.retry import KEEPS_A_CLOCK
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
+from nightherd.views.job_document import NO_TROUBLES, Troubles, result_document, troubles_of
 from nightherd.views.jobs import job_row
 from nightherd.views.observed import observe_job
-from nightherd.views.results import NO_TROUBLES, Troubles, result_document, troubles_of
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer

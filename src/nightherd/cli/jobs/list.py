@@ -13,13 +13,12 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.options import agent_filter, before_option, json_option, page_option
 from nightherd.cli.screen.render import Screen, status_cell, table
 from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_line
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob
-from nightherd.model.sessions.order import ahead_text
 from nightherd.model.units import format_usd
 from nightherd.views.jobs import job_row, list_page
 from nightherd.views.observed import observe_job, observe_jobs
@@ -47,7 +46,6 @@ def refresh_lost(invocation: Invocation, jobs: Sequence[ObservedJob]) -> None:
         refresh_state_files(state, lost)
 
 
-MOST = 1_000
 REFRESH_S = 2.0
 """Between two refreshes of `--watch`."""
 
@@ -72,26 +70,14 @@ def jobs() -> None:
 
 
 @click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
-@click.option(
-    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
-)
+@agent_filter
 @click.option(
     "--status",
     type=click.Choice([status.value for status in JobStatus]),
     help="Show only jobs with this status.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=PAGE,
-    help="Largest number to show (default: 20).",
-)
-@click.option(
-    "--before",
-    type=click.IntRange(1),
-    metavar="CURSOR",
-    help="Cursor of the next page, as the list prints it.",
-)
+@page_option(PAGE)
+@before_option
 @click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
 @json_option
 @click.pass_obj
@@ -200,18 +186,10 @@ def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
         when = screen.when(job.resumes_at, now)
         return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
     if job.waits_behind is not None:
+        from nightherd.model.sessions.order import ahead_text
+
         return ahead_text(job.waits_behind, screen.time)
     return job.error or job.summary or ""
-
-
-def happening(word: str, job: Job, now: datetime, state: Path) -> str:
-    """What a worker says of a job; once it is done with it, also how the job stands and what it took."""
-    said = f"{word} {job.id} {job.agent}"
-    if word != "ended":
-        return said
-    took = length(observed(job, state, now).worked)
-    cost = format_usd(job.cost_microusd)
-    return f"{said}, {job.status.value}{'' if job.is_terminal else why_text(job)}, {cost}, {took}"
 
 
 def why_text(job: Job) -> str:

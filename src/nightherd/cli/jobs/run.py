@@ -13,7 +13,14 @@ from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.command import find_agent, run_or_enqueue
 from nightherd.cli.limits.options import limit_option, read_limits
 from nightherd.cli.options import DURATION, complete_agents, complete_sessions, json_option
-from nightherd.cli.prompt import read_inputs, read_prompt
+from nightherd.cli.prompt import (
+    detach_option,
+    file_option,
+    prompt_option,
+    quiet_option,
+    read_inputs,
+    read_prompt,
+)
 from nightherd.cli.sessions.options import named_session
 from nightherd.engine.operations.fork import AtLastTurn
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Submit
@@ -60,8 +67,8 @@ class Where:
 @click.command("run", epilog="Example: nightherd run hello -p 'Greet the night shift'")
 @click.argument("agent", metavar="AGENT", shell_complete=complete_agents)
 @click.argument("source", metavar="[-]", required=False)
-@click.option("-p", "--prompt", metavar="TEXT", help="Prompt text.")
-@click.option("-f", "--file", metavar="FILE", help="File with the prompt; - is standard input.")
+@prompt_option
+@file_option
 @click.option(
     "--input",
     "inputs",
@@ -71,7 +78,7 @@ class Where:
 )
 @click.option("--follow", is_flag=True, help="Show progress until the job ends (the default).")
 @click.option("--wait", is_flag=True, help="Show only the result.")
-@click.option("-d", "--detach", is_flag=True, help="Submit the job and return; a worker runs it.")
+@detach_option
 @click.option(
     "--wait-timeout",
     type=DURATION,
@@ -107,7 +114,7 @@ class Where:
 )
 @click.option("--channel", metavar="ID", help="Channel of the job, for session mode per_channel.")
 @click.option("--output-log", is_flag=True, help="Also write plain text to jobs/<id>/output.log.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the final answer.")
+@quiet_option
 @json_option
 @click.pass_context
 def run(  # noqa: PLR0913 (an option each)

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.jobs.event_text import StreamedText
 from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.jobs.streamed_text import StreamedText
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.model.ids import JobId

@@ -12,8 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from nightherd.cli.edge import abandon_output
-from nightherd.cli.jobs.event_text import event_text
-from nightherd.cli.jobs.streamed_text import StreamedText
+from nightherd.cli.jobs.event_text import StreamedText, event_text
 from nightherd.cli.screen.render import Screen
 from nightherd.engine.jobs.oversight import Stopper
 from nightherd.errors import InterruptedRunError
@@ -113,11 +112,11 @@ class Watcher:
 @contextmanager
 def watching(screen: Screen, agent: str, *, is_shown: bool) -> Iterator[Watcher]:
     """A watcher, with progress when a person sits at a terminal that can show it."""
-    from nightherd.cli.screen.progress import Spinner
-
     if not (is_shown and screen.can_animate):
         yield Watcher(screen, is_shown=is_shown, progress=None)
         return
+    from nightherd.cli.screen.progress import Spinner  # a pipe does not load rich
+
     spinner = Spinner(screen.talk, agent, is_colored=screen.err.is_colored)
     with spinner:
         yield Watcher(screen, is_shown=is_shown, progress=spinner)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from nightherd.cli.options import Command
 from nightherd.errors import InvalidValueError, UsageError
 from nightherd.model.checkpoints.checkpoint import Checkpoint
 from nightherd.model.jobs.job import Job
 from nightherd.model.limits.limits import LimitName, OnLimit, amount_of, parse_limit, shown
 from nightherd.views.limits import LimitView
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def limit_option(name: str, variable: str, text: str) -> Callable[[Command], Command]:

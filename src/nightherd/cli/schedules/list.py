@@ -1,11 +1,10 @@
-"""`nightherd schedule`: rules in time, when they are due and what came of them."""
+"""`nightherd schedule list`, `next`, `history` and `why`: when schedules are due, and what became of their slots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from functools import partial
 
 import click
 
@@ -13,7 +12,14 @@ from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import DURATION, complete_agents, complete_schedules, json_option
+from nightherd.cli.options import (
+    DURATION,
+    Command,
+    agent_filter,
+    complete_schedules,
+    json_option,
+    page_option,
+)
 from nightherd.cli.screen.render import Screen, status_cell, table
 from nightherd.cli.screen.text import neutralise, one_line
 from nightherd.daemon.record import find_daemon
@@ -21,13 +27,22 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.limits.login import text_of
 from nightherd.model.schedules.due import Due, upcoming
+from nightherd.model.schedules.jobs import find_schedule
 from nightherd.model.schedules.rule import Cron, Schedule, rule_text
+from nightherd.model.schedules.schedule import Slot
+from nightherd.model.text import time_text
 from nightherd.views.jobs import timestamp
-from nightherd.views.schedules import ScheduleView, list_views, schedule_row, view_of
+from nightherd.views.schedules import (
+    ScheduleView,
+    list_views,
+    schedule_row,
+    slot_row,
+    view_of,
+    why_last,
+    why_next,
+)
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_reader, system_clock
-
-MOST = 1_000
 
 
 @click.group(
@@ -44,10 +59,10 @@ MOST = 1_000
         "set": Entry("nightherd.cli.schedules.actions:set_rule", "Change a schedule's rule."),
         "reset": Entry("nightherd.cli.schedules.actions:reset", "Undo changes to a schedule."),
         "history": Entry(
-            "nightherd.cli.schedules.history:history",
+            "nightherd.cli.schedules.list:history",
             "List a schedule's latest due times and outcomes.",
         ),
-        "why": Entry("nightherd.cli.schedules.history:why", "Explain when a schedule fires."),
+        "why": Entry("nightherd.cli.schedules.list:why", "Explain when a schedule fires."),
     },
     default="list",
     epilog="Example: nightherd schedule next --for 14d",
@@ -57,9 +72,7 @@ def schedule() -> None:
 
 
 @click.command("list", epilog="Example: nightherd schedule list")
-@click.option(
-    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
-)
+@agent_filter
 @json_option
 @click.pass_obj
 def list_schedules(invocation: Invocation, agent: str | None) -> None:
@@ -87,15 +100,8 @@ def list_schedules(invocation: Invocation, agent: str | None) -> None:
     metavar="TIME",
     help="How far to look ahead (default: 1d).",
 )
-@click.option(
-    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=100,
-    help="Largest number to show (default: 100).",
-)
+@agent_filter
+@page_option(100)
 @json_option
 @click.pass_obj
 def next_slots(invocation: Invocation, span: timedelta, agent: str | None, limit: int) -> None:
@@ -182,9 +188,6 @@ def _cells(view: ScheduleView, screen: Screen, now: datetime) -> tuple[str, ...]
     )
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 def schedule_argument(command: Command) -> Command:
     """A schedule: AGENT/NAME."""
     return click.argument("schedule", metavar="AGENT/NAME", shell_complete=complete_schedules)(
@@ -215,3 +218,66 @@ def tell_schedule(invocation: Invocation, agent: Agent, schedule: Schedule) -> N
     coming = f", next {next_run}" if view.next_run_at is not None else ""
     screen.show(neutralise(f"{view.id} is {view.state.status.value}: {rule}{coming}"))
     tell_rest(invocation)
+
+
+@click.command("history", epilog="Example: nightherd schedule history hello/nightly")
+@schedule_argument
+@page_option(20)
+@json_option
+@click.pass_obj
+def history(invocation: Invocation, schedule: str, limit: int) -> None:
+    """List a schedule's latest due times and outcomes."""
+    fleet = load_fleet_with_notices(invocation)
+    agent, declared = find_schedule(fleet.agents, schedule)
+    slots = _slots(invocation, schedule, limit)
+    screen, now = invocation.screen, system_clock().now()
+    if screen.is_json:
+        screen.document("slots", [slot_row(slot) for slot in slots], now)
+        return
+    if not slots:
+        screen.say("it has not been due yet")
+        return
+    zone = zone_of(load_view(invocation, agent, declared))
+    rows = [
+        (
+            screen.time(slot.due_at, zone),
+            slot.outcome.value,
+            slot.job_id or one_line(slot.reason or ""),
+        )
+        for slot in slots
+    ]
+    screen.show(table(("DUE", "OUTCOME", "WHAT"), rows, width=screen.width, style=screen.out))
+
+
+@click.command("why", epilog="Example: nightherd schedule why hello/nightly")
+@schedule_argument
+@json_option
+@click.pass_obj
+def why(invocation: Invocation, schedule: str) -> None:
+    """Explain when a schedule fires. Says what decided its last due time and what decides the next."""
+    fleet = load_fleet_with_notices(invocation)
+    agent, chosen = find_schedule(fleet.agents, schedule)
+    view = load_view(invocation, agent, chosen)
+    slots = _slots(invocation, schedule, 1)
+    is_kept = find_daemon(invocation.state_directory()) is not None
+    screen, now = invocation.screen, system_clock().now()
+    show_time = time_text if screen.is_json else partial(screen.time, zone=zone_of(view))
+    last = why_last(slots, show_time)
+    coming = why_next(view, is_kept=is_kept, show_time=show_time)
+    if screen.is_json:
+        data = {
+            "schedule": schedule_row(view),
+            "last_slot": slot_row(slots[0]) if slots else None,
+            "last": last,
+            "next": coming,
+        }
+        screen.document("why", data, now)
+        return
+    screen.show(neutralise(f"last: {last}"))
+    for number, reason in enumerate(coming):
+        screen.show(neutralise(f"{'next:' if number == 0 else '     '} {reason}"))
+
+
+def _slots(invocation: Invocation, schedule: str, limit: int) -> list[Slot]:
+    with closing(open_reader(invocation.state_directory())) as reader:
+        return list(reader.list_slots(schedule, limit))

@@ -13,10 +13,10 @@ from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import json_option
 from nightherd.cli.sessions.options import named_session, session_argument
+from nightherd.engine.operations.requests import UpdateSession
 from nightherd.engine.operations.sessions import update_session
 from nightherd.engine.sessions.cleanup import Cleanup, clean_up
 from nightherd.errors import ConfigError
-from nightherd.model.ids import SessionId
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.session import Session
 from nightherd.model.text import counted
@@ -32,7 +32,7 @@ from nightherd.wiring.stores import known_secrets, open_repair, system_clock
 def use(invocation: Invocation, session: str) -> None:
     """Make a session the agent's current one. The next job of the agent (and channel) continues there."""
     found = named_session(invocation, session)
-    used = _update(invocation, found.id, is_current=True)
+    used = _update(invocation, UpdateSession(session_id=found.id, is_current=True))
     _tell(invocation, used, f"the next job of {used.agent} continues in {used.id}")
 
 
@@ -44,7 +44,7 @@ def use(invocation: Invocation, session: str) -> None:
 def rename(invocation: Invocation, session: str, name: str | None) -> None:
     """Rename a session. Without NAME, its name is removed."""
     found = named_session(invocation, session)
-    renamed = _update(invocation, found.id, name=name or "")
+    renamed = _update(invocation, UpdateSession(session_id=found.id, name=name or ""))
     called = renamed.name
     said = f"{renamed.id} is called {called!r}" if called else f"{renamed.id} has no name"
     _tell(invocation, renamed, said)
@@ -59,19 +59,12 @@ def _secrets(invocation: Invocation) -> Secrets:
     return known_secrets(fleet, invocation.environ, invocation.state_directory())
 
 
-def _update(
-    invocation: Invocation,
-    session_id: SessionId,
-    *,
-    name: str | None = None,
-    is_current: bool = False,
-) -> Session:
+def _update(invocation: Invocation, request: UpdateSession) -> Session:
     """Return the session after the change."""
 
     async def update() -> Session:
         async with open_repair(invocation.state_directory()) as record:
-            stores = replace(record, secrets=_secrets(invocation))
-            return await update_session(session_id, stores, name=name, is_current=is_current)
+            return await update_session(request, replace(record, secrets=_secrets(invocation)))
 
     return anyio.run(update)
 

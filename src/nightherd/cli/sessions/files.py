@@ -18,8 +18,15 @@ from nightherd.errors import NotFoundError
 from nightherd.files.atomic import atomic_write_file
 from nightherd.model.text import counted
 from nightherd.views.export.claude import as_transcript, claude_session_id
-from nightherd.views.export.document import as_document, as_markdown, as_page
-from nightherd.views.export.exported import Export, Exported, ExportFormat, to_export
+from nightherd.views.export.document import (
+    Export,
+    Exported,
+    ExportFormat,
+    as_document,
+    as_markdown,
+    as_page,
+    to_export,
+)
 from nightherd.views.sessions import get_session, session_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.repair import open_import, read_session_file

@@ -8,27 +8,23 @@ import click
 from nightherd.cli.fleet.load import load_fleet_with_notices
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.command import find_agent, run_or_enqueue
-from nightherd.cli.jobs.resume_options import Asked, working_options
 from nightherd.cli.options import complete_agents
+from nightherd.cli.prompt import Asked, working_options
 from nightherd.cli.sessions.options import (
     agent_for,
     agent_option,
     imported_session,
     named_session,
+    place_given,
     reading,
     session_argument,
 )
-from nightherd.engine.operations.fork import (
-    AtCheckpoint,
-    AtEvent,
-    AtMessage,
-    ForkAt,
-)
-from nightherd.engine.operations.requests import ForkOf, ResumeSession, Submit
-from nightherd.engine.operations.resume import branch
+from nightherd.engine.operations import sessions as operations
+from nightherd.engine.operations.fork import ForkAt
+from nightherd.engine.operations.requests import Fork, ForkOf, ResumeSession, Submit
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobStatus
-from nightherd.model.sessions.session import SESSION_LIFECYCLE, Session
+from nightherd.model.sessions.session import Session, is_over
 from nightherd.views.sessions import latest_of_agent, session_row
 from nightherd.wiring.running import open_fleet_context
 from nightherd.wiring.stores import system_clock
@@ -71,28 +67,14 @@ def fork(
     if is_run:
         _run(ctx, original, at, agent, asked)
         return
-    made = anyio.run(_fork, invocation, original, at)
+    made = anyio.run(_fork, invocation, Fork(session_id=original.id, at=at))
     tell_fork(invocation, made)
 
 
-def place_given(
-    at_message: int | None, at_seq: int | None, at_checkpoint: int | None
-) -> ForkAt | None:
-    """The one place that was named; None for the end."""
-    if sum(given is not None for given in (at_message, at_seq, at_checkpoint)) > 1:
-        raise UsageError("--at-message, --at-seq and --at-checkpoint cannot be used together")
-    if at_message is not None:
-        return AtMessage(number=at_message)
-    if at_seq is not None:
-        return AtEvent(seq=at_seq)
-    return AtCheckpoint(number=at_checkpoint) if at_checkpoint is not None else None
-
-
-async def _fork(invocation: Invocation, original: Session, at: ForkAt | None) -> Session:
+async def _fork(invocation: Invocation, request: Fork) -> Session:
     state_dir = invocation.state_directory()
     async with open_fleet_context(state_dir, None, invocation.environ) as context:
-        fork, _ = await branch(original, at, context)
-    return fork
+        return await operations.fork(request, context)
 
 
 def _run(
@@ -194,5 +176,5 @@ def _new_job_notice(session: Session, last: Job | None, prompt: str | None) -> s
         return f"{stands}: this is a new job that waits for it" if is_new else None
     if prompt is None and last.status is JobStatus.COMPLETED:
         return None
-    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
-    return f"{stands}: this is a new job in {'a branch of its' if is_over else 'its'} session"
+    where = "a branch of its" if is_over(session) else "its"
+    return f"{stands}: this is a new job in {where} session"

@@ -7,7 +7,7 @@ import click
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.options import agent_filter, before_option, json_option, page_option
 from nightherd.cli.screen.text import PAGE, neutralise, next_page
 from nightherd.cli.sessions.options import reading
 from nightherd.cli.sessions.text import session_table
@@ -16,8 +16,6 @@ from nightherd.model.sessions.session import SessionMode, SessionQuery, SessionS
 from nightherd.views.sessions import list_page, session_row
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, system_clock
-
-MOST = 1_000
 
 
 @click.group(
@@ -31,8 +29,8 @@ MOST = 1_000
         "use": Entry(
             "nightherd.cli.sessions.actions:use", "Make a session the agent's current one."
         ),
-        "tree": Entry("nightherd.cli.sessions.family:tree", "Show a session's forks as a tree."),
-        "compare": Entry("nightherd.cli.sessions.family:compare", "Compare two sessions."),
+        "tree": Entry("nightherd.cli.sessions.show:tree", "Show a session's forks as a tree."),
+        "compare": Entry("nightherd.cli.sessions.show:compare", "Compare two sessions."),
         "rename": Entry("nightherd.cli.sessions.actions:rename", "Rename a session."),
         "cleanup": Entry("nightherd.cli.sessions.actions:cleanup", "Clean up expired sessions."),
         "export": Entry("nightherd.cli.sessions.files:export", "Export a session to a file."),
@@ -51,9 +49,7 @@ def session() -> None:
 
 
 @click.command("list", epilog="Example: nightherd session list --agent coder --status paused")
-@click.option(
-    "--agent", metavar="AGENT", shell_complete=complete_agents, help="Show only this agent."
-)
+@agent_filter
 @click.option(
     "--status",
     type=click.Choice([status.value for status in SessionStatus]),
@@ -64,18 +60,8 @@ def session() -> None:
     type=click.Choice([mode.value for mode in SessionMode]),
     help="Show only sessions of this mode.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=PAGE,
-    help="Largest number to show (default: 20).",
-)
-@click.option(
-    "--before",
-    type=click.IntRange(1),
-    metavar="CURSOR",
-    help="Cursor of the next page, as the list prints it.",
-)
+@page_option(PAGE)
+@before_option
 @json_option
 @click.pass_obj
 def list_sessions(

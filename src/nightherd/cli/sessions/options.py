@@ -12,8 +12,11 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.operations import agents_of_fleet
 from nightherd.cli.options import Command, complete_agents, complete_sessions
+from nightherd.engine.operations.fork import AtCheckpoint, AtEvent, AtMessage, ForkAt
 from nightherd.engine.sessions.import_turns import ImportedTurns, import_transcript_turns
+from nightherd.errors import UsageError
 from nightherd.model.agents.agent import Agent, Fleet
+from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job
 from nightherd.model.sessions.session import Session
 from nightherd.ports import StateReader
@@ -35,6 +38,23 @@ def agent_option(command: Command) -> Command:
         shell_complete=complete_agents,
         help="Agent to continue an imported session.",
     )(command)
+
+
+def place_given(
+    at_message: int | None,
+    at_seq: int | None,
+    at_checkpoint: int | None,
+    *,
+    job_id: JobId | None = None,
+) -> ForkAt | None:
+    """Return where to fork: the one place that was named, in that job if one is; None when none was."""
+    if sum(given is not None for given in (at_message, at_seq, at_checkpoint)) > 1:
+        raise UsageError("--at-message, --at-seq and --at-checkpoint cannot be used together")
+    if at_message is not None:
+        return AtMessage(number=at_message)
+    if at_seq is not None:
+        return AtEvent(seq=at_seq, job_id=job_id)
+    return AtCheckpoint(number=at_checkpoint, job_id=job_id) if at_checkpoint is not None else None
 
 
 def reading(invocation: Invocation) -> closing[StateReader]:

@@ -1,4 +1,4 @@
-"""`nightherd session show`: one session, and what was said in it."""
+"""`nightherd session show`, `tree` and `compare`: one session, what was said in it, and its forks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.options import json_option
+from nightherd.cli.options import complete_sessions, json_option, page_option
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import neutralise
 from nightherd.cli.sessions.options import (
@@ -18,7 +18,7 @@ from nightherd.cli.sessions.options import (
     reading,
     session_argument,
 )
-from nightherd.cli.sessions.text import message_text, session_card
+from nightherd.cli.sessions.text import comparison_text, message_text, session_card, tree_text
 from nightherd.model.journal.message import open_calls
 from nightherd.model.sessions.session import SessionStatus
 from nightherd.model.text import counted
@@ -29,6 +29,8 @@ from nightherd.views.conversation import (
     history_page,
     unreadable,
 )
+from nightherd.views.session_family import branch_document, comparison_document, family_of
+from nightherd.views.session_family import compare as compare_sessions
 from nightherd.views.sessions import (
     SessionView,
     get_session,
@@ -39,19 +41,13 @@ from nightherd.views.sessions import (
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, system_clock
 
-MOST = 10_000
 MOST_PLACES = 5
 
 
 @click.command("show", epilog="Example: nightherd session show @last --history --limit 5")
 @session_argument
 @click.option("--history", is_flag=True, help="Also show the last messages.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MOST),
-    default=20,
-    help="Largest number to show (default: 20).",
-)
+@page_option(20, most=10_000)
 @click.option(
     "--before", type=click.IntRange(1), metavar="N", help="Show messages before number N."
 )
@@ -137,3 +133,46 @@ def _unreadable_text(lost: Unreadable) -> str:
     told += [events] if lost.missing else []
     what = " and ".join(told)
     return f"not shown: in the journal of {lost.job_id} {what}; details: nightherd doctor --verify"
+
+
+@click.command("tree", epilog="Example: nightherd session tree @last")
+@session_argument
+@json_option
+@click.pass_obj
+def tree(invocation: Invocation, session: str) -> None:
+    """Show a session's forks as a tree. Starts at the session that all were forked from."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    named = imported_session(invocation, session)
+    with reading(invocation) as reader:
+        found = get_session(reader, named.id)
+        family = family_of(reader, journals, found, is_at_work, now)
+    if screen.is_json:
+        screen.document("session_tree", branch_document(family), now)
+    else:
+        screen.show(tree_text(family, found.id, screen.out))
+
+
+@click.command("compare", epilog="Example: nightherd session compare sess-a1b2c3d4 @last")
+@click.argument("one", metavar="SESSION", shell_complete=complete_sessions)
+@click.argument("other", metavar="SESSION", shell_complete=complete_sessions)
+@json_option
+@click.pass_obj
+def compare(invocation: Invocation, one: str, other: str) -> None:
+    """Compare two sessions. Shows where they diverge, and the messages, cost and outcome of each since then."""
+    screen, now = invocation.screen, system_clock().now()
+    journals = open_journals(invocation.state_directory())
+    first, second = (imported_session(invocation, named) for named in (one, other))
+    with reading(invocation) as reader:
+        comparison = compare_sessions(
+            reader,
+            journals,
+            get_session(reader, first.id),
+            get_session(reader, second.id),
+            is_at_work,
+            now,
+        )
+    if screen.is_json:
+        screen.document("session_comparison", comparison_document(comparison), now)
+    else:
+        screen.show(comparison_text(comparison, screen))

@@ -26,7 +26,13 @@ class Model(BaseModel):
     """What all sections share: no unknown keys, no guessing of types, no changes."""
 
     model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        # Built at the first use, and only once: else each section is built again inside every section that holds it.
+        defer_build=True,
     )
 
 

@@ -25,7 +25,7 @@ from nightherd.model.sessions.session import (
     status_between_jobs,
 )
 from nightherd.views.export.claude import as_transcript
-from nightherd.views.export.exported import to_export
+from nightherd.views.export.document import to_export
 
 SOURCE = "session import"
 

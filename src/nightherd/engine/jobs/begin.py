@@ -14,7 +14,7 @@ from nightherd.engine.contexts import FleetContext, Stores, WorkerContext
 from nightherd.engine.jobs.answer_stream import record_leftover
 from nightherd.engine.jobs.recorder import Recorder
 from nightherd.engine.operations.fork import with_notice
-from nightherd.engine.operations.submit import values_of
+from nightherd.engine.operations.new_job import values_of
 from nightherd.engine.sessions.external_turns import (
     NOTHING_UNRECORDED,
     Unrecorded,

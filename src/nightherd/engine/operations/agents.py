@@ -1,4 +1,4 @@
-"""Who does the work that a request asks for."""
+"""Agents: which one does the work that a request asks for, and clearing the error of one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.operations.requests import (
     NewJobRequest,
+    ResetAgent,
     Resume,
     ResumeSession,
     Retry,
@@ -15,7 +17,9 @@ from nightherd.engine.operations.requests import (
     Submit,
 )
 from nightherd.errors import AgentNotFoundError, RefusedError
+from nightherd.model import change as changes
 from nightherd.model.agents.agent import Agent, get_agent
+from nightherd.model.change import Refused
 from nightherd.model.ids import JobId
 from nightherd.model.sessions.session import Session
 from nightherd.next_step import Action, NextStep
@@ -107,3 +111,20 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
         return agent.runtime.can_resume(session.runtime_type) and self.is_same_directory(
             agent.working_directory, session.working_directory
         )
+
+
+def agents_of(context: FleetContext) -> Agents:
+    """Return the agents that requests may name."""
+    return Agents(
+        agents=context.agents,
+        withheld=context.withheld,
+        is_same_directory=context.is_same_directory,
+        keeps_transcripts=context.transcripts.covers,
+    )
+
+
+async def reset_agent(request: ResetAgent, stores: Stores) -> None:
+    """Forget the error of the agent; `RefusedError` for one that never had a job."""
+    (answer,) = await stores.state.apply([changes.ResetAgent(agent=request.agent)])
+    if isinstance(answer, Refused):
+        raise RefusedError(answer.message, next_step=NextStep(Action.LIST_AGENTS))

@@ -13,7 +13,7 @@ import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.engine.operations.submit import SubmitRequest, submission, values_of
+from nightherd.engine.operations.new_job import JobDraft, job_change, values_of
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why
@@ -33,9 +33,10 @@ from nightherd.model.webhooks import (
 )
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What came in, its signature checked."""
+class Deliver(msgspec.Struct, frozen=True, kw_only=True):
+    """A message for a webhook, its signature checked."""
 
+    endpoint: Endpoint
     delivery_id: str
     body: bytes
     payload: Any
@@ -50,19 +51,19 @@ class Delivered(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-async def deliver(message: Message, endpoint: Endpoint, context: FleetContext) -> Delivered:
+async def deliver(request: Deliver, context: FleetContext) -> Delivered:
     """Record the message and what it asks for; returns once both are durable.
 
     `InvalidValueError` when the payload lacks what the endpoint's templates name: nothing is recorded
-    then, so that it can be sent again once they are mended.
+    then, so that it can be sent again once they are fixed.
     """
-    agent = get_agent(context.agents, endpoint.agent, context.withheld)
-    reason = _why_not(message, endpoint, agent, context)
-    request = _request(message, endpoint, agent) if reason is None else None
-    delivery = _delivery(message, endpoint, reason, context)
+    agent = get_agent(context.agents, request.endpoint.agent, context.withheld)
+    reason = _why_not(request, agent, context)
+    draft = _draft(request, agent) if reason is None else None
+    delivery = _delivery(request, reason, context)
 
     def make(_: RecordDelivery | None = None) -> RecordDelivery:
-        job = submission(request, context) if request is not None else None
+        job = job_change(draft, context) if draft is not None else None
         return RecordDelivery(delivery=delivery, job=job)
 
     (answer,) = await apply_with_fresh_ids([make()], make, context.state.apply)
@@ -75,42 +76,44 @@ async def deliver(message: Message, endpoint: Endpoint, context: FleetContext) -
             raise RefusedError(refusal)
 
 
-def _why_not(message: Message, endpoint: Endpoint, agent: Agent, context: Stores) -> str | None:
+def _why_not(request: Deliver, agent: Agent, context: Stores) -> str | None:
     """Why the message makes no job; None when it makes one."""
-    if not wants_event(endpoint, message.event, message.payload):
-        return f"{endpoint.name} does not act on {message.event!r}"
+    endpoint = request.endpoint
+    if not wants_event(endpoint, request.event, request.payload):
+        return f"{endpoint.name} does not act on {request.event!r}"
     if endpoint.schedule is None:
         return None
     schedule = _schedule(endpoint, agent)
     key = schedule_id(agent.name, schedule.name)
-    said = next((one for one in context.reader.list_overrides() if one.id == key), None)
-    is_enabled = may_fire(schedule.enabled, said)
+    overrides = {override.id: override for override in context.reader.list_overrides()}
+    is_enabled = may_fire(schedule.enabled, overrides.get(key))
     states = context.reader.list_schedules(agent.name)
-    is_paused = any(one.id == key and one.is_paused for one in states)
+    is_paused = any(state.id == key and state.is_paused for state in states)
     return None if is_enabled and not is_paused else f"schedule {key} is disabled"
 
 
-def _request(message: Message, endpoint: Endpoint, agent: Agent) -> SubmitRequest:
+def _draft(request: Deliver, agent: Agent) -> JobDraft:
+    endpoint, payload = request.endpoint, request.payload
     schedule = _schedule(endpoint, agent) if endpoint.schedule is not None else None
-    given = {name: fill_in_value(value, message.payload) for name, value in endpoint.inputs.items()}
+    given = {name: fill_in_value(value, payload) for name, value in endpoint.inputs.items()}
     inputs = given if schedule is None else {**schedule.inputs, **given}
-    issue = issue_of_payload(message.payload)
+    issue = issue_of_payload(payload)
     if issue is not None and issue_of_inputs(inputs) is None:
         inputs = {"issue_number": issue, **inputs}
     values = values_of(agent, inputs)
     templates = (endpoint.prompt, schedule.prompt if schedule else None, agent.default_prompt)
     template = next((one for one in templates if one is not None), None)
     channel = endpoint.channel
-    return SubmitRequest(
+    return JobDraft(
         agent=agent,
-        prompt=None if template is None else fill_in(template, message.payload, values),
+        prompt=None if template is None else fill_in(template, payload, values),
         inputs=inputs,
         trigger_type=TriggerType.WEBHOOK,
-        trigger_id=message.delivery_id,
-        dedupe_key=f"webhook:{endpoint.name}:{message.delivery_id}",
+        trigger_id=request.delivery_id,
+        dedupe_key=f"webhook:{endpoint.name}:{request.delivery_id}",
         schedule=schedule.name if schedule is not None else None,
         session_terms=session_terms(agent, schedule) if schedule is not None else None,
-        channel_id=None if channel is None else fill_in(channel, message.payload, values),
+        channel_id=None if channel is None else fill_in(channel, payload, values),
     )
 
 
@@ -121,17 +124,15 @@ def _schedule(endpoint: Endpoint, agent: Agent) -> Schedule:
     return schedule
 
 
-def _delivery(
-    message: Message, endpoint: Endpoint, reason: str | None, context: Stores
-) -> Delivery:
+def _delivery(request: Deliver, reason: str | None, context: Stores) -> Delivery:
     return Delivery(
-        id=delivery_key(endpoint.name, message.delivery_id),
-        endpoint=endpoint.name,
-        delivery_id=message.delivery_id,
+        id=delivery_key(request.endpoint.name, request.delivery_id),
+        endpoint=request.endpoint.name,
+        delivery_id=request.delivery_id,
         received_at=context.clock.now(),
         outcome=DeliveryOutcome.IGNORED,
-        event=message.event,
-        size=len(message.body),
-        sha256=hashlib.sha256(message.body).hexdigest(),
+        event=request.event,
+        size=len(request.body),
+        sha256=hashlib.sha256(request.body).hexdigest(),
         reason=reason,
     )

@@ -86,6 +86,13 @@ class ForkPoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.before if self.place is None else self.place.job_id
 
 
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
+    """A branch that a new job begins: of which session, and where."""
+
+    of: Session
+    point: ForkPoint
+
+
 def find_point(
     reader: StateReader, journals: Journals, session: Session, at: ForkAt | None = None
 ) -> ForkPoint:

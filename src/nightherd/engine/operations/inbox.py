@@ -8,10 +8,10 @@ from nightherd.engine.contexts import FleetContext
 from nightherd.engine.limits.logins import stopped_by
 from nightherd.engine.operations.agents import Agents
 from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.engine.operations.jobs import retry_request
+from nightherd.engine.operations.jobs import retry_draft
+from nightherd.engine.operations.new_job import job_change
 from nightherd.engine.operations.raise_limits import check_raised, given_before
 from nightherd.engine.operations.requests import Answer
-from nightherd.engine.operations.submit import submission
 from nightherd.errors import ForbiddenError, InvalidValueError, NotFoundError, RefusedError
 from nightherd.model.change import Applied, Refused, Why
 from nightherd.model.ids import JobId
@@ -66,9 +66,9 @@ async def answer_item(request: Answer, agents: Agents, context: FleetContext) ->
         if not _makes_job(request, item, context):
             return change
         agent = agents.get(item.agent or "")
-        draft = retry_request(_job_id(item), agent, context)
+        draft = retry_draft(_job_id(item), agent, context)
         again = msgspec.structs.replace(draft, dedupe_key=f"inbox:{item.id}")
-        return msgspec.structs.replace(change, job=submission(again, context))
+        return msgspec.structs.replace(change, job=job_change(again, context))
 
     (answer,) = await apply_with_fresh_ids([with_job(change)], with_job, context.state.apply)
     match answer:

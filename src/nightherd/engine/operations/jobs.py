@@ -1,4 +1,4 @@
-"""Again: the same work once more, as a new job."""
+"""Jobs: retry, cancel, and what a program may change about one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from nightherd.engine.checkpoints.state_files import write_stopped
 from nightherd.engine.children import cancel_below
-from nightherd.engine.contexts import FleetContext, Stores, ThreadFiles
+from nightherd.engine.contexts import FleetContext, Stores
 from nightherd.engine.doctor.record import RepairContext
 from nightherd.engine.jobs.answer_stream import write_leftover
 from nightherd.engine.jobs.begin import header_of
 from nightherd.engine.jobs.settle import job_of
-from nightherd.engine.operations.submit import SubmitRequest, submit
+from nightherd.engine.operations.new_job import JobDraft, record_job
+from nightherd.engine.operations.requests import Cancel, Retry, UpdateJob
 from nightherd.errors import FencedError, JobNotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.change import Refused, Why
@@ -27,25 +28,21 @@ from nightherd.next_step import Action, NextStep
 from nightherd.views.jobs import get_job
 
 
-async def retry_job(
-    job_id: JobId,
-    agent: Agent,
-    context: FleetContext,
-    *,
-    dedupe_key: str | None = None,
-    refuses_held: bool = False,
-) -> Job:
-    """A new job that asks `agent` for what the ended job `job_id` was asked; one for each dedupe key.
+async def retry_job(request: Retry, agent: Agent, context: FleetContext) -> Job:
+    """A new job that asks `agent` for what the ended job was asked; one for each dedupe key.
 
     It is held to what that one was held to, and is of its schedule and in its channel. It is nobody's child.
     """
-    request = retry_request(job_id, agent, context)
-    request = replace(request, dedupe_key=dedupe_key, refuses_held=refuses_held)
-    return (await submit(request, context)).job
+    draft = replace(
+        retry_draft(request.job_id, agent, context),
+        dedupe_key=request.dedupe_key,
+        refuses_held=request.refuses_held,
+    )
+    return (await record_job(draft, context)).job
 
 
-def retry_request(job_id: JobId, agent: Agent, context: FleetContext) -> SubmitRequest:
-    """Return the request for the same work once more; `RefusedError` for a job that has not ended."""
+def retry_draft(job_id: JobId, agent: Agent, context: FleetContext) -> JobDraft:
+    """Return the draft of the same work once more; `RefusedError` for a job that has not ended."""
     job, texts = context.reader.find_job(job_id), context.reader.find_texts(job_id)
     if job is None or texts is None:
         raise JobNotFoundError(f"there is no job {job_id}")
@@ -55,7 +52,7 @@ def retry_request(job_id: JobId, agent: Agent, context: FleetContext) -> SubmitR
         )
     schedule = agent.schedules.get(job.schedule) if job.schedule is not None else None
     session = context.reader.find_session(job.session_id) if job.session_id is not None else None
-    return SubmitRequest(
+    return JobDraft(
         agent=agent,
         prompt=texts.prompt,
         inputs=texts.inputs,
@@ -68,13 +65,10 @@ def retry_request(job_id: JobId, agent: Agent, context: FleetContext) -> SubmitR
 
 
 async def cancel_job(
-    job_id: JobId,
-    stores: Stores,
-    threads: ThreadFiles | None,
-    *,
-    rescue: Callable[[], Awaitable[object]],
+    request: Cancel, stores: Stores, *, rescue: Callable[[], Awaitable[object]]
 ) -> Job:
-    """The job, ended with all below it, or about to be stopped by its worker; `RefusedError` when it had ended."""
+    """Return the job, ended with all below it, or about to be stopped by its worker; `RefusedError` when it had ended."""
+    job_id = request.job_id
     (answer,) = await stores.state.apply([CancelJob(job_id=job_id, at=stores.clock.now())])
     if isinstance(answer, Refused) and answer.why is Why.STATUS:
         raise RefusedError(answer.message, next_step=NextStep(Action.SHOW_JOB, job=job_id))
@@ -87,7 +81,7 @@ async def cancel_job(
         # A job that was waiting for its next execution may have left the text of an answer.
         await to_thread.run_sync(write_leftover, job, stores)
         await cancel_below(job_id, stores)
-        await write_stopped(job_id, stores, threads)
+        await write_stopped(job_id, stores, stores.threads)
     return job
 
 
@@ -96,27 +90,22 @@ FAILED_BY_PROGRAM = "failed_by_program"
 
 
 async def update_job(
-    job_id: JobId,
-    status: JobStatus,
-    error: str | None,
-    record: RepairContext,
-    threads: ThreadFiles | None,
-    *,
-    rescue: Callable[[], Awaitable[object]],
+    request: UpdateJob, record: RepairContext, *, rescue: Callable[[], Awaitable[object]]
 ) -> None:
     """Set the status to `cancelled`, `failed` or, for a suspended job, `pending`, as the lifecycle allows.
 
     `RefusedError` for a step that the lifecycle does not have, or that only the worker of the job can make.
     """
+    job_id, status = request.job_id, request.status
     if status is JobStatus.CANCELLED:
-        await cancel_job(job_id, record, threads, rescue=rescue)
+        await cancel_job(Cancel(job_id=job_id), record, rescue=rescue)
         return
     at = record.clock.now()
     change: ResumeJob | FailWaiting
     if status is JobStatus.PENDING:
         change = ResumeJob(job_id=job_id, at=at)
     elif status is JobStatus.FAILED:
-        message = str(record.secrets.mask(error or "a program set the job to failed"))
+        message = str(record.secrets.mask(request.error or "a program set the job to failed"))
         change = FailWaiting(job_id=job_id, at=at, message=message, code=FAILED_BY_PROGRAM)
     else:
         raise RefusedError(
@@ -132,7 +121,7 @@ async def update_job(
     job = job_of(answer)
     if job.is_terminal:
         await cancel_below(job_id, record)
-        await write_stopped(job_id, record, threads)
+        await write_stopped(job_id, record, record.threads)
 
 
 def append_output(record: RepairContext, job_id: JobId, event: Event, version: str) -> Event:

@@ -29,6 +29,7 @@ async def amend(
     context: Stores,
     *,
     prompt: str | None = None,
+    key: str | None = None,
 ) -> Answer:
     """Give a job more that waits for a worker or runs; refused when it does neither any longer.
 
@@ -38,7 +39,7 @@ async def amend(
     given = _new(job, options, context.reader)
     if job.status is JobStatus.RUNNING:
         _check_is_more(job, agent, given, context.reader)
-    change = AmendJob(job_id=job.id, limits=given, prompt=prompt)
+    change = AmendJob(job_id=job.id, limits=given, prompt=prompt, key=key)
     (answer,) = await context.state.apply([change])
     return answer
 

@@ -13,7 +13,7 @@ from nightherd.engine.operations.fork import ForkAt
 from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.ids import JobId, SessionId
 from nightherd.model.inbox.item import ItemId, Verdict
-from nightherd.model.jobs.job import TriggerType
+from nightherd.model.jobs.job import JobStatus, TriggerType
 from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
 from nightherd.model.sessions.session import SessionMode
 
@@ -56,6 +56,10 @@ class Submit(_Value, frozen=True, kw_only=True, tag="submit"):
     priority: int = 0
     trigger_type: TriggerType = TriggerType.MANUAL
     trigger_id: str | None = None
+    parent_job_id: JobId | None = None
+    """The job that has this one do a part of its work."""
+    asked_about: JobId | None = None
+    """The job that met a limit, when this one is to decide about it."""
     refuses_held: bool = False
     """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
     dedupe_key: str | None = None
@@ -149,10 +153,42 @@ class Answer(_Value, frozen=True, kw_only=True, tag="answer"):
     """New maxima, for `raise`."""
 
 
+class Fork(_Value, frozen=True, kw_only=True, tag="fork_session"):
+    """A new branch of a session without a job, at that place or at its end."""
+
+    session_id: SessionId
+    at: ForkAt | None = None
+
+
+class UpdateSession(_Value, frozen=True, kw_only=True, tag="update_session"):
+    """A session with another name, or as the one that its agent's next job continues."""
+
+    session_id: SessionId
+    name: str | None = None
+    """One line of at most 100 characters; an empty one removes the name."""
+    is_current: bool = False
+
+
+class ClearSession(_Value, frozen=True, kw_only=True, tag="clear_session"):
+    """A session that is taken away from its agent; its record stays."""
+
+    session_id: SessionId
+
+
+class UpdateJob(_Value, frozen=True, kw_only=True, tag="update_job"):
+    """A job that a program sets to `cancelled`, `failed` or, if it is suspended, `pending`."""
+
+    job_id: JobId
+    status: JobStatus
+    error: str | None = None
+    """Why it failed."""
+
+
 NewJobRequest = Submit | Retry | Resume | ResumeSession | RunSchedule
 """Requests that start or continue a job of an agent."""
 JobRequest = NewJobRequest | Cancel
 Request = JobRequest | SetSchedule | ResetAgent | Answer
+"""Requests that a command can send to the daemon."""
 
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
@@ -192,9 +228,13 @@ def decode_request(data: bytes) -> Request:
         request = _decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise InvalidValueError(f"this is no request: {error}") from error
-    if isinstance(request, Submit):
-        options = request.options
-        is_inner = options.required_caps or options.within or options.follow_up
-        if is_inner or request.trigger_type is not TriggerType.MANUAL:
-            raise RefusedError("a sender may not set what only jobs give their children")
+    if isinstance(request, Submit) and _is_of_a_job(request):
+        raise RefusedError("a sender may not set what only jobs give their children")
     return request
+
+
+def _is_of_a_job(request: Submit) -> bool:
+    options = request.options
+    is_inner = options.required_caps or options.within or options.follow_up or options.resume_keys
+    is_related = request.parent_job_id is not None or request.asked_about is not None
+    return bool(is_inner) or is_related or request.trigger_type is not TriggerType.MANUAL

@@ -1,83 +1,142 @@
-"""Jobs of schedules: what a slot, or a person who runs a schedule by hand, asks of the agent."""
+"""Schedules: fire due slots, run a schedule by hand, and override what the fleet file says about one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+from msgspec.structs import replace
 
 from nightherd.engine.contexts import FleetContext
-from nightherd.engine.operations.submit import SubmitRequest, submission, values_of
+from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
+from nightherd.engine.operations.new_job import JobDraft, job_change, record_job, values_of
+from nightherd.engine.operations.requests import RunSchedule, SetSchedule
 from nightherd.engine.schedules.entries import make_entry, plan
-from nightherd.errors import AgentBlockedError, NightherdError
+from nightherd.errors import AgentBlockedError, InvalidValueError, NightherdError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.jobs.changes import SubmitJob
-from nightherd.model.jobs.job import TriggerType
-from nightherd.model.schedules.jobs import channel_of, for_schedule, prompt_text, session_terms
+from nightherd.model.change import Answer, FireSlot
+from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.schedules.due import parse_rule
+from nightherd.model.schedules.jobs import (
+    channel_of,
+    find_schedule,
+    for_schedule,
+    prompt_text,
+    session_terms,
+)
 from nightherd.model.schedules.rule import Schedule
 from nightherd.model.schedules.schedule import OverrideSchedule, schedule_id
 from nightherd.model.sessions.session import SessionMode
-from nightherd.ports import Clock, StateReader, StateWriter
 
 
-def schedule_request(
-    agent: Agent,
-    schedule: Schedule,
-    *,
-    trigger_type: TriggerType = TriggerType.MANUAL,
-    trigger_id: str | None = None,
-) -> SubmitRequest:
-    """What the schedule asks of its agent, or `InvalidValueError` when its prompt cannot be made."""
+async def run_schedule(request: RunSchedule, context: FleetContext) -> Job:
+    """Return a new job of the schedule. `InvalidValueError` when its prompt cannot be made."""
+    agent, schedule = find_schedule(context.agents, f"{request.agent}/{request.schedule}")
+    draft = replace(
+        _draft(agent, schedule), dedupe_key=request.dedupe_key, refuses_held=request.refuses_held
+    )
+    return (await record_job(draft, context)).job
+
+
+async def set_schedule(request: SetSchedule, context: FleetContext) -> None:
+    """Override the schedule; returns once that is durable and its next slot is planned."""
+    agent, schedule = find_schedule(context.agents, f"{request.agent}/{request.schedule}")
+    rule = None if request.rule is None else request.rule.strip()
+    if rule is not None:
+        parse_rule(rule, schedule.timezone)
+    change = OverrideSchedule(
+        agent=agent.name,
+        schedule=schedule.name,
+        at=context.clock.now(),
+        by=request.by,
+        is_declared_enabled=schedule.enabled,
+        enabled=request.enabled,
+        rule=rule,
+        reset=request.reset,
+    )
+    await context.state.apply([change])
+    key = schedule_id(agent.name, schedule.name)
+    overrides = {override.id: override for override in context.reader.list_overrides()}
+    states = {state.id: state for state in context.reader.list_schedules(agent.name)}
+    entry = make_entry(agent, schedule, overrides.get(key))
+    planned = plan(entry, states.get(key), context.clock.now(), context.reader)
+    if planned.change is not None:
+        # Refused when a running fleet was quicker: then it is planned.
+        await context.state.apply([planned.change])
+
+
+class DueSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """A due slot of a schedule: what becomes of it if it makes no job, and whether it is to make one."""
+
+    agent: Agent
+    schedule: Schedule
+    change: FireSlot
+    makes_job: bool
+
+
+async def fire_slots(slots: Sequence[DueSlot], context: FleetContext) -> list[Answer]:
+    """Record the slots, each with its job, in one transaction, and return what became of each.
+
+    A slot whose job cannot be made or recorded is skipped with the reason; it takes no other with it.
+    """
+    slot_of = {slot.change.slot.id: slot for slot in slots}
+
+    async def apply(changes: Sequence[FireSlot]) -> Sequence[Answer]:
+        try:
+            return await context.state.apply(changes)
+        except InvalidValueError:
+            return [await _fire_alone(change, context) for change in changes]
+
+    return await apply_with_fresh_ids(
+        [slot_change(slot, context) for slot in slots],
+        lambda change: slot_change(slot_of[change.slot.id], context),
+        apply,
+    )
+
+
+def slot_change(slot: DueSlot, context: FleetContext) -> FireSlot:
+    """Return the change that records the slot with its job; without one, and why, when none can be made."""
+    change = slot.change
+    if not slot.makes_job:
+        return change
+    try:
+        draft = replace(
+            _draft(slot.agent, slot.schedule),
+            trigger_type=TriggerType.SCHEDULE,
+            trigger_id=change.slot.id,
+        )
+        return replace(change, job=job_change(draft, context))
+    except AgentBlockedError as error:
+        return replace(change, slot=replace(change.slot, reason=error.message))
+    except NightherdError as error:
+        return _without_job(change, f"no job could be made: {error.message}")
+    except Exception as error:  # noqa: BLE001 (an edge: one schedule takes no other with it)
+        return _without_job(change, f"no job could be made: {type(error).__name__}: {error}")
+
+
+async def _fire_alone(change: FireSlot, context: FleetContext) -> Answer:
+    try:
+        (answer,) = await context.state.apply([change])
+    except InvalidValueError as error:
+        skipped = _without_job(change, f"no job could be recorded: {error.message}")
+        (answer,) = await context.state.apply([skipped])
+    return answer
+
+
+def _without_job(change: FireSlot, reason: str) -> FireSlot:
+    """The slot skipped for an error, which counts as a failure of the schedule."""
+    slot = replace(change.slot, reason=reason)
+    return replace(change, slot=slot, job=None, is_error=True)
+
+
+def _draft(agent: Agent, schedule: Schedule) -> JobDraft:
+    """What the schedule asks of its agent. `InvalidValueError` when its prompt cannot be made."""
     mode = for_schedule(agent, schedule.name).session.mode
-    return SubmitRequest(
+    return JobDraft(
         agent=agent,
         prompt=prompt_text(agent, schedule, values_of(agent, schedule.inputs)),
         inputs=schedule.inputs,
-        trigger_type=trigger_type,
-        trigger_id=trigger_id,
         schedule=schedule.name,
         session_terms=session_terms(agent, schedule),
         channel_id=channel_of(schedule) if mode is SessionMode.PER_CHANNEL else None,
     )
-
-
-class NoJob(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a slot has no job."""
-
-    reason: str
-    is_error: bool = True
-    """Whether it counts as a failure of the schedule, which pauses itself after some."""
-
-
-def slot_job(
-    agent: Agent, schedule: Schedule, slot_id: str, context: FleetContext
-) -> SubmitJob | NoJob:
-    """The job of a slot, to be recorded together with it; or why there can be none."""
-    try:
-        request = schedule_request(
-            agent, schedule, trigger_type=TriggerType.SCHEDULE, trigger_id=slot_id
-        )
-        return submission(request, context)
-    except AgentBlockedError as error:
-        return NoJob(reason=error.message, is_error=False)
-    except NightherdError as error:
-        return NoJob(reason=f"no job could be made: {error.message}")
-
-
-async def override_schedule(
-    change: OverrideSchedule,
-    agent: Agent,
-    schedule: Schedule,
-    *,
-    state: StateWriter,
-    reader: StateReader,
-    clock: Clock,
-) -> None:
-    """Put `change` on record; returns once it is, and the schedule is planned accordingly."""
-    await state.apply([change])
-    key = schedule_id(agent.name, schedule.name)
-    overrides = {one.id: one for one in reader.list_overrides()}
-    states = {one.id: one for one in reader.list_schedules(agent.name)}
-    entry = make_entry(agent, schedule, overrides.get(key))
-    planned = plan(entry, states.get(key), clock.now(), reader)
-    if planned.change is not None:
-        # Refused when a running fleet was quicker: then it is planned.
-        await state.apply([planned.change])

@@ -1,13 +1,15 @@
-"""Small changes to a session: its name, whether its agent continues there, and clearing it."""
+"""Sessions: fork one without a job, name it, make it its agent's current one, and clear it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nightherd.engine.contexts import Stores
+from nightherd.engine.contexts import FleetContext, Stores
+from nightherd.engine.operations.fork import find_point, fork_session
+from nightherd.engine.operations.requests import ClearSession, Fork, UpdateSession
+from nightherd.engine.sessions.import_turns import told
 from nightherd.errors import RefusedError, SessionNotFoundError
 from nightherd.model.change import Change, Refused, Why
-from nightherd.model.ids import SessionId
 from nightherd.model.sessions.changes import RemoveSession, RenameSession, UseSession
 from nightherd.model.sessions.session import Session
 from nightherd.next_step import Action, NextStep
@@ -16,26 +18,34 @@ from nightherd.views.sessions import get_session
 NAME_LIMIT = 100
 
 
-async def update_session(
-    session_id: SessionId, stores: Stores, *, name: str | None = None, is_current: bool = False
-) -> Session:
-    """Name the session, or make it the one that its agent's next job continues; return it as it is then.
+async def fork(request: Fork, context: FleetContext) -> Session:
+    """Record the branch and return it."""
+    session = await told(get_session(context.reader, request.session_id), context)
+    point = find_point(context.reader, context.journals, session, request.at)
+    return await fork_session(
+        session,
+        point,
+        state=context.state,
+        clock=context.clock,
+        random_text=context.random_text,
+    )
 
-    A name is one line of at most 100 characters without secrets; an empty one removes the name.
-    """
-    changes: list[Change] = []
-    if name is not None:
-        line = str(stores.secrets.mask(" ".join(name.split())))[:NAME_LIMIT]
+
+async def update_session(request: UpdateSession, stores: Stores) -> Session:
+    """Name the session, or make it the one that its agent's next job continues; return it as it is then."""
+    session_id, changes = request.session_id, list[Change]()
+    if request.name is not None:
+        line = str(stores.secrets.mask(" ".join(request.name.split())))[:NAME_LIMIT]
         changes.append(RenameSession(session_id=session_id, name=line or None))
-    if is_current:
+    if request.is_current:
         changes.append(UseSession(session_id=session_id))
     await _apply(changes, stores)
     return get_session(stores.reader, session_id)
 
 
-async def clear_session(session_id: SessionId, stores: Stores) -> None:
+async def clear_session(request: ClearSession, stores: Stores) -> None:
     """Take the session away from its agent; its record stays. `RefusedError` while a job is in it."""
-    await _apply([RemoveSession(session_id=session_id, at=stores.clock.now())], stores)
+    await _apply([RemoveSession(session_id=request.session_id, at=stores.clock.now())], stores)
 
 
 async def _apply(changes: Sequence[Change], stores: Stores) -> None:

@@ -1,269 +1,157 @@
-"""Submit: from a request to a recorded job. Nothing runs before the job is durable."""
+"""Submit: from a request to a recorded job, in the session of its agent, in another one, or in a branch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from msgspec.structs import replace
 
-import msgspec
-
-from nightherd.engine.contexts import FleetContext
-from nightherd.engine.limits.budgets import daily_limits, days_above, tree_budgets
-from nightherd.engine.limits.guard import job_limits
-from nightherd.engine.limits.logins import uncounted_text, unpriced_text
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.errors import (
-    AgentBlockedError,
-    NightherdError,
-    RefusedError,
-    SessionNotFoundError,
-    UsageError,
+from nightherd.engine.contexts import FleetContext, Stores
+from nightherd.engine.operations.fork import AtLastTurn, Branch, ForkAt, find_point
+from nightherd.engine.operations.new_job import (
+    JobDraft,
+    Submitted,
+    prompt_of,
+    record_job,
+    session_key_of,
 )
-from nightherd.model.agents.agent import Agent
-from nightherd.model.agents.runtime import CostSource
-from nightherd.model.change import Applied, Refused, Why
-from nightherd.model.ids import JobId, SessionId, generate_job_id, generate_session_id
-from nightherd.model.jobs.changes import SubmitJob
-from nightherd.model.jobs.job import Job, JobStatus, JobTexts, TriggerType
-from nightherd.model.jobs.options import NO_OPTIONS, JobOptions
-from nightherd.model.jobs.overrides import overridden
-from nightherd.model.limits.limits import LimitName
-from nightherd.model.limits.login import login_of
-from nightherd.model.limits.spending import declared_price
-from nightherd.model.problem import Place, Problem
-from nightherd.model.schedules.jobs import for_schedule
-from nightherd.model.secrets import Secrets
-from nightherd.model.sessions.order import held_choices
-from nightherd.model.sessions.session import (
-    Session,
-    SessionKey,
-    SessionMode,
-    SessionStatus,
-    SessionTerms,
-)
-from nightherd.model.text import fill_inputs, input_text, input_values, render
+from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Submit
+from nightherd.engine.sessions.import_turns import told
+from nightherd.errors import RefusedError, UsageError
+from nightherd.model.agents.agent import Agent, get_agent
+from nightherd.model.ids import JobId, SessionId
+from nightherd.model.jobs.job import Job, TriggerType
+from nightherd.model.sessions.session import Session, SessionMode, is_over
 from nightherd.next_step import Action, NextStep
+from nightherd.views.sessions import get_session
 
-NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-class SubmitRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of work asked of an agent."""
-
-    agent: Agent
-    prompt: str | None = None
-    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    trigger_type: TriggerType = TriggerType.MANUAL
-    trigger_id: str | None = None
-    schedule: str | None = None
-    priority: int = 0
-    dedupe_key: str | None = None
-    channel_id: str | None = None
-    """The conversation it belongs to, for agents that keep one session for each."""
-    session_terms: SessionTerms | None = None
-    """Instead of the agent's own: what its schedule says, or the one who asks."""
-    into: SessionId | None = None
-    """The session it goes on in, as it is."""
-    overrides: JobOptions = NO_OPTIONS
-    """What this job has other than its agent."""
-    resumed_from: JobId | None = None
-    forked_from: JobId | None = None
-    parent_job_id: JobId | None = None
-    asked_about: JobId | None = None
-    """The job that met a limit, when this one is to decide about it."""
-    refuses_held: bool = False
-    """Refuse the job where a suspended job holds its session and waits for a person, instead of queueing it."""
+GO_ON = "Go on from where you left off."
+"""The prompt of a job that continues an old session when none is given."""
 
 
-class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that stands for the request; `is_new` is false when the same work was known already."""
-
-    job: Job
-    is_new: bool
-
-
-async def submit(request: SubmitRequest, context: FleetContext) -> Submitted:
+async def submit(request: Submit, context: FleetContext) -> Submitted:
     """Record the job and return once it is durable. The same dedupe key never makes a second job."""
-    _check(request, context)
-    prompt = str(context.secrets.mask(prompt_of(request)))
-
-    def make(_: SubmitJob | None = None) -> SubmitJob:
-        return _change(request, prompt, context)
-
-    (answer,) = await apply_with_fresh_ids([make()], make, context.state.apply)
-    match answer:
-        case Applied(job=Job() as job):
-            return Submitted(job=job, is_new=True)
-        case Refused(why=Why.DUPLICATE, job=Job() as known):
-            return Submitted(job=known, is_new=False)
-        case Applied():
-            raise NightherdError("the job was recorded and not returned")
-        case Refused(why=Why.MISSING, message=message):
-            raise SessionNotFoundError(message, next_step=NextStep(Action.LIST_SESSIONS))
-        case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
-            raise RefusedError(message, hint=held_choices(holder))
-        case Refused(message=message):
-            raise RefusedError(message)
+    agent = get_agent(context.agents, request.agent, context.withheld)
+    draft, session = draft_of(request, agent), request.session
+    if isinstance(session, ForkOf):
+        draft = await in_fork(draft, session.session_id, session.at, context)
+    elif isinstance(session, InSession):
+        draft = await in_session(draft, session.session_id, context)
+    elif session.is_branch:
+        draft = await _in_branch_of_own(draft, context)
+    submitted = await record_job(draft, context)
+    if not (submitted.is_new or request.has_own_key):
+        _check_same_work(draft, submitted.job, context)
+    return submitted
 
 
-def submission(request: SubmitRequest, context: FleetContext) -> SubmitJob:
-    """The change that records the job, under a fresh id; for those who record more in the same breath."""
-    _check(request, context)
-    return _change(request, str(context.secrets.mask(prompt_of(request))), context)
-
-
-def _check(request: SubmitRequest, context: FleetContext) -> None:
-    check_admission(request.agent, request.schedule, request.overrides, context)
-
-
-def prompt_of(request: SubmitRequest) -> str:
-    """What the agent will be asked: the prompt given, else the agent's own; inputs are filled in.
-
-    What a person types stays as it is but for the inputs that come with it: `${HOME}` may be what it is about.
-    """
-    if request.prompt is not None:
-        if not request.prompt.strip():
-            raise UsageError(
-                "the prompt is empty",
-                next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent.name),
-            )
-        is_typed = request.trigger_type in (TriggerType.MANUAL, TriggerType.FORK)
-        return fill_inputs(request.prompt, request.inputs) if is_typed else request.prompt
-    if request.agent.default_prompt is not None:
-        return render(request.agent.default_prompt, values_of(request.agent, request.inputs))
-    raise UsageError(
-        f"agent {request.agent.name!r} has no default_prompt, and none was given",
-        next_step=NextStep(Action.RUN_WITH_PROMPT, agent=request.agent.name),
-    )
-
-
-def values_of(agent: Agent, inputs: Mapping[str, Any]) -> dict[str, str]:
-    """The run-time values a job's templates may use."""
-    values = input_values(inputs)
-    if agent.repo is not None:
-        values["repo"] = agent.repo
-    return values
-
-
-def masked_inputs(inputs: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
-    """Return the inputs without secrets. One that has a secret as a number becomes text: numbers cannot be masked."""
-    return {name: _masked(value, secrets) for name, value in inputs.items()}
-
-
-def _masked(value: Any, secrets: Secrets) -> Any:
-    masked = secrets.mask(value)
-    text = input_text(masked)
-    again = secrets.mask(text)
-    return masked if again == text else again
-
-
-def _change(request: SubmitRequest, prompt: str, context: FleetContext) -> SubmitJob:
-    at = context.clock.now()
-    session = _session(request, at, generate_session_id(context.random_text))
-    job = Job(
-        id=generate_job_id(at, context.random_text),
-        agent=request.agent.name,
+def draft_of(request: Submit, agent: Agent) -> JobDraft:
+    """Return the new job in its agent's own session."""
+    own = request.session if isinstance(request.session, OwnSession) else None
+    prompt = request.prompt if own is not None or request.prompt is not None else GO_ON
+    mode = own.mode if own is not None else None
+    return JobDraft(
+        agent=agent,
+        prompt=prompt,
+        inputs=request.inputs,
+        overrides=request.options,
+        priority=request.priority,
+        channel_id=own.channel if own is not None else None,
+        session_terms=None if mode is None else replace(agent.session, mode=mode),
         trigger_type=request.trigger_type,
         trigger_id=request.trigger_id,
-        schedule=request.schedule,
-        status=JobStatus.PENDING,
-        created_at=at,
-        session_id=session.id,
-        priority=request.priority,
-        dedupe_key=request.dedupe_key,
-        resumed_from=request.resumed_from,
-        forked_from=request.forked_from,
         parent_job_id=request.parent_job_id,
         asked_about=request.asked_about,
-    )
-    inputs = masked_inputs(request.inputs, context.secrets)
-    texts = JobTexts(job_id=job.id, prompt=prompt, inputs=inputs, overrides=request.overrides)
-    return SubmitJob(
-        job=job,
-        texts=texts,
-        session=session,
-        into=request.into,
-        login=login_of(request.agent, context.environment),
+        dedupe_key=request.dedupe_key,
         refuses_held=request.refuses_held,
     )
 
 
-def session_key_of(request: SubmitRequest) -> SessionKey:
-    """What the session belongs to that the job would join."""
-    return _session(request, NEVER, SessionId("")).key
+async def in_session(
+    draft: JobDraft,
+    session_id: SessionId,
+    context: FleetContext,
+    *,
+    resumed_from: JobId | None = None,
+) -> JobDraft:
+    """Return the job in that session or, when the session is over and read-only, in a branch of its end."""
+    session = await _find(draft, session_id, context)
+    if resumed_from is None:
+        jobs = context.reader.jobs_of_session(session_id)
+        resumed_from = jobs[-1].id if jobs else None
+    branch = find_branch(session, None, context) if is_over(session) else None
+    return replace(
+        draft,
+        into=session.id if branch is None else None,
+        branch=branch,
+        channel_id=session.channel_id,
+        resumed_from=resumed_from,
+    )
 
 
-def _session(request: SubmitRequest, at: datetime, session_id: SessionId) -> Session:
-    agent = request.agent
-    terms = request.session_terms or agent.session
-    is_per_channel = terms.mode is SessionMode.PER_CHANNEL
-    if is_per_channel and request.channel_id is None and request.into is None:
+async def in_fork(
+    draft: JobDraft, session_id: SessionId, at: ForkAt | None, context: FleetContext
+) -> JobDraft:
+    """Return the job in a new branch of that session; it names the job that wrote the place it branches from."""
+    session = await _find(draft, session_id, context)
+    return _forked(replace(draft, channel_id=session.channel_id), find_branch(session, at, context))
+
+
+async def _in_branch_of_own(draft: JobDraft, context: FleetContext) -> JobDraft:
+    """The job in a branch of the session it would join, at the last complete turn; as it is when there is none."""
+    key = session_key_of(draft)
+    if key.mode is SessionMode.FRESH_PER_JOB:
         raise UsageError(
-            f"agent {agent.name!r} keeps one session for each channel, and no channel was given",
-            next_step=NextStep(Action.RUN_IN_CHANNEL, agent=agent.name),
+            f"agent {key.agent!r} starts a new session for every job, so there is nothing to fork",
+            next_step=NextStep(Action.RUN, agent=key.agent),
         )
-    return Session(
-        id=session_id,
-        agent=agent.name,
-        mode=terms.mode,
-        channel_id=request.channel_id if is_per_channel else None,
-        # Only a schedule with session settings of its own has a session of its own.
-        schedule=request.schedule if request.session_terms is not None else None,
-        max_age_s=_seconds(terms.max_age),
-        max_idle_s=_seconds(terms.max_idle),
-        status=SessionStatus.CREATED,
-        runtime_type=agent.runtime.name,
-        working_directory=agent.working_directory,
-        operation=agent.operation,
-        created_at=at,
-        last_active_at=at,
+    current = context.reader.current_session(key)
+    if current is None:
+        return draft
+    session = await told(current, context)
+    return _forked(draft, find_branch(session, AtLastTurn(), context))
+
+
+def _forked(draft: JobDraft, branch: Branch) -> JobDraft:
+    return replace(
+        draft,
+        branch=branch,
+        trigger_type=TriggerType.FORK,
+        forked_from=branch.point.job_id,
     )
 
 
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
+def find_branch(session: Session, at: ForkAt | None, stores: Stores) -> Branch:
+    """Return the branch of the session at that place, else at its end; nothing is recorded."""
+    return Branch(of=session, point=find_point(stores.reader, stores.journals, session, at))
 
 
-def check_admission(
-    agent: Agent, schedule: str | None, options: JobOptions, context: FleetContext
-) -> None:
-    """Raise `AgentBlockedError` when a job of `agent` may not start with these options."""
-    if agent.blocked_by:
-        raise AgentBlockedError(agent.name, agent.blocked_by)
-    if agent.runtime.cost is CostSource.REPORTED or agent.script is not None:
-        return  # a script says itself what it costs
-    effective = overridden(for_schedule(agent, schedule), options)
-    is_uncounted = agent.runtime.cost is CostSource.UNKNOWN
-    if (is_uncounted or _has_unknown_price(effective, context)) and _limits_spending(
-        effective, schedule, options, context
-    ):
-        message = uncounted_text(effective) if is_uncounted else unpriced_text(effective)
-        place = effective.model_place or Place(file="", line=1, column=1)
-        problem = Problem(place=place, message=message, path=f"agents.{agent.name}.model")
-        raise AgentBlockedError(agent.name, (problem,))
+async def _find(draft: JobDraft, session_id: SessionId, context: FleetContext) -> Session:
+    """The session, whole, if the agent may continue it: what was said to one agent is not for another.
+
+    What no agent of the fleet said is for any agent whose runtime understands it.
+    """
+    session, agent = await told(get_session(context.reader, session_id), context), draft.agent
+    if session.agent == agent.name:
+        return session
+    if session.agent in context.agents:
+        raise RefusedError(
+            f"session {session.id} belongs to agent {session.agent!r}, not to {agent.name!r}",
+            next_step=NextStep(Action.RUN_IN_SESSION, session=session.id, agent=session.agent),
+        )
+    if not agent.runtime.can_resume(session.runtime_type):
+        raise RefusedError(
+            f"session {session.id} was run by {session.runtime_type}, and agent {agent.name!r} is run by"
+            f" {agent.runtime.name}",
+            next_step=NextStep(Action.LIST_AGENTS),
+        )
+    return session
 
 
-def _has_unknown_price(agent: Agent, context: FleetContext) -> bool:
-    """Whether one of the agent's models has neither a declared nor a published price."""
-    return any(
-        declared_price(context.prices, model) is None and not context.has_price(model)
-        for model in (agent.model, agent.fallback_model)
-        if model is not None
-    )
-
-
-def _limits_spending(
-    agent: Agent, schedule: str | None, options: JobOptions, context: FleetContext
-) -> bool:
-    """Whether a limit of dollars applies: the job's own, a parent's, the fleet's, or one of a day."""
-    if job_limits(agent, options).spend is not None or context.budget.spend is not None:
-        return True
-    within = options.within
-    if any(one.name is LimitName.SPEND for one in tree_budgets(within, context)):
-        return True
-    days = [
-        *daily_limits(agent, schedule, context.budget),
-        *days_above(within, context),
-    ]
-    return any(one.limits.spend is not None for one in days)
+def _check_same_work(draft: JobDraft, job: Job, context: FleetContext) -> None:
+    """A key that was used for other work is a mistake of the caller, and not answered with that work."""
+    texts = context.reader.find_texts(job.id)
+    prompt = context.secrets.mask(prompt_of(draft))
+    if job.agent != draft.agent.name or (texts is not None and texts.prompt != prompt):
+        raise RefusedError(
+            f"this idempotency key was used for other work, job {job.id}",
+            hint="use a new key for new work",
+        )

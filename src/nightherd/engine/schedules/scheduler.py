@@ -14,21 +14,18 @@ from datetime import datetime, timedelta
 import anyio
 import msgspec
 from anyio.lowlevel import checkpoint
-from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.limits.logins import stopped_by
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.engine.operations.schedules import slot_job
+from nightherd.engine.operations.schedules import DueSlot, fire_slots
 from nightherd.engine.schedules.entries import Entry, Plan, entries, plan, retire
 from nightherd.engine.workers.changed_fleet import for_fleet
 from nightherd.engine.workers.clock_watch import ClockWatch
 from nightherd.engine.workers.lease import Beats
-from nightherd.errors import InvalidValueError, NightherdError
+from nightherd.errors import NightherdError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.change import Answer, Applied, FireSlot, Refused, Why
 from nightherd.model.ids import JobId
-from nightherd.model.jobs.changes import SubmitJob
 from nightherd.model.jobs.job import Job
 from nightherd.model.schedules.due import Due, review, spread
 from nightherd.model.schedules.rule import CatchUp
@@ -57,10 +54,10 @@ class SchedulingReports(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Firing(msgspec.Struct, frozen=True, kw_only=True):
-    """A change for one due slot, and what comes after it."""
+    """One due slot, and what comes after it."""
 
     entry: Entry
-    change: FireSlot
+    slot: DueSlot
     instant: datetime
     next: Due | None
 
@@ -278,47 +275,20 @@ class Scheduler:
                 waits=waits,
                 stopped_by=stopped_by(entry.agent, self._context.environment),
             )
-            if verdict.is_job:
-                change = self._with_job(entry, change)
-            yield _Firing(entry=entry, change=change, instant=verdict.instant, next=after)
-
-    def _with_job(self, entry: Entry, change: FireSlot) -> FireSlot:
-        """The slot with its job; skipped with the reason when none can be made of it."""
-        made = slot_job(entry.agent, entry.schedule, change.slot.id, self._context)
-        if isinstance(made, SubmitJob):
-            return replace(change, job=made)
-        slot = replace(change.slot, reason=made.reason)
-        return replace(change, slot=slot, is_error=made.is_error)
+            due_slot = DueSlot(
+                agent=entry.agent,
+                schedule=entry.schedule,
+                change=change,
+                makes_job=verdict.is_job,
+            )
+            yield _Firing(entry=entry, slot=due_slot, instant=verdict.instant, next=after)
 
     async def _apply(self, firings: Sequence[_Firing], now: datetime) -> None:
-        entry_of = {firing.change.slot.id: firing.entry for firing in firings}
-        answers = await apply_with_fresh_ids(
-            [firing.change for firing in firings],
-            lambda change: self._with_job(entry_of[change.slot.id], change),
-            self._answers,
-        )
+        answers = await fire_slots([firing.slot for firing in firings], self._context)
         held: set[str] = set()
         for firing, answer in zip(firings, answers, strict=True):
             if firing.entry.id not in held and not self._take_in(firing, answer, now):
                 held.add(firing.entry.id)
-
-    async def _answers(self, changes: Sequence[FireSlot]) -> Sequence[Answer]:
-        """What became of each; one that cannot be recorded as it is takes no other with it."""
-        try:
-            return await self._context.state.apply(changes)
-        except InvalidValueError:
-            return [await self._answer(change) for change in changes]
-
-    async def _answer(self, change: FireSlot) -> Answer:
-        try:
-            (answer,) = await self._context.state.apply([change])
-        except InvalidValueError as error:
-            reason = f"no job could be recorded: {error.message}"
-            slot = replace(change.slot, reason=reason)
-            (answer,) = await self._context.state.apply(
-                [replace(change, slot=slot, job=None, is_error=True)]
-            )
-        return answer
 
     def _take_in(self, firing: _Firing, answer: Answer, now: datetime) -> bool:
         """Whether to go on after the slot: it was decided, by us or by somebody else."""

@@ -31,9 +31,9 @@ from nightherd.model.journal.system import Complete, End, ExecutionStarted, Head
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.changes import AdoptTurns
 from nightherd.model.sessions.session import (
-    SESSION_LIFECYCLE,
     Session,
     SessionStatus,
+    is_over,
     status_between_jobs,
 )
 from nightherd.model.sessions.shared import session_header
@@ -122,8 +122,8 @@ async def import_turns(
     if not any(is_message(event) for event in events):
         return ImportedTurns(session=session)
     cause = IMPORTED if is_kept else BY_HAND
-    is_over = session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
-    into = _branch(session, events, turn_import) if is_over else session
+    is_branched = is_over(session)
+    into = _branch(session, events, turn_import) if is_branched else session
     telling = _Telling(into, events, cause, turn_import.version, not_before=_last_start(parts))
     turn_import.finished.write(telling.job_id, telling.events())
     turn_import.finished.sync()
@@ -131,7 +131,7 @@ async def import_turns(
     if rows is None:
         raise NightherdError(f"the record of {telling.job_id} has no header")
     after = _after(into, rows, parts, telling.known)
-    return await _record(None if is_over else session, after, rows, turn_import)
+    return await _record(None if is_branched else session, after, rows, turn_import)
 
 
 def _branch(session: Session, events: Sequence[Event], turn_import: TurnImport) -> Session:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nightherd.engine.contexts import WorkerContext
-from nightherd.engine.hooks import JobHooks
 from nightherd.model.agents.agent import Fleet
 
 
@@ -19,7 +18,6 @@ def for_fleet(context: WorkerContext, fleet: Fleet, before: Fleet) -> WorkerCont
         name: value for name, value in context.environment.items() if name not in before.environment
     }
     environment = {**kept, **fleet.environment}
-    hooks = context.hooks
     secrets = context.secrets.joined(context.find_secrets(fleet, environment))
     context.log.know(secrets)
     return replace(
@@ -33,5 +31,4 @@ def for_fleet(context: WorkerContext, fleet: Fleet, before: Fleet) -> WorkerCont
         agents=fleet.agents,
         withheld=fleet.withheld,
         protected=None if context.protect is None else context.protect(fleet),
-        hooks=replace(hooks, agents=fleet.agents) if isinstance(hooks, JobHooks) else hooks,
     )

@@ -23,6 +23,7 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     `session` is what the job would begin; when its key has a current session that fits, the job joins
     that one instead, and the answer's job says which. One that does not fit is over, and `session_note`
     of the job's texts says why. `into` is the session a caller chose: nothing is compared then.
+    With `is_branch`, `session` is a new branch of its parent, recorded together with the job.
     With `refuses_held` the job is refused, not queued, behind a job that waits for a person.
     """
 
@@ -30,6 +31,7 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     texts: JobTexts
     session: Session
     into: SessionId | None = None
+    is_branch: bool = False
     login: str | None = None
     """The login that its agent's jobs use (model/limits/login.py)."""
     refuses_held: bool = False
@@ -101,13 +103,14 @@ class ResumeJob(msgspec.Struct, frozen=True, kw_only=True):
 
     `prompt` is what it is told besides; `overrides` replace those it has, by key. With `only_due` it is
     refused before the time the job waits for. `lifts` are limits of logins that are over for a job which waits for
-    one: a person wants it tried now.
+    one: a person wants it tried now. `key` is the dedupe key of the request.
     """
 
     job_id: JobId
     at: datetime
     prompt: str | None = None
     overrides: JobOptions = NO_OPTIONS
+    key: str | None = None
     only_due: bool = False
     lifts: tuple[str, ...] = ()
 

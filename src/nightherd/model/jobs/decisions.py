@@ -46,6 +46,8 @@ from nightherd.model.jobs.overrides import issue_of_inputs
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login import text_of
 from nightherd.model.limits.login_decisions import after_start, limit_in_the_way, login_in
+from nightherd.model.sessions.changes import ForkSession
+from nightherd.model.sessions.decisions import fork
 from nightherd.model.sessions.order import ahead_text
 from nightherd.model.sessions.order_decisions import job_ahead, refused_if_held, waits_in_a_circle
 from nightherd.model.sessions.session import (
@@ -71,6 +73,8 @@ def submit(change: SubmitJob, rows: Rows) -> Answer:
             return Refused(why=Why.DUPLICATE, message=found, job=known)
     if rows.get(Job, job.id) is not None:
         return Refused(why=Why.ID_TAKEN, message=f"there is a job {job.id} already")
+    if change.is_branch:
+        return _submit_branch(change, rows)
     if change.into is not None:
         return _submit_into(change, change.into, rows)
     proposed = change.session
@@ -123,6 +127,15 @@ def _submit_into(change: SubmitJob, session_id: SessionId, rows: Rows) -> Answer
         # It came from elsewhere, and belongs from now on to the agent that goes on with it.
         proposed = change.session
         session = replace(session, agent=proposed.agent, runtime_type=proposed.runtime_type)
+    return _join(change, session, rows)
+
+
+def _submit_branch(change: SubmitJob, rows: Rows) -> Answer:
+    """The job and the branch it begins: both are there, or neither."""
+    forked = fork(ForkSession(session=change.session), rows)
+    if isinstance(forked, Refused):
+        return forked
+    (session,) = (row for row in forked.rows if isinstance(row, Session))
     return _join(change, session, rows)
 
 

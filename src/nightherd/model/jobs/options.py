@@ -11,6 +11,9 @@ import msgspec
 from nightherd.model.ids import JobId
 from nightherd.model.units import format_duration, parse_duration
 
+KEPT_KEYS = 16
+"""How many keys of earlier requests a job keeps."""
+
 
 class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
     """What a resumed job is told besides its prompt, and after which epoch that was said."""
@@ -40,6 +43,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     within: tuple[ParentLimits, ...] = ()
     """The jobs above it, the topmost first."""
     follow_up: FollowUp | None = None
+    resume_keys: tuple[str, ...] = ()
+    """The dedupe keys of the latest requests that resumed the job or raised its limits."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> JobOptions:
@@ -73,7 +78,13 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def for_retry(self) -> JobOptions:
         """The options for a new job with the same work: all but what only this job was told."""
-        return msgspec.structs.replace(self, within=(), follow_up=None)
+        return msgspec.structs.replace(self, within=(), follow_up=None, resume_keys=())
+
+    def with_resume_key(self, key: str | None) -> JobOptions:
+        """These options with the key of a request that resumed the job or raised its limits."""
+        if key is None:
+            return self
+        return msgspec.structs.replace(self, resume_keys=(*self.resume_keys, key)[-KEPT_KEYS:])
 
 
 NO_OPTIONS = JobOptions()

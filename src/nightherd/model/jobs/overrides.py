@@ -41,6 +41,8 @@ class AmendJob(msgspec.Struct, frozen=True, kw_only=True):
     """As a job keeps them: whole numbers, a duration in milliseconds."""
     prompt: str | None = None
     """What it is told besides, when it goes on; refused while it runs."""
+    key: str | None = None
+    """The dedupe key of the request."""
 
 
 def is_raised(why: Suspension, options: JobOptions) -> bool:

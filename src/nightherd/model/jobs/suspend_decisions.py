@@ -36,7 +36,7 @@ from nightherd.model.jobs.job import (
     SuspendReason,
     row_text,
 )
-from nightherd.model.jobs.options import NO_OPTIONS, FollowUp
+from nightherd.model.jobs.options import FollowUp
 from nightherd.model.jobs.overrides import AmendJob, is_raised
 from nightherd.model.limits.decisions import used_up
 from nightherd.model.limits.login_decisions import lifted, recorded
@@ -106,13 +106,14 @@ def resume(change: ResumeJob, rows: Rows) -> Answer:
     if job.suspend_reason is SuspendReason.RATE_LIMIT:
         written += lifted(change.lifts, change.at, rows)
     texts = rows.get(JobTexts, job.id)
-    if texts is not None and (change.overrides != NO_OPTIONS or change.prompt is not None):
-        options = texts.overrides.merged(change.overrides)
+    if texts is not None:
+        options = texts.overrides.merged(change.overrides).with_resume_key(change.key)
         if change.prompt is not None:
             options = replace(
                 options, follow_up=FollowUp(text=change.prompt, after_epoch=job.epoch)
             )
-        written.append(replace(texts, overrides=options))
+        if options != texts.overrides:
+            written.append(replace(texts, overrides=options))
     written += schedule_with(waiting, rows)
     return Applied(rows=(*written, agent_after(waiting, rows)), job=waiting)
 
@@ -125,7 +126,7 @@ def amend(change: AmendJob, rows: Rows) -> Answer:
     is_running = job.status is JobStatus.RUNNING and change.prompt is None
     if job.status is not JobStatus.PENDING and not is_running:
         return Refused(why=Why.STATUS, message=f"job {job.id} is {job.status.value}", job=job)
-    options = texts.overrides
+    options = texts.overrides.with_resume_key(change.key)
     if change.limits:
         options = replace(options, limits={**(options.limits or {}), **change.limits})
     if change.prompt is not None:

@@ -116,6 +116,11 @@ def status_between_jobs(mode: SessionMode) -> SessionStatus:
     return SessionStatus.COMPLETED if mode is SessionMode.FRESH_PER_JOB else SessionStatus.PAUSED
 
 
+def is_over(session: Session) -> bool:
+    """Whether no job can continue the session itself, only a branch of it."""
+    return session.status in SESSION_LIFECYCLE.terminal or session.removed_at is not None
+
+
 def expires_at(session: Session) -> datetime | None:
     """When it is too old, or has gone unused for too long, whichever comes first; None for never."""
     ends = []

@@ -12,13 +12,12 @@ from typing import Any
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.claude.control import ControlledClaude
-from nightherd.runtimes.claude.duty import ENVIRONMENT
 from nightherd.runtimes.claude.gate import Gate
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import launch_of, user_message
 from nightherd.runtimes.claude.outcome import MISSING_CLI
-from nightherd.runtimes.claude.process import ClaudeProcess
+from nightherd.runtimes.claude.process import ENVIRONMENT, ClaudeProcess
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
 from nightherd.runtimes.keeper.keepers import Keepers
 from nightherd.runtimes.mcp.bridge import bridged

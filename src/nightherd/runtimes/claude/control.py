@@ -13,11 +13,10 @@ import anyio
 import msgspec
 
 from nightherd.model.journal.event import ErrorEvent
-from nightherd.runtimes.claude.duty import Duty, parsed
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, POLL_S, Gate, GatedCall
 from nightherd.runtimes.claude.options import as_line
 from nightherd.runtimes.claude.outcome import unusable
-from nightherd.runtimes.claude.process import ClaudeProcess
+from nightherd.runtimes.claude.process import ClaudeProcess, Duty, parsed
 
 FIRST_REQUEST = "nightherd-1"
 INITIALIZE: Mapping[str, Any] = {

@@ -29,13 +29,13 @@ from claude_agent_sdk import (
 from nightherd.model.agents.mcp import InjectedMcpServerDef, InjectedMcpToolDef
 from nightherd.model.journal.event import ErrorEvent
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude import duty
 from nightherd.runtimes.claude.gate import HOOK_TIMEOUT_S, Gate
 from nightherd.runtimes.claude.launch import Option
 from nightherd.runtimes.claude.mcp import injected_servers
 from nightherd.runtimes.claude.opening import Opening
 from nightherd.runtimes.claude.options import launch_of, user_message
 from nightherd.runtimes.claude.outcome import not_answering, unusable
+from nightherd.runtimes.claude.process import ENVIRONMENT as CLAUDE_ENVIRONMENT
 from nightherd.runtimes.claude.process import ClaudeProcess
 from nightherd.runtimes.claude.runtime import ClaudeRuntime, Conversation
 from nightherd.runtimes.claude.transcripts.keeping import SECOND_COPY, config_directory
@@ -47,7 +47,7 @@ from nightherd.runtimes.mcp.injected import call_injected
 ENVIRONMENT = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
     "CLAUDE_AGENT_SDK_VERSION": claude_agent_sdk.__version__,
-    **duty.ENVIRONMENT,
+    **CLAUDE_ENVIRONMENT,
 }
 
 

@@ -33,11 +33,18 @@ from nightherd.model.secrets import NO_SECRETS, Secrets
 from nightherd.model.units import MicroUsd
 from nightherd.model.usage import NOTHING_USED, Usage
 from nightherd.ports import NoTextStream, TextStream
-from nightherd.runtimes.claude.answer import Answers, Denials, Price, body_of, no_price
+from nightherd.runtimes.claude.answer import (
+    Answers,
+    Denials,
+    Price,
+    Spending,
+    at_least_nothing,
+    body_of,
+    no_price,
+)
 from nightherd.runtimes.claude.mcp import ServerNews
 from nightherd.runtimes.claude.news import NEWS, SILENT
 from nightherd.runtimes.claude.outcome import Report, reported
-from nightherd.runtimes.claude.spending import Spending, at_least_nothing
 from nightherd.runtimes.claude.usage_limit import ApiError, UsageLimits, is_api_error
 
 RAW_CHARACTERS = 2000

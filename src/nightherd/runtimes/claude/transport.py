@@ -13,9 +13,8 @@ from typing import Any
 import anyio
 from claude_agent_sdk import CLIConnectionError, Transport
 
-from nightherd.runtimes.claude.duty import Duty, parsed
 from nightherd.runtimes.claude.gate import Gate
-from nightherd.runtimes.claude.process import ClaudeProcess
+from nightherd.runtimes.claude.process import ClaudeProcess, Duty, parsed
 
 PROTOCOL = frozenset(
     {"control_request", "control_response", "control_cancel_request", "transcript_mirror"}

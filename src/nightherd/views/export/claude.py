@@ -16,7 +16,7 @@ import msgspec
 
 from nightherd.model.journal.event import AssistantEvent, ToolResultEvent, ToolUseEvent
 from nightherd.model.journal.message import Message, Speaker, result_text
-from nightherd.views.export.exported import Exported
+from nightherd.views.export.document import Exported
 
 CLAUDE_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CLAUDE_VERSION = "2.0.0"
