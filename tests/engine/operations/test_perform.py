@@ -243,7 +243,7 @@ def test_a_repeated_request_makes_neither_a_second_job_nor_an_empty_branch(
 
 
 def job_of(result: Submitted | Job | Answered | None) -> Job:
-    job = result.job if isinstance(result, Submitted) else result
+    job = result.job if isinstance(result, Submitted | Answered) else result
     assert job is not None
     return job
 
