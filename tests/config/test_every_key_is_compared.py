@@ -18,7 +18,7 @@ LIMITS = ("limits.spend", "limits.turns", "limits.tokens", "limits.spawns", "lim
           "limits.duration", "limits.per_day", "limits.hooks")  # fmt: skip
 COMPARED_OF_AGENTS = (
     "name", "working_directory.root", "workspace.root", "runtime", "job_timeout", "max_turns", "max_budget_usd",
-    "permission_mode", "tools", "allowed_tools", "denied_tools", "required_caps", "add_dirs", "sandbox",
+    "permission_mode", "tools", "allowed_tools", "denied_tools", "operation", "approvals", "schedules.*.approvals", "required_caps", "add_dirs", "sandbox",
     "setting_sources", "instances.max_concurrent", "session.max_turns", "session.timeout", "docker.enabled",
     "mcp_servers.*.command", "mcp_servers.*.args", "mcp_servers.*.env", "mcp_servers.*.url",
     "mcp_servers.*.headers", "mcp_servers.*.type", "plugins", "schedules.*.session.max_turns",
@@ -42,10 +42,11 @@ WHEN = "when an accepted hook runs, and what it is called"
 INACTIVE = "not active yet (config/not_active.py), or without effect until docker.enabled"
 GRANTS_NOTHING_TO_AGENTS = {
     "description": TEXTS, "repo": TEXTS, "script": TEXTS, "default_prompt": TEXTS, "system_prompt": TEXTS,
-    "identity": TEXTS, "metadata_file": TEXTS, "operation": "only one value exists",
+    "identity": TEXTS, "metadata_file": TEXTS,
     "session": CONTEXT, "schedules.*.session": CONTEXT, "schedules.*.resume_session": CONTEXT,
     "model": MODEL, "fallback_model": MODEL, "effort": MODEL,
     "agents": "helpers are held to the tools, rules and limits of the agent",
+    "questions": "it may ask a person, who decides what to answer",
     "idempotent_tools": "calls that are made again; they have to be allowed anyway",
     "limits.on_reached": STOP, "schedules.*.limits.on_reached": STOP,
     "mcp_servers.*.timeout": TIMES, "mcp_servers.*.alwaysLoad": TEXTS,

@@ -99,7 +99,7 @@ def test_ten_different_mistakes_are_ten_located_problems(folder: Folder) -> None
         ("docker: {volumes: [x]}", ["24 'x' is not a mount; write host:container"]),
         ("docker: {network: moon}", ["23 'moon' is not one of none, bridge, host"]),
         ("permission_mode: accept", ["22 'accept' is not one of default, acceptEdits"]),
-        ("operation: manual", ["16 'manual' is not autonomous"]),
+        ("operation: manual", ["16 'manual' is not one of autonomous, review, interactive"]),
         ("setting_sources: [project, home]", ["32 'home' is not one of user, project, local"]),
         ("required_caps: [tool.Bash]", ["21 'tool.Bash' is not a capability"]),
         ("work_source: {type: github}", ["19 a github work source needs 'repo'"]),

@@ -23,6 +23,7 @@ from nightherd.config.resolve_agent import (
 )
 from nightherd.config.resolve_fleet import (
     limit_hooks,
+    resolve_approvals,
     resolve_limits,
     resolve_prices,
     resolve_schedules,
@@ -33,7 +34,6 @@ from nightherd.config.resolve_fleet import (
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetSettings
-from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.limits import Retry
 from nightherd.config.schema.mcp import McpServer as McpServerSchema
 from nightherd.config.schema.script import (
@@ -71,8 +71,6 @@ from nightherd.model.agents.script import (
     compile_script,
 )
 from nightherd.model.hooks import Hook
-from nightherd.model.inbox.item import OnExpiry
-from nightherd.model.inbox.review import ApprovalRule, ApprovalTerms
 from nightherd.model.jobs.retry import RetryPolicy
 from nightherd.model.limits.limits import Limits
 from nightherd.model.units import shortest
@@ -201,23 +199,6 @@ def setting_sources(agent: AgentSchema) -> tuple[str, ...]:
     if agent.setting_sources is not None:
         return agent.setting_sources
     return () if agent.working_directory is None else ("project",)
-
-
-def resolve_approvals(approvals: tuple[Approval, ...] | None) -> tuple[ApprovalRule, ...]:
-    """The calls that a person has to allow first."""
-    return tuple(
-        ApprovalRule(
-            tool=one.tool,
-            terms=ApprovalTerms(
-                approvers=one.approvers,
-                quorum=one.quorum,
-                expires=one.expires,
-                on_expiry=OnExpiry(one.on_expiry),
-                remind=one.remind,
-            ),
-        )
-        for one in approvals or ()
-    )
 
 
 def resolve_servers(servers: Mapping[str, McpServerSchema]) -> tuple[McpServer, ...]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from nightherd.config.resolve_agent import json_inputs, resolve_session
+from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.limits import DayLimits as DayLimitsSchema
 from nightherd.config.schema.limits import Limits as LimitsSchema
 from nightherd.config.schema.limits import ModelPrice as PriceSchema
@@ -18,6 +19,8 @@ from nightherd.config.schema.web import Web as WebSchema
 from nightherd.config.schema.web import WebhookEndpoint
 from nightherd.config.schema.web import Webhooks as WebhooksSchema
 from nightherd.model.hooks import AgentSubmission, Hook, HookPoint
+from nightherd.model.inbox.item import OnExpiry
+from nightherd.model.inbox.review import ApprovalRule, ApprovalTerms
 from nightherd.model.limits.limits import (
     NO_DAY_LIMITS,
     NO_LIMITS,
@@ -101,6 +104,7 @@ def resolve_schedule(key: str, schedule: ScheduleSchema) -> Schedule:
         resume_session=schedule.resume_session,
         limits=resolve_limits(schedule.limits),
         hooks=limit_hooks(schedule.limits, owner=f"schedules.{key}.limits"),
+        approvals=resolve_approvals(schedule.approvals),
         output_to_file=bool(schedule.output_to_file),
     )
 
@@ -166,6 +170,23 @@ def lower(own: Amount | None, bound: Amount | None) -> Amount | None:
     if own is None or bound is None:
         return bound if own is None else own
     return min(own, bound)
+
+
+def resolve_approvals(approvals: tuple[Approval, ...] | None) -> tuple[ApprovalRule, ...]:
+    """The calls that a person has to allow first."""
+    return tuple(
+        ApprovalRule(
+            tool=one.tool,
+            terms=ApprovalTerms(
+                approvers=one.approvers,
+                quorum=one.quorum,
+                expires=one.expires,
+                on_expiry=OnExpiry(one.on_expiry),
+                remind=one.remind,
+            ),
+        )
+        for one in approvals or ()
+    )
 
 
 def limit_hooks(limits: LimitsSchema | None, *, owner: str = "limits") -> tuple[Hook, ...]:

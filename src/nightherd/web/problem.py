@@ -28,11 +28,9 @@ DISKS = {"ENOSPC": 507, "EDQUOT": 507, "EIO": 503, "EROFS": 503}
 """Statuses of what the system says about a disk that cannot be written."""
 
 REQUESTS = {
-    Action.ANSWER_INBOX_ITEM: "POST /v1/inbox/{item}/answers",
     Action.CANCEL_JOB: "POST /v1/jobs/{job}/cancel",
     Action.FOLLOW_JOB: "GET /v1/jobs/{job}/events",
     Action.LIST_AGENTS: "GET /v1/agents",
-    Action.LIST_INBOX: "GET /v1/inbox",
     Action.LIST_JOBS: "GET /v1/jobs",
     Action.LIST_SCHEDULES: "GET /v1/schedules",
     Action.LIST_SESSIONS: "GET /v1/sessions",
@@ -44,7 +42,6 @@ REQUESTS = {
     Action.RUN_IN_SESSION: 'POST /v1/jobs with "resume"',
     Action.RUN_WITH_PROMPT: 'POST /v1/jobs with a "prompt"',
     Action.SHOW_EVENTS: "GET /v1/jobs/{job}/events",
-    Action.SHOW_INBOX_ITEM: "GET /v1/inbox/{item}",
     Action.SHOW_JOB: "GET /v1/jobs/{job}",
     Action.SHOW_STATUS: "GET /v1/status",
 }

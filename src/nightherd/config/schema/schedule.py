@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from nightherd.config.schema.chat import WorkSource
+from nightherd.config.schema.inbox import Approval
 from nightherd.config.schema.limits import Limits
 from nightherd.config.schema.types import (
     Count,
@@ -77,6 +78,9 @@ class Schedule(Model):
     job_timeout: Span | None = Field(None, description="How long each of its jobs may run.")
     session: Session | None = Field(None, description="Session settings for its jobs alone.")
     limits: Limits | None = Field(None, description="Limits for its jobs alone.")
+    approvals: tuple[Approval, ...] | None = Field(
+        None, description="Calls of its jobs that a person has to allow first, besides the agent's."
+    )
     work_source: WorkSource | None = Field(None, description="Where its work comes from.")
     resume_session: Flag | None = Field(
         None, description="Whether its jobs continue the agent's session."

@@ -18,6 +18,7 @@ import msgspec
 from nightherd.model.agents.agent import Agent, Fleet, Plugin
 from nightherd.model.agents.mcp import McpServer
 from nightherd.model.hooks import Hook
+from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.permissions.permission import PermissionMode
 from nightherd.model.permissions.tool_rule import BASH
@@ -44,6 +45,9 @@ class AgentGrants(msgspec.Struct, frozen=True, kw_only=True):
     required_caps: list[str] | None = None
     allowed_tools: list[str] = []
     denied_tools: list[str] = []
+    approvals: list[ApprovalRule] = []
+    """Calls that a person has to allow first."""
+    operation: str = "autonomous"
     setting_sources: list[str] = []
     project_settings: dict[str, str] = {}
     """Claude's settings files in the working directory, by name."""
@@ -105,6 +109,8 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         required_caps=_listed(agent.required_caps),
         allowed_tools=sorted(agent.allowed_tools),
         denied_tools=sorted(agent.denied_tools),
+        approvals=all_approvals(agent),
+        operation=agent.operation,
         setting_sources=sorted(agent.setting_sources),
         project_settings=dict(agent.project_settings),
         plugins=sorted(plugin_grant(one, home) for one in agent.plugins),
@@ -117,6 +123,12 @@ def agent_grants(agent: Agent, home: str) -> AgentGrants:
         maxima=agent_maxima(agent),
         schedules={name: schedule_maxima(agent, name) for name in agent.schedules},
     )
+
+
+def all_approvals(agent: Agent) -> list[ApprovalRule]:
+    """The approval rules of the agent and of its schedules, each once."""
+    of_schedules = (one for schedule in agent.schedules.values() for one in schedule.approvals)
+    return list(dict.fromkeys((*agent.approvals, *of_schedules)))
 
 
 def agent_maxima(agent: Agent) -> dict[str, int]:

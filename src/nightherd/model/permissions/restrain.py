@@ -18,6 +18,7 @@ from nightherd.model.agents.mcp import McpServer
 from nightherd.model.hooks import Hook
 from nightherd.model.limits.limits import DayLimits, LimitName, Limits
 from nightherd.model.limits.spending import ModelPrice
+from nightherd.model.permissions.approval import REVIEW
 from nightherd.model.permissions.grants import (
     PER_DAY,
     PROJECT_SOURCES,
@@ -26,6 +27,7 @@ from nightherd.model.permissions.grants import (
     Maxima,
     absolute,
     agent_grants,
+    all_approvals,
     fingerprint,
     hook_fingerprint,
     of_each_job,
@@ -151,6 +153,12 @@ def _agent(agent: Agent, known: AgentGrants, old: Agent | None, home: str) -> Ag
         required_caps=_bound(agent.required_caps, known.required_caps),
         allowed_tools=tuple(one for one in agent.allowed_tools if is_accepted_rule(one, known)),
         denied_tools=tuple(dict.fromkeys((*agent.denied_tools, *known.denied_tools))),
+        # One that was of a schedule holds for all jobs of the agent until its end is accepted.
+        approvals=(
+            *agent.approvals,
+            *(one for one in known.approvals if one not in all_approvals(agent)),
+        ),
+        operation=known.operation if known.operation == REVIEW else agent.operation,
         setting_sources=tuple(
             one
             for one in agent.setting_sources

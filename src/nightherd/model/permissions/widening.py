@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from nightherd.model.permissions.approval import REVIEW
 from nightherd.model.permissions.grants import (
     WITHOUT_SERVERS,
     AgentGrants,
@@ -85,12 +86,8 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
             yield f"directory {path}"
     yield from _unbound("tools", wanted.tools, known.tools)
     yield from _unbound("required_caps", wanted.required_caps, known.required_caps)
-    for rule in wanted.allowed_tools:
-        if not is_accepted_rule(rule, known):
-            yield f"allowed_tools {rule}"
-    for rule in known.denied_tools:
-        if rule not in wanted.denied_tools:
-            yield f"denied_tools without {rule}"
+    yield from _rules(known, wanted)
+    yield from _unasked(known, wanted)
     yield from (
         f"setting_sources {one}" for one in _added(wanted.setting_sources, known.setting_sources)
     )
@@ -108,6 +105,24 @@ def _of_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Iterator[st
         yield from (
             f"schedule {name}: {text}" for text in _higher(maxima, before) if text not in own
         )
+
+
+def _rules(known: AgentGrants, wanted: AgentGrants) -> Iterator[str]:
+    for rule in wanted.allowed_tools:
+        if not is_accepted_rule(rule, known):
+            yield f"allowed_tools {rule}"
+    for rule in known.denied_tools:
+        if rule not in wanted.denied_tools:
+            yield f"denied_tools without {rule}"
+
+
+def _unasked(known: AgentGrants, wanted: AgentGrants) -> Iterator[str]:
+    """What a person would not be asked about any more."""
+    for approval in known.approvals:
+        if approval not in wanted.approvals:
+            yield f"approvals without {approval.tool}, or with other terms"
+    if known.operation == REVIEW and wanted.operation != REVIEW:
+        yield f"operation {known.operation} -> {wanted.operation}"
 
 
 def with_settings_of(accepted: FleetGrants, wanted: FleetGrants) -> FleetGrants:
@@ -156,6 +171,8 @@ def _narrowed_agent(known: AgentGrants, wanted: AgentGrants, home: str) -> Agent
         required_caps=_bound(wanted.required_caps, known.required_caps),
         allowed_tools=[one for one in wanted.allowed_tools if is_accepted_rule(one, known)],
         denied_tools=sorted({*wanted.denied_tools, *known.denied_tools}),
+        approvals=list(dict.fromkeys((*wanted.approvals, *known.approvals))),
+        operation=known.operation if known.operation == REVIEW else wanted.operation,
         setting_sources=[one for one in wanted.setting_sources if one in known.setting_sources],
         project_settings=_still_named(known.project_settings, wanted.project_settings),
         plugins=list(_still_plugged(known.plugins, wanted.plugins)),

@@ -61,6 +61,7 @@ def for_schedule(agent: Agent, name: str | None) -> Agent:
         max_turns=(own.max_turns if own is not None else None) or turns,
         limits=replace(schedule.limits.over(agent.limits), per_day=agent.limits.per_day),
         hooks=(*agent.hooks, *schedule.hooks),
+        approvals=(*agent.approvals, *schedule.approvals),
     )
 
 

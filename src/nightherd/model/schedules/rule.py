@@ -13,6 +13,7 @@ from cronsim import CronSim, CronSimError
 
 from nightherd.errors import InvalidValueError
 from nightherd.model.hooks import Hook
+from nightherd.model.inbox.review import ApprovalRule
 from nightherd.model.limits.limits import NO_LIMITS, Limits
 from nightherd.model.sessions.session import SessionTerms
 from nightherd.model.units import format_duration
@@ -84,6 +85,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = NO_LIMITS
     """What each of its jobs may use; what is not said is as the agent says."""
     hooks: tuple[Hook, ...] = ()
+    approvals: tuple[ApprovalRule, ...] = ()
+    """Calls of its jobs that a person has to allow first, besides those of its agent."""
     """What is done besides when something happens to one of its jobs."""
     output_to_file: bool = False
     """Whether each of its jobs also leaves its record as plain text."""
