@@ -13,7 +13,8 @@ import msgspec
 
 from nightherd.model.agents.agent import Agent
 from nightherd.model.inbox.review import ApprovalTerms
-from nightherd.model.permissions.shell_command import ShellCommand, spellings
+from nightherd.model.permissions.command_match import may_be
+from nightherd.model.permissions.shell_command import ShellCommand
 from nightherd.model.permissions.tool_rule import ToolRule, parse_rule
 
 REVIEW = "review"
@@ -73,12 +74,11 @@ def _why(
     if rule.specifier is None:
         return f"the rule {rule.text!r} of 'approvals'"
     if command is not None:
+        if not may_be(rule, command):
+            return None
         if command.is_opaque:
             return f"it cannot be told whether the command is one that {rule.text!r} names"
-        said = (text for simple in command.simples for text in spellings(simple))
-        if any(rule.fits_text(text) for text in said):
-            return f"the rule {rule.text!r} of 'approvals'"
-        return None
+        return f"the rule {rule.text!r} of 'approvals'"
     if path is None or rule.fits_path(*path):
         return f"the rule {rule.text!r} of 'approvals'"
     return None

@@ -28,6 +28,7 @@ from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef, split_tool_name
 from nightherd.model.inbox.review import ApprovalTerms
 from nightherd.model.permissions.approval import NO_APPROVALS, Approvals, approvals_of
+from nightherd.model.permissions.command_match import may_be
 from nightherd.model.permissions.file_command import Changed, changed_paths
 from nightherd.model.permissions.protected import NAMES_ONLY, Protection
 from nightherd.model.permissions.shell_command import (
@@ -35,7 +36,6 @@ from nightherd.model.permissions.shell_command import (
     Simple,
     Word,
     read_command,
-    spellings,
 )
 from nightherd.model.permissions.tool_rule import (
     BASH,
@@ -295,11 +295,7 @@ class _Question:
 
     def _is_forbidden_by(self, rule: ToolRule) -> bool:
         if self._command is not None:
-            return any(
-                rule.fits_text(spelling)
-                for simple in self._command.simples
-                for spelling in spellings(simple)
-            )
+            return not self._command.is_opaque and may_be(rule, self._command)
         return self._path is not None and self._fits_path(rule, self._path)
 
     def _is_approved(self) -> bool:
