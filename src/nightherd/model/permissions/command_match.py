@@ -101,6 +101,7 @@ def _is_completed(wanted: Sequence[str], simple: Simple) -> bool:
     texts = [word.text for word in simple.words[1:]]
     return (
         not texts
+        or bool(SHELLS & set(texts))
         or any(
             text.rpartition("/")[2] == wanted[0] and _begins(wanted[1:], texts[place + 1 :])
             for place, text in enumerate(texts)
