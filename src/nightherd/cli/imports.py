@@ -81,7 +81,7 @@ def import_claude(ctx: click.Context, directory: Path | None, is_dry: bool) -> N
 
 
 def _perform(ctx: click.Context, adopt: Adopt, report: Report, *, total: int, is_dry: bool) -> None:
-    """Adopt, tell what became of everything, and end with 1 when nothing could be read."""
+    """Import, report what became of each record, and end with 1 when nothing could be read."""
     invocation = invocation_of(ctx)
     screen, fleet = invocation.screen, fleet_if_any(invocation)
     state = invocation.new_state_directory()
@@ -109,7 +109,7 @@ def fleet_if_any(invocation: Invocation) -> Fleet | None:
 
 @contextmanager
 def progress(screen: Screen, total: int) -> Iterator[OnProgress]:
-    """A bar on a terminal that can show one; told of each record, silent anywhere else."""
+    """Show a bar that advances with each record, on a terminal that can show one."""
     if screen.is_json or not screen.can_animate or total < 2:
         yield lambda name: None
         return
@@ -129,7 +129,7 @@ WORDS = {
     "events": ("event", "events"),
     "schedules": ("schedule", "schedules"),
 }
-"""One and many of each kind, in the order they are told."""
+"""Singular and plural of each kind, in the order they are shown."""
 
 
 def report_document(report: Report, *, is_dry: bool) -> dict[str, Any]:

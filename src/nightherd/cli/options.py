@@ -100,7 +100,7 @@ def _choose_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -
 
 
 def json_option(command: Command) -> Command:
-    """`--json`: the screen is told; errors follow it too."""
+    """`--json`: switch the screen to JSON, also for errors."""
     return click.option(
         "--json",
         is_flag=True,

@@ -95,7 +95,7 @@ def _decoded(content: bytes, what: str) -> str:
 
 
 class Asked(NamedTuple):
-    """What it is told besides, and who waits for it."""
+    """Options of commands that resume a job: its new prompt, and whether to wait for it."""
 
     prompt: str | None
     file: str | None

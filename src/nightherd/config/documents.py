@@ -29,7 +29,7 @@ REASONS = {
 
 
 class UnreadableError(Exception):
-    """The file itself cannot be had; the message says why. Whoever named the file locates it."""
+    """The file cannot be read; the message says why. The caller adds the place that names the file."""
 
 
 def read_bytes(path: str) -> bytes:
@@ -85,7 +85,7 @@ class Documents:
         self._composed: dict[str, Node | None] = {}
 
     def open(self, path: str, *, named_by: Node | None = None, where: str = "") -> Node | None:
-        """The document in the file at `path`; None when there is none, which is then found and told."""
+        """The document in the file at `path`; None when there is none, which is then reported."""
         real = real_path(path)
         if real not in self._composed:
             self._composed[real] = self._read(path, named_by, where)

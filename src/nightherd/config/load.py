@@ -66,7 +66,7 @@ class LoadedFleet(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet
     notices: tuple[Problem, ...]
     blocked: tuple[Problem, ...]
-    """What single agents ask for and nobody can give: those do not run."""
+    """Settings of single agents that cannot be honoured: those agents do not run."""
     settings: Section
     """What the fleet file says about the fleet itself."""
     agents: Mapping[str, Section]
@@ -258,7 +258,7 @@ def check_settings(assembly: Assembly, findings: Findings) -> FleetSettings | No
 def blocked_by_fleets(
     draft: Draft, checked: AgentSchema, fleets: Sequence[tuple[tuple[str, ...], MappingNode]]
 ) -> Iterator[Problem]:
-    """What the files of the fleets that an agent is in ask for and nobody can give.
+    """What the files of the fleets that an agent is in set and that cannot be honoured.
 
     An agent that says itself that it wants no container has none.
     """

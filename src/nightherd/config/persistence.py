@@ -55,7 +55,7 @@ def check_project_file(state_dir: Path, findings: Findings) -> None:
 
 
 def unwritable(persistence: Persistence, project: Node | None) -> Iterator[Problem]:
-    """What is written and does not fit the schema, so that it will not be: told where the schema is changed."""
+    """Refuse to write what does not fit the schema, so that a change of the schema is noticed."""
     entry = project.entries.get("state") if isinstance(project, MappingNode) else None
     where = entry.key if entry is not None else project
     if where is None:
@@ -139,7 +139,7 @@ def _laid_over(below: MappingNode, top: MappingNode, *, is_of_fields: bool = Fal
     """`top` over `below`, key by key; null takes a key away. `is_of_fields` says that the keys are fields.
 
     A key of ours that was taken away stays as null: where it may be missing that means the same, and where
-    it may not, the mistake is told at its place.
+    it may not, the error is reported at its place.
     """
     entries = dict(below.entries)
     for key, entry in top.entries.items():

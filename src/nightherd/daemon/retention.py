@@ -66,7 +66,7 @@ class AutomaticRetention:
         self._problem = ""
 
     async def keep(self) -> None:
-        """Look now and then whether a run is due, for ever. What goes wrong is said once and tried again."""
+        """Check now and then whether a run is due, until cancelled. A failure is reported once and retried."""
         await anyio.sleep(self._first_s)
         while True:
             try:
@@ -78,7 +78,7 @@ class AutomaticRetention:
 
     async def check(self) -> None:
         """Do what is due now, say what was done and record it."""
-        # In a thread, with a loop of its own: reading journals holds nobody up.
+        # In a thread, with a loop of its own: reading journals delays nothing else.
         run = await to_thread.run_sync(anyio.run, self._run)
         if run is None:
             return

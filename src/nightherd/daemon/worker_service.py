@@ -56,7 +56,7 @@ async def serve_api(
     *,
     task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled; started, it tells the ports it listens on, or None when there is no API."""
+    """Serve until cancelled; once started, it passes on the ports it listens on, or None without an API."""
     from nightherd.web.api_context import open_api_context
     from nightherd.web.app import make_app
     from nightherd.web.hooks import tell_without_secret
@@ -79,7 +79,7 @@ async def serve_api(
 
 
 class DaemonOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a daemon runs, where, and whom it tells."""
+    """What a daemon runs, where, and where it reports."""
 
     files: FleetFiles
     state_dir: Path
@@ -144,7 +144,7 @@ class WorkerService:
     async def work(
         self, *, task_status: TaskStatus[list[int] | None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Work until it is drained or its lease is lost; started, it tells the ports it listens on.
+        """Work until it is drained or its lease is lost; once started, it passes on the ports it listens on.
 
         What fails before that is raised; what fails later is its `failure`.
         """

@@ -235,7 +235,7 @@ async def open_fleet(
     named = Path(state_dir) if state_dir is not None else None
     declared = load_fleet(file, environ=variables, cwd=here, state_dir=named).fleet
     state = named or Path(declared.file).parent / ".nightherd"
-    # What nobody has accepted yet is left out, as it is everywhere that agents are run.
+    # Permissions that no person has accepted yet are left out, as everywhere that agents are run.
     admission = admit(declared, state, at=system_clock().now())
     async with open_worker(state, admission.fleet, variables) as context:
         yield OpenFleet(admission, state, context)

@@ -65,7 +65,7 @@ def taken_away(reader: StateReader, journals: Journals, job_id: JobId) -> TakenA
 
 
 def latest_bookmark(reader: StateReader, journals: Journals, job_id: JobId) -> Checkpoint | None:
-    """The job's last checkpoint, as far as its rows and the end of its journal tell."""
+    """The job's last checkpoint, as far as its rows and the end of its journal show."""
     rows = reader.list_checkpoints(job_id)
     found = bookmarks(rows, journals.last(job_id, RECENT)) if rows else []
     return found[-1] if found else None

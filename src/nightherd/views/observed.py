@@ -1,6 +1,6 @@
 """Observed jobs: what `running` really means, decided here for every surface.
 
-A row says `running` until somebody changes it, and a killed worker changes nothing. So every surface asks here
+A row says `running` until it is changed, and a killed worker changes nothing. So every surface asks here
 whether a live worker has the job, and for how long workers have worked at it.
 """
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from nightherd.model.jobs.job import Job, JobStatus
 from nightherd.model.jobs.lost import (
-    Lost,
     ObservedJob,
     lost_since,
-    next_step_of_lost,
+    make_lost,
     with_observation,
 )
 
@@ -69,10 +68,8 @@ def _observe(reader: JobList, job: Job, alive: Collection[str], now: datetime) -
         return own_job(reader, current, now)
     spans = reader.spans_of_job(job.id)
     worker = reader.find_worker(current.worker) if current.worker is not None else None
-    lost = Lost(
-        since=lost_since(current, spans[-1][0] if spans else None, worker),
-        next=next_step_of_lost(current, has_live_workers=bool(alive)),
-    )
+    since = lost_since(current, spans[-1][0] if spans else None, worker)
+    lost = make_lost(current, since, has_live_workers=bool(alive))
     return with_observation(current, lost, worked_in(spans, current, lost.since))
 
 

@@ -1,6 +1,6 @@
 """Sessions as every surface shows them: found by reference, listed in pages, described as plain data.
 
-What is shown is true now: a session that waits beyond its time is expired whether or not somebody has noted
+What is shown is true now: a session that waits beyond its time is expired whether or not that has been recorded
 that, and one in which a job runs has as many messages as have been said.
 """
 
@@ -90,7 +90,7 @@ def get_session(reader: StateReader, session_id: SessionId) -> Session:
 
 
 def latest_of_agent(reader: StateReader, agent: str) -> Session:
-    """The session that the agent used last, of the newest so many; forks that nobody used do not count."""
+    """The session that the agent used last, of the newest so many; unused forks do not count."""
     newest = reader.list_sessions(SessionQuery(agent=agent, limit=PAGE))
     used = [one for one in newest if one.job_count or one.parent_session_id is None]
     if not used:

@@ -15,7 +15,7 @@ DESCRIPTION = (
 
 
 def make_app(site: ApiContext) -> FastAPI:
-    """The API on `site`. Who may come in is decided by whoever serves it (`server.py`)."""
+    """The API on `site`. The server decides who has access (`server.py`)."""
     app = FastAPI(
         title="nightherd",
         version=site.context.version,

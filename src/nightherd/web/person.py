@@ -25,7 +25,7 @@ from nightherd.web.api_context import ApiContext, context_of
 from nightherd.wiring.machine import find_agent_above
 
 PEER = "nightherd.peer"
-"""In the scope of a request: what finds the pid of its sender, where that can be told."""
+"""In the scope of a request: what finds the pid of its sender, where that is known."""
 
 
 class Sender:

@@ -45,7 +45,7 @@ class Port:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the process it is part of, says when it is ready, and sleeps while nobody asks."""
+    """Leaves signals to the process it is part of, says when it is ready, and sleeps without requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -106,7 +106,7 @@ async def serve(
     *,
     task_status: TaskStatus[list[int]] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled. Started, it tells the ports it really listens on.
+    """Serve until cancelled. Once started, it passes on the ports it really listens on.
 
     `RefusedError` when the socket or a port is taken. When it returns, nothing listens any more.
     """
@@ -141,7 +141,7 @@ async def serve(
 
 
 async def _run(server: _Server, listener: socket.socket) -> None:
-    # Not cancelled half-way: it is told to end, and ends what it is answering within its own limit.
+    # Not cancelled half-way: it is asked to end, and finishes its responses within its own limit.
     with anyio.CancelScope(shield=True):
         await server.serve(sockets=[listener])
 
@@ -187,7 +187,7 @@ def _bind(port: Port) -> socket.socket:
 def _token(
     fleet: Fleet, environ: Mapping[str, str], state_dir: Path, random_text: RandomText
 ) -> str:
-    """The token to show: the one somebody chose, else, for this machine alone, one that is made."""
+    """The token to show: the configured one, else, for this machine alone, one that is made."""
     name = fleet.web.token_env
     chosen = {**fleet.environment, **environ}.get(name, "").strip()
     is_open = not is_loopback(fleet.web.host)

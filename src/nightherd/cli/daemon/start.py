@@ -75,7 +75,7 @@ def start(invocation: Invocation, detach: bool, agents: tuple[str, ...]) -> None
 
 
 def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) -> None:
-    """Run until it is told to stop."""
+    """Run until the daemon is stopped."""
     screen = invocation.screen
     _check_free(invocation.new_state_directory(), invocation.screen)
     post = DaemonOptions(
@@ -144,7 +144,7 @@ def launch(invocation: Invocation, agents: tuple[str, ...]) -> DaemonRecord:
 
 
 def _failure(output: Path, begin: int, code: int | None) -> NightherdError:
-    """Why it did not start, in its own last words; as the error it ended with, where that can be told."""
+    """Return why the daemon did not start: the error that it ended with, or its last output."""
     with output.open("rb") as file:
         file.seek(begin)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""`nightherd stop`, `restart` and `reload`: telling the process that runs a fleet what to do."""
+"""`nightherd stop`, `restart` and `reload`: control the daemon."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from nightherd.cli.daemon.start import launch, tell_started
 from nightherd.cli.fleet.acceptance import refuse_agents
 from nightherd.cli.fleet.load import load_fleet_to_start, load_fleet_with_notices, tell_missing
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.next_steps import ACCEPT
 from nightherd.cli.options import DURATION, json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.cli.screen.text import neutralise
-from nightherd.config.acceptance import ACCEPT, admit
+from nightherd.config.acceptance import admit
 from nightherd.daemon.control import (
     daemon_row,
     get_daemon,

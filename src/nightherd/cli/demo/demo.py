@@ -38,6 +38,7 @@ from nightherd.cli.jobs.command import (
     run_and_watch,
 )
 from nightherd.cli.jobs.list import job_table
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient
 from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, Style
@@ -107,14 +108,14 @@ def _make_place(directory: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """One showing, in one directory."""
+    """One run of the demo, in one directory."""
 
     screen: Screen
     place: Path
     environ: Mapping[str, str]
 
     def play(self, *, is_kept: bool) -> int:
-        """Set the stage, run the jobs, show what they left. The exit code; a demo that fails says so."""
+        """Make the files, run the jobs and show the result; return the exit code."""
         environ = self._environment()
         git = find_git(environ)
         lay_out(self.place, git, environ)
@@ -156,7 +157,7 @@ class Demo:
         return FleetClient(state_dir=self.place / STATE_DIRECTORY, environ=environ, fleet=fleet)
 
     def _survive_kills(self, fleet: Fleet, environ: Mapping[str, str]) -> Finished:
-        """A job nobody watches: killed, at its limit, raised, killed again, and done without a check too many."""
+        """Run a detached job: kill its worker, suspend it at its limit, raise that, kill again; no check runs twice."""
         self._head(f"nightherd run {INSPECTOR} --detach")
         job_id = self._client(fleet, environ).perform(Submit(agent=INSPECTOR)).id
         self._tell(job_id)
@@ -234,7 +235,7 @@ class Demo:
             jobs = observe_jobs(reader, newest, is_at_work, now)
         cost = sum(job.cost_microusd for job in jobs)
         if self.screen.is_json:
-            results = [result_document(one.job, one.texts) for one in played]
+            results = [result_document(one.job, one.texts, spell=command_for) for one in played]
             data = {
                 "directory": str(self.place) if is_kept else None,
                 "jobs": results,

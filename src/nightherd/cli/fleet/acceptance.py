@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nightherd.cli.invocation import Invocation
+from nightherd.cli.next_steps import ACCEPT
 from nightherd.cli.screen.text import neutralise
-from nightherd.config.acceptance import ACCEPT, Admission, admit
+from nightherd.config.acceptance import Admission, admit
 from nightherd.errors import RefusedError
 from nightherd.files.paths import directory_identity
 from nightherd.model.agents.agent import Fleet, get_agent

@@ -1,4 +1,4 @@
-"""`nightherd config`: is the fleet file right, what does it come to, and what may it say."""
+"""`nightherd config`: check the fleet file, show the resolved configuration, print the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fleet as commands need it: loaded, with what has to be said about it told."""
+"""The fleet as commands need it: loaded, with notices about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.runtimes import check_runtime
 
 TOLD = 20
-"""How many lines are said about a fleet before it starts."""
+"""How many notices are shown before a fleet starts."""
 NAMED = 5
 """How many agents are named of those that cannot be run."""
 
@@ -31,7 +31,7 @@ def load_fleet_with_notices(
     is_quiet: bool = False,
     is_run: bool = False,
 ) -> Fleet:
-    """The fleet; what `agent` or the fleet itself uses that does nothing yet is told, one line each.
+    """The fleet; shows one line for each setting of `agent` or the fleet that is not active yet.
 
     The other agents are `config check`'s matter: a large fleet would drown the one that runs. Without an
     `agent`, only what is about the fleet itself. `is_run`: agents are run with it, so what nobody has accepted
@@ -45,7 +45,7 @@ def load_fleet_with_notices(
 
 
 def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> Fleet:
-    """The fleet, for a command that runs it: everything that does nothing yet is told, and who does not run.
+    """Return the fleet for a command that runs it; shows settings that are not active yet, and agents that do not run.
 
     Of `agents`, or of all; after the first lines of a large fleet, how many more there are.
     """
@@ -63,7 +63,7 @@ def load_fleet_to_start(invocation: Invocation, agents: Sequence[str] = ()) -> F
 
 
 def _admitted(invocation: Invocation, fleet: Fleet, agent: str | None) -> Fleet:
-    """The fleet without what nobody has accepted."""
+    """Return the fleet without permissions that no person has accepted."""
     from nightherd.cli.fleet.acceptance import admitted
 
     # Only commands that run agents need what compares configurations.

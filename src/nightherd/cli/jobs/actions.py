@@ -155,14 +155,14 @@ def fork(
 
 
 def _found(ctx: click.Context, reference: str, asked: Asked) -> tuple[Invocation, Job, str | None]:
-    """The job that is meant, and what is said besides."""
+    """The job, and the options of the command."""
     invocation = invocation_of(ctx)
     text = asked.text(invocation)
     return invocation, _find_job(invocation.state_directory(), reference), text
 
 
 def _tell_raised(job: Job, limits: Mapping[str, int], invocation: Invocation) -> None:
-    """What a job may use that goes on without anybody here."""
+    """Show the limits of a job that another process continues."""
     if invocation.screen.is_json or job.status is not JobStatus.RUNNING:
         tell_launch(job, invocation)
     more = ", ".join(f"{name} {shown(LimitName(name), most)}" for name, most in limits.items())

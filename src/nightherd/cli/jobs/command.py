@@ -15,6 +15,7 @@ from nightherd.cli.edge import abandon_output
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.jobs.list import observed
 from nightherd.cli.jobs.watch import show_text, stop_on_signals, watching
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient, open_client
 from nightherd.cli.screen.render import Screen, Style
 from nightherd.cli.screen.text import length, neutralise, one_line
@@ -116,7 +117,7 @@ def run_or_enqueue(
             screen.say(f"log {write_output_log(client.state_dir, finished.job.id)}")
         tell_result(finished, screen, is_quiet=quiet)
     except BrokenPipeError:
-        # Nobody reads on; the exit code still says how the job ended.
+        # The reader has closed the pipe; the exit code still says how the job ended.
         abandon_output()
     ctx.exit(exit_code_of(finished.job))
 
@@ -195,7 +196,9 @@ def tell_launch(job: Job, invocation: Invocation) -> None:
     screen, now = invocation.screen, system_clock().now()
     if screen.is_json:
         seen = observed(job, invocation.state_directory(), now)
-        screen.document("launch", {**job_row(seen), **result_document(seen, None)}, now)
+        screen.document(
+            "launch", {**job_row(seen), **result_document(seen, None, spell=command_for)}, now
+        )
         return
     screen.show(job.id)
     screen.flush()
@@ -207,7 +210,7 @@ def tell_waits(job: Job, invocation: Invocation) -> None:
     with closing(open_job_list(invocation.state_directory())) as reader:
         ahead = reader.jobs_ahead(job, 1) if job.status is JobStatus.PENDING else ()
     if ahead:
-        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time))
+        tell_waiting(invocation.screen, ahead_text(ahead[0], invocation.screen.time, command_for))
     if find_daemon(invocation.state_directory()) is None:
         invocation.screen.say("no worker is running; run it now: nightherd worker --until-idle")
     else:
@@ -229,7 +232,8 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     """How it ended: the document for programs, the bare answer when quiet, else a line of talk."""
     job, now = finished.job, system_clock().now()
     if screen.is_json:
-        screen.document("run", result_document(job, finished.texts, finished.troubles), now)
+        document = result_document(job, finished.texts, finished.troubles, spell=command_for)
+        screen.document("run", document, now)
         return
     answer = (finished.texts.summary if finished.texts else None) or job.summary
     if is_quiet and answer:
@@ -244,13 +248,13 @@ def tell_result(finished: Finished, screen: Screen, *, is_quiet: bool) -> None:
     if is_quiet and job.status is JobStatus.COMPLETED:
         return
     screen.say(f"{result_line(job, screen.err)}, nightherd jobs show {job.id}")
-    # The end of a run is among its events; that nobody continues it is not.
+    # The events show how a run ends, but not that it was interrupted.
     if job.error and (is_quiet or job.error_code == INTERRUPTED):
         screen.say(f"  {one_line(job.error)}")
     if job.resumes_at is not None:
         at = screen.time(job.resumes_at)
         screen.say(f"  it resumes by itself at {at} if a daemon or a worker runs then")
-    advice = advice_on(job)
+    advice = advice_on(job).text(command_for)
     if advice is not None:
         screen.say(f"  try: {screen.err.bold(advice)}")
 

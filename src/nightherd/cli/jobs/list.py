@@ -13,12 +13,13 @@ import click
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.options import agent_filter, before_option, json_option, page_option
 from nightherd.cli.screen.render import Screen, status_cell, table
 from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_line
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
-from nightherd.model.jobs.lost import ObservedJob
+from nightherd.model.jobs.lost import ObservedJob, next_text
 from nightherd.model.units import format_usd
 from nightherd.views.jobs import job_row, list_page
 from nightherd.views.observed import observe_job, observe_jobs
@@ -181,14 +182,14 @@ def job_table(jobs: Sequence[ObservedJob], screen: Screen, now: datetime) -> str
 
 def _about(job: ObservedJob, screen: Screen, now: datetime) -> str:
     if job.lost is not None:
-        return f"lost its worker; {job.lost.next}"
+        return f"lost its worker; {next_text(job.lost, command_for)}"
     if job.resumes_at is not None and job.suspend_reason is not None:
         when = screen.when(job.resumes_at, now)
         return f"{job.suspend_reason.value}, resumes {when}: {job.error or ''}"
     if job.waits_behind is not None:
         from nightherd.model.sessions.order import ahead_text
 
-        return ahead_text(job.waits_behind, screen.time)
+        return ahead_text(job.waits_behind, screen.time, command_for)
     return job.error or job.summary or ""
 
 

@@ -52,7 +52,7 @@ class Where:
         return InSession(session_id=session_id)
 
     def checked(self) -> Where:
-        """Itself; `UsageError` when it is said in two ways."""
+        """Return these options; `UsageError` when two of them exclude each other."""
         given = {"--resume": self.resume, "--fork": self.fork, "--session": self.mode}
         if self.mode is None:  # a channel's own session is one of the ways an agent shares them
             given["--channel"] = self.channel

@@ -11,10 +11,12 @@ import msgspec
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.event_text import StreamedText
 from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus
+from nightherd.model.jobs.lost import next_text
 from nightherd.model.journal.event import Event
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import JobReader, Journals
@@ -64,7 +66,7 @@ class LostNotice:
         screen = self._invocation.screen
         screen.flush()
         since = screen.time(seen.lost.since)
-        screen.say(f"{job.id}: since {since}: lost its worker; {seen.lost.next}")
+        screen.say(f"{job.id}: since {since}: lost its worker; {next_text(seen.lost, command_for)}")
 
 
 class Count(click.ParamType[str]):

@@ -89,7 +89,7 @@ def declared_limits(invocation: Invocation, view: JobView) -> Limits | None:
     try:
         fleet = load_fleet_with_notices(invocation, is_quiet=True)
     except NightherdError:
-        return None  # a fleet file that is gone or wrong is told by commands that need it
+        return None  # commands that need the fleet file report a missing or wrong one
     agent = fleet.agents.get(view.job.agent)
     if agent is None or view.texts is None:
         return None

@@ -120,7 +120,7 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal; None when nobody's terminal would cut a line."""
+        """Columns of the terminal; None when output does not go to a terminal."""
         columns = self._environ.get("COLUMNS", "")
         if columns.isdecimal() and int(columns) > 0:
             return int(columns) if self.is_terminal else None
@@ -160,12 +160,12 @@ class Screen:
         self._out.write(text + "\n")
 
     def write(self, text: str) -> None:
-        """Data as it is, at once: somebody may be waiting for the rest of a line."""
+        """Write data at once, without waiting for the end of a line."""
         self._out.write(text)
         self._out.flush()
 
     def say(self, text: str = "") -> None:
-        """One line or several of talk; written at once, dropped when nobody listens any more."""
+        """One line or several of talk; written at once, dropped when standard error is closed."""
         try:
             self._err.write(text + "\n")
             self._err.flush()
@@ -280,7 +280,7 @@ MODES = {"stdin": "r", "stdout": "w", "stderr": "w"}
 def open_closed_streams() -> None:
     """Let every standard stream that is closed lead nowhere.
 
-    Else the next file that is opened gets its number: what somebody prints would be written into the database.
+    Else the next file that is opened gets its number: printed text would be written into the database.
     """
     for name, mode in MODES.items():
         if getattr(sys, name) is None:

@@ -11,7 +11,7 @@ REORDERING = {0x61C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *ra
 """Marks that change the order in which a line is read, and separators that look like nothing."""
 
 PAGE = 20
-"""How many a list shows when nothing else is said."""
+"""How many rows a list shows by default."""
 
 SPELLED = {
     **{code: f"\\x{code:02x}" for code in CONTROL},
@@ -72,5 +72,5 @@ def next_page(command: str, before: int, limit: int, **narrowed: str | None) -> 
 
 
 def length(duration: timedelta | None) -> str:
-    """How long something took, as precisely as a person wants it; a dash when nobody knows."""
+    """How long something took, as precisely as a person wants it; a dash when it is unknown."""
     return "-" if duration is None else rough_duration(duration)

@@ -1,4 +1,4 @@
-"""`nightherd session`: the conversations that jobs go on in."""
+"""`nightherd session`: the conversations that jobs continue."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def session_argument(command: Command) -> Command:
 
 
 def agent_option(command: Command) -> Command:
-    """Who goes on in a session that came from elsewhere."""
+    """The agent that continues an imported session."""
     return click.option(
         "--agent",
         metavar="AGENT",

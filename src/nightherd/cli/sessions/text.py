@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from nightherd.cli.jobs.event_text import event_text
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, Style, status_cell, table
 from nightherd.cli.screen.text import neutralise, one_line
 from nightherd.model.jobs.lost import ObservedJob, lost_text
@@ -75,7 +76,10 @@ def session_card(view: SessionView, screen: Screen, now: datetime) -> str:
         ("channel", session.channel_id and one_line(session.channel_id)),
         ("schedule", session.schedule),
         ("status", style.status(status_text(session))),
-        ("lost", lost_text(lost) if (lost := lost_job_of(session)) is not None else None),
+        (
+            "lost",
+            lost_text(lost, command_for) if (lost := lost_job_of(session)) is not None else None,
+        ),
         ("created", screen.when(session.created_at, now)),
         ("active", screen.when(session.last_active_at, now)),
         ("expires", screen.when(ends, now) if ends is not None else None),

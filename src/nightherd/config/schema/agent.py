@@ -108,7 +108,7 @@ Schedules = Annotated[
 
 
 class AgentSettings(Model):
-    """Everything an agent can be told but its name: also what `defaults` takes."""
+    """All settings of an agent except its name; `defaults` takes the same."""
 
     description: Text | None = Field(None, description="What the agent is for.")
     working_directory: Directory | None = Field(

@@ -71,7 +71,7 @@ class FleetSettings(Model):
     )
     reload: Literal["ask", "auto"] = Field(
         "ask",
-        description="Whether a change that gives agents more permissions waits for `nightherd reload --accept` if agents can write the fleet's files; auto applies it at once.",
+        description="Whether a change that gives agents more permissions waits until a person accepts it, where agents can write the fleet's files; auto applies it at once.",
     )
     max_restarts: Whole = Field(5, description="Number of lost workers after which a job fails.")
     retry: Retry = Field(

@@ -125,7 +125,7 @@ async def apply_plan(found: JobPlan, room: RetentionContext) -> Sequence[Checkpo
         rows = [{**checkpoint_row(one), "header": dict(one.header)} for one in going]
         room.archive.archive(found.job_id, rows, room.persistence.retention.archive_path)
     if found.is_archived or found.is_deleted:
-        # Before the rows: as long as they are there, whoever is killed here is planned for again.
+        # Before the rows: as long as they are there, a job that was interrupted here is planned again.
         room.archive.delete(found.job_id)
     change = RemoveCheckpoints(
         job_id=found.job_id,

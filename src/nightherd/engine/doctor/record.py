@@ -26,7 +26,7 @@ KillMarked = Callable[[ExecutionId], Awaitable[object]]
 
 
 class RepairContext(Stores, frozen=True, kw_only=True):
-    """The stores, and how to tell whether a process still exists."""
+    """The stores, and a way to check whether a process still exists."""
 
     is_alive: IsAlive
 

@@ -1,4 +1,4 @@
-"""Stuck jobs: `running` by their row although nobody runs them. They end as their journal says.
+"""Stuck jobs: `running` by their row although no worker runs them. They end as their journal says.
 
 A journal that just stops is a job that was interrupted. Workers that never signed off are given up.
 """

@@ -51,7 +51,7 @@ def log_rescue(job: Job, context: Stores) -> None:
 
 
 def log_trouble(context: Stores, tell: Callable[[str], None]) -> Callable[[str], None]:
-    """`tell`, with everything told written down as well."""
+    """Return `tell` with every report written to the operator log as well."""
 
     def told(text: str) -> None:
         context.log.write(

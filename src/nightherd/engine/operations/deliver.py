@@ -1,6 +1,6 @@
 """Deliver: a message that came in by a webhook becomes a job, once, however often it is sent.
 
-The delivery and its job are recorded in one transaction before the sender is told anything: what was
+The delivery and its job are recorded in one transaction before the sender gets an answer: what was
 acknowledged is not lost, and what was not is sent again.
 """
 

@@ -283,7 +283,7 @@ def with_notice(
     prompt: str, agent: Agent, session: Session, fork: RuntimeFork | None, context: Stores
 ) -> str:
     """The prompt, and what the runtime that begins with `fork` would not know: before it what was asked right before
-    the cut, after it what became of calls that were cut off. Nobody knows, and none is made again."""
+    the cut, after it what became of calls that were cut off. The outcome is unknown, and no call is repeated."""
     if not agent.runtime.keeps_transcript or session.base_messages == 0:
         return prompt  # the others read it off the record
     if fork is not None and fork.at_uuid is None:

@@ -30,7 +30,7 @@ from nightherd.views.jobs import get_job
 async def retry_job(request: Retry, agent: Agent, context: FleetContext) -> Job:
     """Return a new job that asks `agent` for what the ended job was asked; one for each dedupe key.
 
-    It is held to what that one was held to, and is of its schedule and in its channel. It is nobody's child.
+    It is held to what that one was held to, and is of its schedule and in its channel. It has no parent.
     """
     job_id = request.job_id
     job, texts = context.reader.find_job(job_id), context.reader.find_texts(job_id)

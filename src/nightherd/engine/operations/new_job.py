@@ -35,7 +35,7 @@ from nightherd.model.limits.spending import declared_price
 from nightherd.model.problem import Place, Problem
 from nightherd.model.schedules.jobs import for_schedule
 from nightherd.model.secrets import Secrets
-from nightherd.model.sessions.order import held_choices
+from nightherd.model.sessions.order import advice_on_suspended, steps_around
 from nightherd.model.sessions.session import (
     Session,
     SessionKey,
@@ -105,7 +105,10 @@ async def record_job(request: JobDraft, context: FleetContext) -> Submitted:
         case Refused(why=Why.MISSING, message=message):
             raise SessionNotFoundError(message, next_step=NextStep(Action.LIST_SESSIONS))
         case Refused(why=Why.SESSION_HELD, message=message, job=Job() as holder):
-            raise RefusedError(message, hint=held_choices(holder))
+            words, step = advice_on_suspended(holder)
+            raise RefusedError(
+                message, hint=words, next_step=step, alternatives=steps_around(holder)
+            )
         case Refused(message=message):
             raise RefusedError(message)
 

@@ -53,7 +53,7 @@ class OnLimit(StrEnum):
     """What happens to a job that meets a limit."""
 
     SUSPEND = "suspend"
-    """It waits until somebody raises the limit."""
+    """The job waits until a person raises the limit."""
     FAIL = "fail"
     """It fails."""
     HOOK = "hook"

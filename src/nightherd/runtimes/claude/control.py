@@ -1,6 +1,6 @@
 """The control protocol of `claude`, as far as the `cli` runtime needs it: the gate, and when to stop talking.
 
-Claude's input stays open while it works. It is told of the gate first, then asked; what it asks the gate comes
+Claude's input stays open while it works. It gets the gate first, then the prompt; what it asks the gate comes
 among its output, and the answers go into its input. No port, no token, no process of its own.
 """
 

@@ -195,7 +195,7 @@ def _is_of(event: Event, job_id: JobId) -> bool:
 
 
 def _is_of_a_subagent(event: Event) -> bool:
-    """What a subagent was told and said stands in a conversation of its own."""
+    """The messages of a subagent are in a conversation of its own."""
     return not isinstance(event, ErrorEvent) and event.parent_tool_use_id is not None
 
 

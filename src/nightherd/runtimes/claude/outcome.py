@@ -1,7 +1,7 @@
 """Every way a run of Claude fails, and what it is called: one table, read from the top, the first row that fits.
 
 Versions differ in how they tag a failure, so a row names what has stayed the same: the API's status, the
-kind of error, and only where nothing else tells, the text.
+kind of error, and only where nothing else is known, the text.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ FAILURES = (
     Failure(code="invalid_request", kind="invalid_request"),
     Failure(code="interrupted", text=r"[Ii]nterrupted|aborted"),
 )
-"""What is reported, from the most telling to the least."""
+"""What is reported, from the most specific to the least."""
 
 KEEP_A_CLOCK = frozenset({"rate_limited", "overloaded"})
 """Failures that pass with time, and how much of it the API may have said."""

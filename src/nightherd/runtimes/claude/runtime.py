@@ -173,7 +173,7 @@ class ClaudeRuntime(ABC):
     def _completed(
         self, request: RuntimeRequest, run: Run, harvest: Harvest | None
     ) -> tuple[Opening, tuple[Event, ...]]:
-        """The opening with all that the model is to be told, and what belongs on record before it is."""
+        """Return the opening with all that the model has to know, and what is recorded before it is sent."""
         opening, memory = run.opening, None
         notices: tuple[Event, ...] = ()
         if harvest is not None and opening.resume is not None:
@@ -266,6 +266,6 @@ def run_instead(request: RuntimeRequest, run: Run, error: ErrorEvent) -> Run | N
 
 
 def _lost(session: str, anew: Opening) -> Event:
-    how = "" if anew.recount is None else ", and is told what is on record"
-    text = f"claude has no session {session} any more; a new one begins{how}"
+    how = "" if anew.recount is None else ", with a summary of the recorded one"
+    text = f"claude has no session {session} any more; a new one starts{how}"
     return describe(Warned(code="session_not_found"), text)

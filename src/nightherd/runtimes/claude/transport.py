@@ -25,7 +25,7 @@ WAITING = 1_000
 
 
 class KeptTransport(Transport):
-    """One process; `heard` is what it says to us. It is told nothing more once it owes nothing more."""
+    """One process; `heard` is what it says to us. It gets no more input once it owes nothing more."""
 
     def __init__(self, process: ClaudeProcess, gate: Gate, *, end_s: float) -> None:
         self._process = process
@@ -39,7 +39,7 @@ class KeptTransport(Transport):
         """Called when it has let go of its output."""
         self.owes_nothing = anyio.Event()
         self.last_result: Mapping[str, Any] | None = None
-        """The last it gave, also when nobody listened any more."""
+        """The last it gave, also after the run stopped listening."""
 
     async def heard(self) -> AsyncGenerator[bytes | Mapping[str, Any], None]:
         """Everything it says that is not for the SDK, until it has let go of its output."""
@@ -47,7 +47,7 @@ class KeptTransport(Transport):
             yield message
 
     def stop_listening(self) -> None:
-        """What it says from now on is for nobody; it does not wait for anybody to hear it either."""
+        """Discard further output, so that the process does not block on it."""
         self._is_deaf = True
         self._get.close()
 
@@ -69,7 +69,7 @@ class KeptTransport(Transport):
         return self._read()
 
     async def end_input(self) -> None:
-        """It is told nothing more."""
+        """Close its input."""
         await self._process.end_input()
 
     def is_ready(self) -> bool:
@@ -109,7 +109,7 @@ class KeptTransport(Transport):
         if not self._is_deaf:
             try:
                 await self._put.send(message)
-            except anyio.BrokenResourceError:  # nobody listens any more
+            except anyio.BrokenResourceError:  # the run has stopped listening
                 self._is_deaf = True
         if isinstance(message, Mapping):
             if message.get("type") == "result":

@@ -84,7 +84,7 @@ class HttpLink:
 
 
 class SseLink:
-    """A server that says everything on one stream, and is told where to post."""
+    """A server that answers on one stream, which also names the address for requests."""
 
     is_concurrent = False
 
@@ -223,7 +223,7 @@ async def in_thread(
 
 
 def hang_up(connection: http.client.HTTPConnection) -> None:
-    """Whoever waits on the connection stops waiting."""
+    """Wake everything that waits on the connection."""
     if connection.sock is not None:
         try:
             connection.sock.shutdown(socket.SHUT_RDWR)

@@ -38,7 +38,7 @@ class Link(Protocol):
         """Whether several questions may be open at the same time."""
 
     async def ask(self, message: Message) -> Message:
-        """The answer to a request. May be cancelled: an answer that comes later is for nobody."""
+        """The answer to a request. May be cancelled: a later answer is dropped."""
 
     async def tell(self, message: Message) -> None:
         """A message that is not answered."""
@@ -69,7 +69,7 @@ class StdioLink:
         self._lines = None if process.stdout is None else LineReader(process.stdout, LONGEST_LINE)
         self._telling, self._listening = anyio.Lock(), anyio.Lock()
         self._answers: dict[Any, Message | None] = {}
-        """For each open question its answer, once somebody has heard it."""
+        """For each open request its answer, once it has arrived."""
 
     async def ask(self, message: Message) -> Message:
         number = message["id"]
@@ -85,7 +85,7 @@ class StdioLink:
             del self._answers[number]
 
     async def _hear(self) -> None:
-        """The next line, for whomever it is."""
+        """Read the next line, whichever request it answers."""
         line = None if self._lines is None else await self._lines.next()
         if line is None:
             ending = await self._process.wait()

@@ -51,7 +51,7 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def offer(tools: Iterable[Tool]) -> list[OfferedTool]:
-    """The tools that models have been told about."""
+    """The tools whose descriptions models have received."""
     return [
         OfferedTool(
             name=tool.name,
@@ -117,7 +117,7 @@ class Toolset:
 
     @property
     def definitions(self) -> list[ToolDefinition]:
-        """What the model is told about them."""
+        """Return their descriptions for the model."""
         return [tool.definition for tool in self._tools.values()]
 
     @property

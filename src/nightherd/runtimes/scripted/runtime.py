@@ -89,7 +89,7 @@ class ScriptedRuntime:
                     await anyio.sleep(turn.pause.total_seconds())
                     await request.at(TriggerPoint.PRE_TURN)
                     if await request.may_spend(turn.cost_microusd, turn.tokens) is not None:
-                        return  # whoever said no knows why
+                        return  # the caller that refused knows why
                     await stream_answer(turn, request.stream)
                     for line in turn.lines:
                         yield line

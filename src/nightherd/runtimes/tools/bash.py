@@ -90,7 +90,7 @@ def outcome_of(ending: Ending, text: str) -> ToolOutcome:
     """What a command that ended so, and printed `text`, came to."""
     match ending.killed_by:
         case KilledBy.LEASE:
-            # No result: the call was cut off with its worker, and whoever takes the job over says so.
+            # No result: the call was cut off with its worker, and the next execution records that.
             raise FencedError("the command was stopped because the worker's lease had run out")
         case KilledBy.KEEPER_GONE:
             message = "stopped: the process that guards the command died"

@@ -1,4 +1,4 @@
-"""What models are told about the tools: what each is for, and what it takes, as JSON schemas."""
+"""Descriptions of the tools for models: what each is for, and what it takes, as JSON schemas."""
 
 from __future__ import annotations
 
