@@ -1,7 +1,5 @@
 """An agent: every key of an agent file, of an inline agent, and (but for the name) of `defaults`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -124,7 +122,7 @@ class AgentSettings(Model):
     )
     default_prompt: Text | None = Field(None, description="Prompt of a job that is given none.")
     system_prompt: Text | None = Field(None, description="System prompt of every job.")
-    session: Session = Field(Session.model_validate({}), description="How jobs share context.")
+    session: Session = Field(Session.model_construct(), description="How jobs share context.")
     schedules: Schedules | None = Field(
         None, description="Rules in time: a mapping by name, or a list with names."
     )

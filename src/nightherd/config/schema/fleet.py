@@ -1,7 +1,5 @@
 """The fleet file: who is in the fleet, what they share, and how the fleet itself runs."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -48,7 +46,7 @@ class FleetSettings(Model):
 
     version: Count = Field(1, description="Version of the file format.")
     fleet: FleetIdentity = Field(
-        FleetIdentity.model_validate({}), description="What the fleet is called."
+        FleetIdentity.model_construct(), description="What the fleet is called."
     )
     limits: Limits | None = Field(None, description="What all its jobs together may use.")
     prices: Prices | None = Field(
@@ -75,7 +73,7 @@ class FleetSettings(Model):
     )
     max_restarts: Whole = Field(5, description="Number of lost workers after which a job fails.")
     retry: Retry = Field(
-        Retry.model_validate({}),
+        Retry.model_construct(),
         description="How jobs wait for rate limits, overload and outages to pass.",
     )
     durability: Literal["process", "checkpoint", "fsync"] = Field(

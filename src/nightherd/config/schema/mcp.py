@@ -1,7 +1,5 @@
 """`mcp_servers` and `plugins`: where an agent's extra tools come from."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator

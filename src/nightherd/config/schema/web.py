@@ -1,7 +1,5 @@
 """`web` and `webhooks`: being reached from outside."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Literal
 
