@@ -84,7 +84,11 @@ def run_in_front(invocation: Invocation, agents: tuple[str, ...], fleet: Fleet) 
         ),
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
-        worker=_worker_reports(screen, invocation.new_state_directory(), "happening"),
+        worker=_worker_reports(
+            screen,
+            invocation.new_state_directory(),
+            lambda data: document(screen, "happening", data),
+        ),
         schedules=_scheduling_reports(screen),
         tell=partial(say, screen),
         agents=agents,
@@ -170,13 +174,15 @@ def tell_started(screen: Screen, record: DaemonRecord) -> None:
     screen.say("watch: nightherd status")
 
 
-def _worker_reports(screen: Screen, state: Path, noun: str) -> WorkerReports:
-    """Show jobs that started, ended or were rescued; programs get a document of that noun for each."""
+def _worker_reports(
+    screen: Screen, state: Path, write_document: Callable[[object], None]
+) -> WorkerReports:
+    """Show jobs that started, ended or were rescued; programs get a document for each."""
 
     def tell(word: str, job: Job) -> None:
         now = system_clock().now()
         if screen.is_json:
-            document(screen, noun, {"what": word, "job": job_row(observed(job, state, now))})
+            write_document({"what": word, "job": job_row(observed(job, state, now))})
         else:
             show(screen, _job_text(word, job, now, state))
 
@@ -226,13 +232,16 @@ def worker(invocation: Invocation, until_idle: bool) -> None:
     SIGTERM or Ctrl-C stops it after its jobs have finished; a second one cancels the jobs. A change to the
     fleet's files reloads the configuration. --json prints one document per job that started, ended or was rescued.
     """
+    screen = invocation.screen
     tell_missing(invocation, load_fleet_to_start(invocation))
     place = Place(
         state_dir=invocation.new_state_directory(),
         environ=invocation.environ,
         leaves_when_idle=until_idle,
-        reports=_worker_reports(invocation.screen, invocation.new_state_directory(), "worker"),
-        tell=partial(say, invocation.screen),
+        reports=_worker_reports(
+            screen, invocation.new_state_directory(), lambda data: document(screen, "worker", data)
+        ),
+        tell=partial(say, screen),
     )
     files = FleetFiles(
         invocation.fleet_file(), invocation.environ, state_dir=invocation.named_state
