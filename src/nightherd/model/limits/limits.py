@@ -325,21 +325,6 @@ def kept_limits(given: Mapping[LimitName, str]) -> dict[str, int]:
     return {name.value: read_maximum(name, text.strip()) for name, text in given.items()}
 
 
-def written_limits(kept: Mapping[str, int]) -> dict[LimitName, str]:
-    """The same the other way round, but for what does not limit."""
-    return {
-        LimitName(name): _written(LimitName(name), maximum)
-        for name, maximum in kept.items()
-        if maximum < BOUNDLESS
-    }
-
-
-def _written(name: LimitName, maximum: int) -> str:
-    if name is LimitName.SPEND:
-        return f"{maximum // MICRO}.{maximum % MICRO:06d}"
-    return f"{maximum}ms" if name is LimitName.DURATION else str(maximum)
-
-
 def limits_document(limits: Limits) -> dict[str, Any]:
     """The job's limits as they are kept with a job: only what is limited, in whole numbers."""
     found: dict[str, Any] = {}
