@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nightherd.cli.next_steps import advice_for
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.errors import (
     ConfigInvalidError,
     InterruptedRunError,

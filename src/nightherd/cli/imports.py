@@ -15,8 +15,7 @@ from nightherd.cli.fleet.load import load_all
 from nightherd.cli.invocation import Invocation, invocation_of
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import one_line
+from nightherd.cli.screen.render import Screen, one_line
 from nightherd.engine.imports.context import ImportContext, OnProgress, Report
 from nightherd.engine.imports.jobs import import_fleet
 from nightherd.engine.imports.transcripts import import_transcripts

@@ -17,7 +17,7 @@ from typing import overload
 import anyio
 import msgspec
 
-from nightherd.cli.fleet.acceptance import refuse_agents
+from nightherd.cli.fleet.load import refuse_agents
 from nightherd.cli.invocation import Invocation
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import DaemonRecord, find_daemon

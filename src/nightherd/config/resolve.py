@@ -31,8 +31,8 @@ from nightherd.config.resolve_fleet import (
     within_schedule,
 )
 from nightherd.config.schema.agent import Agent as AgentSchema
+from nightherd.config.schema.agent import McpServer as McpServerSchema
 from nightherd.config.schema.fleet import FleetSettings
-from nightherd.config.schema.mcp import McpServer as McpServerSchema
 from nightherd.config.schema.script import (
     AnyStep,
     BashStep,

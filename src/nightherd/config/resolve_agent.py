@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
+from nightherd.config.schema.agent import Plugin as PluginSchema
 from nightherd.config.schema.hooks import (
     AgentHook,
     AnyHook,
@@ -17,7 +18,6 @@ from nightherd.config.schema.hooks import (
     WebhookHook,
 )
 from nightherd.config.schema.isolation import Sandbox, SandboxNetwork
-from nightherd.config.schema.mcp import Plugin as PluginSchema
 from nightherd.config.schema.schedule import Session
 from nightherd.model.agents.agent import Plugin
 from nightherd.model.hooks import (

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from nightherd.config.merge import like
 from nightherd.config.resolve_agent import json_inputs, resolve_session
+from nightherd.config.schema.fleet import Web as WebSchema
+from nightherd.config.schema.fleet import WebhookEndpoint
+from nightherd.config.schema.fleet import Webhooks as WebhooksSchema
 from nightherd.config.schema.limits import Limits as LimitsSchema
 from nightherd.config.schema.limits import ModelPrice as PriceSchema
 from nightherd.config.schema.limits import Outcomes
 from nightherd.config.schema.schedule import Schedule as ScheduleSchema
-from nightherd.config.schema.web import Web as WebSchema
-from nightherd.config.schema.web import WebhookEndpoint
-from nightherd.config.schema.web import Webhooks as WebhooksSchema
 from nightherd.model.hooks import AgentSubmission, Hook, HookPoint
 from nightherd.model.limits.limits import (
     NO_DAY_LIMITS,

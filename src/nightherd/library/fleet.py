@@ -33,8 +33,7 @@ from nightherd.model.jobs.options import JobOptions
 from nightherd.model.journal.event import Event
 from nightherd.model.sessions.session import Session, SessionQuery
 from nightherd.views.conversation import find_session_id
-from nightherd.views.jobs import find_job_id, get_job
-from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.jobs import find_job_id, get_job, observe_job, observe_jobs
 from nightherd.views.sessions import get_session
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,19 +20,20 @@ from nightherd.model.journal.system import Denied, HookRan, Payload, SystemSubty
 from nightherd.model.limits.login import LoginLimit, text_of
 from nightherd.model.sessions.session import Session
 from nightherd.model.units import MicroUsd, to_usd
-from nightherd.model.worker import Worker
 from nightherd.next_step import SpellStep
 from nightherd.ports import FleetReader, Journals, StateReader
 from nightherd.views.jobs import (
+    IsAtWork,
     error_of,
     get_job,
     job_row,
     lost_row,
+    observe_job,
+    observe_jobs,
     seconds_of,
     timestamp,
     usage_of,
 )
-from nightherd.views.observed import observe_job, observe_jobs
 
 TROUBLES = (SystemSubtype.DENIED, SystemSubtype.HOOK)
 """The events that troubles are read from."""
@@ -180,9 +181,6 @@ def failed_hook_row(failed: FailedHook) -> dict[str, Any]:
         "event": failed.hook.event,
         "error": failed.hook.error,
     }
-
-
-IsAtWork = Callable[[Worker], bool]
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):

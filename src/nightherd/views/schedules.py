@@ -29,15 +29,20 @@ from nightherd.model.sessions.session import SessionMode
 from nightherd.model.text import ShowTime, time_text
 from nightherd.model.units import format_duration, rough_duration
 from nightherd.next_step import SpellStep
-from nightherd.views.jobs import every_job, lost_job_row, timestamp
+from nightherd.views.jobs import (
+    IsAtWork,
+    every_job,
+    first_lost,
+    lost_job_row,
+    observe_jobs,
+    timestamp,
+)
 from nightherd.views.limits import limits_of_agents
-from nightherd.views.observed import first_lost, observe_jobs
 
 if TYPE_CHECKING:
     from nightherd.model.jobs.job import Job
     from nightherd.model.limits.login import LoginLimit
     from nightherd.ports import StateReader
-    from nightherd.views.observed import IsAtWork
 
 
 PAGE = 200

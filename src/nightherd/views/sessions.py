@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -39,11 +39,7 @@ from nightherd.views.conversation import (
     find_session_id,
     segments_of,
 )
-from nightherd.views.jobs import LAST, lost_job_row, timestamp
-from nightherd.views.observed import first_lost, observe_jobs
-
-if TYPE_CHECKING:
-    from nightherd.views.observed import IsAtWork
+from nightherd.views.jobs import LAST, IsAtWork, first_lost, lost_job_row, observe_jobs, timestamp
 
 PAGE = 200
 RECENT = 64

@@ -21,8 +21,7 @@ from nightherd.model.journal.event import Event, SystemEvent
 from nightherd.model.journal.live_text import TextDelta, is_about_answer
 from nightherd.model.journal.system import SystemSubtype
 from nightherd.ports import Clock, Journals, StateReader, Tail, TextTail
-from nightherd.views.jobs import lost_row
-from nightherd.views.observed import observe_job
+from nightherd.views.jobs import lost_row, observe_job
 from nightherd.web.read_in_thread import ReadInThread
 from nightherd.wiring.machine import is_at_work
 

@@ -15,8 +15,7 @@ import msgspec
 
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import one_line
+from nightherd.cli.screen.render import Screen, one_line
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.log import LogLevel, LogLine
 from nightherd.model.secrets import Secrets

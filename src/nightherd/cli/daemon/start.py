@@ -19,8 +19,7 @@ from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import observed, why_text
 from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import length, neutralise
+from nightherd.cli.screen.render import Screen, length, neutralise
 from nightherd.daemon.control import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles, Watch
 from nightherd.daemon.run import run_daemon

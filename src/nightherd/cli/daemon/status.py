@@ -15,8 +15,7 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.next_steps import ACCEPT, command_for
 from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import length, neutralise, one_line
+from nightherd.cli.screen.render import Screen, length, neutralise, one_line, status_cell, table
 from nightherd.config.acceptance import pending_of
 from nightherd.daemon.control import daemon_row, problem_line, retention_row
 from nightherd.daemon.record import DaemonRecord, find_daemon

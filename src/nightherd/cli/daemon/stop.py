@@ -11,13 +11,16 @@ from pathlib import Path
 
 import click
 
-from nightherd.cli.fleet.acceptance import refuse_agents
-from nightherd.cli.fleet.load import load_fleet_to_start, load_fleet_with_notices, tell_missing
+from nightherd.cli.fleet.load import (
+    load_fleet_to_start,
+    load_fleet_with_notices,
+    refuse_agents,
+    tell_missing,
+)
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.next_steps import ACCEPT
 from nightherd.cli.options import DURATION, json_option
-from nightherd.cli.screen.render import Screen
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.config.acceptance import admit
 from nightherd.daemon.control import (
     daemon_row,

@@ -41,8 +41,7 @@ from nightherd.cli.jobs.list import job_table
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient
 from nightherd.cli.options import json_option
-from nightherd.cli.screen.render import Screen, Style
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, Style, neutralise
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.engine.operations.requests import Submit
 from nightherd.errors import NightherdError, RefusedError
@@ -55,7 +54,7 @@ from nightherd.model.limits.limits import LimitName
 from nightherd.model.text import shorten
 from nightherd.model.units import format_usd, to_usd
 from nightherd.views.job_document import result_document
-from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.jobs import observe_job, observe_jobs
 from nightherd.wiring.fleets import load_fleet
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.runtimes import can_run

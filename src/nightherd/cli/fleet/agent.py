@@ -14,8 +14,7 @@ from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.options import complete_agents, json_option
-from nightherd.cli.screen.render import Screen, status_cell
-from nightherd.cli.screen.text import neutralise
+from nightherd.cli.screen.render import Screen, neutralise, status_cell
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.schedules.rule import Cron
 from nightherd.model.sessions.order import suspended_text

@@ -17,8 +17,7 @@ from nightherd.cli.jobs.list import observed
 from nightherd.cli.jobs.watch import show_text, stop_on_signals, watching
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient, open_client
-from nightherd.cli.screen.render import Screen, Style
-from nightherd.cli.screen.text import length, neutralise, one_line
+from nightherd.cli.screen.render import Screen, Style, length, neutralise, one_line
 from nightherd.config.acceptance import ensure_recorded
 from nightherd.daemon.record import find_daemon
 from nightherd.engine.contexts import Stores
@@ -43,8 +42,7 @@ from nightherd.model.sessions.order import ahead_text
 from nightherd.model.text import counted
 from nightherd.model.units import format_usd
 from nightherd.views.job_document import NO_TROUBLES, Troubles, result_document, troubles_of
-from nightherd.views.jobs import job_row
-from nightherd.views.observed import observe_job
+from nightherd.views.jobs import job_row, observe_job
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.running import open_worker, rescuer

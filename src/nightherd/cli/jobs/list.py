@@ -15,14 +15,21 @@ from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.options import agent_filter, before_option, json_option, page_option
-from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import PAGE, length, neutralise, next_page, one_line
+from nightherd.cli.screen.render import (
+    PAGE,
+    Screen,
+    length,
+    neutralise,
+    next_page,
+    one_line,
+    status_cell,
+    table,
+)
 from nightherd.errors import UsageError
 from nightherd.model.jobs.job import Job, JobQuery, JobStatus
 from nightherd.model.jobs.lost import ObservedJob, next_text
 from nightherd.model.units import format_usd
-from nightherd.views.jobs import job_row, list_page
-from nightherd.views.observed import observe_job, observe_jobs
+from nightherd.views.jobs import job_row, list_page, observe_job, observe_jobs
 from nightherd.wiring.stores import open_job_list, system_clock
 
 if TYPE_CHECKING:

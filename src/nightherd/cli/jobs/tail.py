@@ -21,8 +21,7 @@ from nightherd.model.journal.event import Event
 from nightherd.model.journal.live_text import TextDelta
 from nightherd.ports import JobReader, Journals
 from nightherd.views.events import event_document, follow_output, read_events, with_full_output
-from nightherd.views.jobs import find_job_id
-from nightherd.views.observed import observe_job
+from nightherd.views.jobs import find_job_id, observe_job
 from nightherd.wiring.machine import is_at_work
 from nightherd.wiring.stores import open_journals, open_reader, system_clock
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from nightherd.cli.fleet.acceptance import admitted
-from nightherd.cli.fleet.load import load_fleet_with_notices
+from nightherd.cli.fleet.load import admitted, load_fleet_with_notices
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.jobs.command import tell_launch
 from nightherd.cli.operations import open_client

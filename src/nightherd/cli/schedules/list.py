@@ -21,8 +21,7 @@ from nightherd.cli.options import (
     json_option,
     page_option,
 )
-from nightherd.cli.screen.render import Screen, status_cell, table
-from nightherd.cli.screen.text import neutralise, one_line
+from nightherd.cli.screen.render import Screen, neutralise, one_line, status_cell, table
 from nightherd.daemon.record import find_daemon
 from nightherd.model.agents.agent import Agent
 from nightherd.model.jobs.lost import lost_text

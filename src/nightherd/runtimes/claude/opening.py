@@ -27,8 +27,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.system import Init, SystemSubtype
 from nightherd.ports import RuntimeRequest
-from nightherd.runtimes.claude.memory import Memory
-from nightherd.runtimes.claude.missing import missing_from_transcript, recounted, since
+from nightherd.runtimes.claude.memory import Memory, missing_from_transcript, recounted, since
 
 
 class Why(StrEnum):

@@ -27,9 +27,16 @@ from nightherd.model.journal.event import SystemEvent, describe
 from nightherd.model.journal.system import Warned
 from nightherd.model.text import shorten
 from nightherd.model.units import format_duration
-from nightherd.runtimes.mcp.http_link import HttpLink, SseLink, connect
 from nightherd.runtimes.mcp.injected import VERSIONS, Message, call_injected
-from nightherd.runtimes.mcp.link import Link, LinkError, Surroundings, start_stdio
+from nightherd.runtimes.mcp.link import (
+    HttpLink,
+    Link,
+    LinkError,
+    SseLink,
+    Surroundings,
+    connect,
+    start_stdio,
+)
 from nightherd.runtimes.tools.tool import ToolOutcome, failed
 
 OPENING = timedelta(seconds=60)
