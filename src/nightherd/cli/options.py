@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from io import StringIO
@@ -127,6 +127,15 @@ def page_option(default: int, most: int = 1_000) -> Callable[[Command], Command]
     """`--limit` of a list."""
     text = f"Largest number to show (default: {default})."
     return click.option("--limit", type=click.IntRange(1, most), default=default, help=text)
+
+
+def status_option(statuses: Iterable[str], noun: str) -> Callable[[Command], Command]:
+    """`--status` of a list."""
+    return click.option(
+        "--status",
+        type=click.Choice([str(status) for status in statuses]),
+        help=f"Show only {noun} with this status.",
+    )
 
 
 def job_argument(command: Command) -> Command:

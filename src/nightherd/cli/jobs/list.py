@@ -14,7 +14,13 @@ import click
 from nightherd.cli.invocation import Invocation
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import agent_filter, before_option, json_option, page_option
+from nightherd.cli.options import (
+    agent_filter,
+    before_option,
+    json_option,
+    page_option,
+    status_option,
+)
 from nightherd.cli.screen.render import (
     PAGE,
     Screen,
@@ -79,11 +85,7 @@ def jobs() -> None:
 
 @click.command("list", epilog="Example: nightherd jobs list --agent hello --limit 5")
 @agent_filter
-@click.option(
-    "--status",
-    type=click.Choice([status.value for status in JobStatus]),
-    help="Show only jobs with this status.",
-)
+@status_option(JobStatus, "jobs")
 @page_option(PAGE)
 @before_option
 @click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")

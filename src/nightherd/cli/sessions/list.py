@@ -12,7 +12,13 @@ from nightherd.cli.jobs.event_text import event_text
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import agent_filter, before_option, json_option, page_option
+from nightherd.cli.options import (
+    agent_filter,
+    before_option,
+    json_option,
+    page_option,
+    status_option,
+)
 from nightherd.cli.screen.render import (
     PAGE,
     Screen,
@@ -75,11 +81,7 @@ def session() -> None:
 
 @click.command("list", epilog="Example: nightherd session list --agent coder --status paused")
 @agent_filter
-@click.option(
-    "--status",
-    type=click.Choice([status.value for status in SessionStatus]),
-    help="Show only sessions with this status.",
-)
+@status_option(SessionStatus, "sessions")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in SessionMode]),
