@@ -37,15 +37,15 @@ from nightherd.web.documents import (
     EVENT,
     JOB,
     NEXT,
+    EventStream,
     answers,
     document,
     list_of,
     object_with,
     refusals,
 )
-from nightherd.web.person import FromSender, perform_for
+from nightherd.web.operations import FromSender, perform_for
 from nightherd.web.requests import REFUSE, WAIT, NewJob, Resumption
-from nightherd.web.stream import EventStream
 from nightherd.wiring.machine import is_at_work
 
 MOST = 1_000

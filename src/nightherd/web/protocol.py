@@ -12,7 +12,7 @@ from email.utils import formatdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from nightherd.web.person import PEER
+from nightherd.web.operations import PEER
 from nightherd.wiring.machine import peer_pid
 
 HEAD_PATIENCE_S = 10.0

@@ -1,4 +1,4 @@
-"""The server: the API on its unix socket, and on ports where the fleet file asks for them.
+"""The server: every path of the API (`/v1/openapi.json`), on its unix socket and on the ports of the fleet file.
 
 The socket is its owner's alone. A port needs a token; one that other machines can reach needs one that
 somebody chose. The port of webhooks takes nothing but webhooks.
@@ -15,12 +15,15 @@ from pathlib import Path
 import anyio
 import uvicorn
 from anyio.abc import TaskStatus
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from nightherd.errors import ConfigError, RefusedError
 from nightherd.model.agents.agent import Fleet
 from nightherd.model.ids import RandomText
 from nightherd.model.webhooks import LOOPBACK, is_loopback
+from nightherd.web import fleet as fleet_paths
+from nightherd.web import hooks, jobs, metrics, operations, problem, sessions
 from nightherd.web.api_context import ApiContext
 from nightherd.web.guard import LARGEST_HEAD, Door, Guard
 from nightherd.web.protocol import PatientProtocol
@@ -33,6 +36,29 @@ CLOSING_S = 2
 """How long answers that are under way may still take when the server ends."""
 KEEP_ALIVE_S = 15
 MOST_CONNECTIONS = 2_000
+
+OPENAPI = "/v1/openapi.json"
+DESCRIPTION = (
+    "A fleet of agents over HTTP. Answers are the documents that the command line prints with --json; "
+    "errors are problems (RFC 9457)."
+)
+
+
+def make_app(site: ApiContext) -> FastAPI:
+    """The API on `site`. Who may come in is decided by the door that it is served behind."""
+    app = FastAPI(
+        title="nightherd",
+        version=site.context.version,
+        description=DESCRIPTION,
+        openapi_url=OPENAPI,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.site = site
+    problem.install(app)
+    for room in (fleet_paths, jobs, sessions, hooks, metrics, operations):
+        app.include_router(room.router)
+    return app
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

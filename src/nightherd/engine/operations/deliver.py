@@ -12,8 +12,12 @@ from typing import Any
 import msgspec
 
 from nightherd.engine.contexts import FleetContext, Stores
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.engine.operations.new_job import JobDraft, job_change, values_of
+from nightherd.engine.operations.new_job import (
+    JobDraft,
+    apply_with_fresh_ids,
+    job_change,
+    values_of,
+)
 from nightherd.errors import NotFoundError, RefusedError
 from nightherd.model.agents.agent import Agent, get_agent
 from nightherd.model.change import Applied, RecordDelivery, Refused, Why

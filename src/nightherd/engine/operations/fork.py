@@ -13,20 +13,17 @@ from itertools import takewhile
 import msgspec
 
 from nightherd.engine.contexts import Stores
-from nightherd.engine.operations.fresh_ids import apply_with_fresh_ids
-from nightherd.errors import InvalidValueError, NightherdError, RefusedError
+from nightherd.errors import InvalidValueError, RefusedError
 from nightherd.model.agents.agent import Agent
-from nightherd.model.change import Applied, Refused
-from nightherd.model.ids import JobId, RandomText, SessionId, generate_session_id
+from nightherd.model.ids import JobId, SessionId
 from nightherd.model.jobs.outcome import Tally
 from nightherd.model.journal.event import AssistantEvent
 from nightherd.model.journal.message import Message, Speaker, open_calls
-from nightherd.model.sessions.changes import ForkSession
 from nightherd.model.sessions.session import Session, SessionStatus
 from nightherd.model.text import counted
 from nightherd.model.usage import tokens_in
 from nightherd.next_step import Action, NextStep
-from nightherd.ports import Clock, Journals, RuntimeFork, StateReader, StateWriter
+from nightherd.ports import Journals, RuntimeFork, StateReader
 from nightherd.views.checkpoints import list_bookmarks
 from nightherd.views.conversation import (
     Place,
@@ -249,30 +246,6 @@ def forked(session: Session, point: ForkPoint, *, session_id: SessionId, at: dat
         message_count=point.messages,
         token_estimate=point.token_estimate,
     )
-
-
-async def fork_session(
-    session: Session,
-    point: ForkPoint,
-    *,
-    state: StateWriter,
-    clock: Clock,
-    random_text: RandomText,
-) -> Session:
-    """Record the fork and return it as it is on record. Either it is there, whole, or nothing is."""
-
-    def make(_: ForkSession | None = None) -> ForkSession:
-        session_id = generate_session_id(random_text)
-        return ForkSession(session=forked(session, point, session_id=session_id, at=clock.now()))
-
-    (answer,) = await apply_with_fresh_ids([make()], make, state.apply)
-    match answer:
-        case Applied(rows=(Session() as fork, *_)):
-            return fork
-        case Refused(message=message):
-            raise RefusedError(message)
-        case Applied():
-            raise NightherdError("the fork was recorded and not returned")
 
 
 NOTICE_LOOK_BACK = 32
