@@ -137,7 +137,8 @@ import json, os, pathlib, sys
 words = [word.partition("=") for word in sys.argv[1:]]
 files = {{value: pathlib.Path(value).read_text() for _, _, value in words if os.path.isfile(value)}}
 options = {{name: files.get(value, value) for name, _, value in words}}
-pathlib.Path("started.json").write_text(json.dumps([options, dict(os.environ)]))
+if "-p" in options:  # and not only to be asked for its version
+    pathlib.Path("started.json").write_text(json.dumps([options, dict(os.environ)]))
 """
 """A `claude` that writes down how it was started, with the files that it was given, and ends."""
 
