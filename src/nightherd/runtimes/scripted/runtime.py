@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 
 import anyio
@@ -30,7 +31,7 @@ from nightherd.model.journal.event import (
 )
 from nightherd.model.journal.system import Complete, Denied, Init
 from nightherd.model.permissions.permission import Denied as Refused
-from nightherd.model.permissions.permission import decide, is_offered
+from nightherd.model.permissions.permission import Permissions, decide, is_offered, permissions_of
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.keeper.attendant import EXECUTION_MARK, execution_mark, stop_processes
 from nightherd.runtimes.keeper.keepers import Keepers
@@ -150,7 +151,6 @@ class _Run:
         self._to_repeat = request.repeat
         self._declared = Declared(request.agent, os.path.realpath)
         injected = tuple(request.injected_servers)
-        self._permissions = permissions_for(request)
         self._servers = McpClient(
             request.agent.mcp_servers,
             injected,
@@ -164,15 +164,21 @@ class _Run:
             ),
         )
 
+    @cached_property
+    def _permissions(self) -> Permissions:
+        """What the agent may do. It looks at the disk, so it is made when a tool is first called."""
+        return permissions_for(self._request)
+
     def begin(self) -> SystemEvent:
         """Who this is. A session that begins here is named after its job, also when the job is resumed."""
         request = self._request
+        permissions = permissions_of(request.agent)
         return describe(
             Init(
                 runtime=NAME,
                 runtime_session_id=request.runtime_session_id or f"{NAME}-{request.job_id}",
                 working_directory=request.agent.working_directory,
-                tools=[name for name in self._tools if is_offered(self._permissions, name)],
+                tools=[name for name in self._tools if is_offered(permissions, name)],
             )
         )
 
