@@ -26,12 +26,7 @@ from nightherd.config.layers import Draft
 from nightherd.config.not_active import AGENT_KEYS, FLEET_KEYS, inactive_keys, outer_keys
 from nightherd.config.persistence import check_project_file
 from nightherd.config.report import Findings
-from nightherd.config.resolve import (
-    FILE_VERSION,
-    is_readable_version,
-    resolve_agent,
-    resolve_fleet,
-)
+from nightherd.config.resolve import FILE_VERSION, is_readable_version, resolve_agent, resolve_fleet
 from nightherd.config.schema.agent import DEFAULT_RUNTIME
 from nightherd.config.schema.agent import Agent as AgentSchema
 from nightherd.config.schema.fleet import FleetFile, FleetSettings

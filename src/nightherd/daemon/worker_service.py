@@ -28,12 +28,7 @@ from nightherd.model.webhooks import is_loopback
 from nightherd.wiring.files import write_output_log
 from nightherd.wiring.machine import since_boot
 from nightherd.wiring.running import make_worker_loop, open_worker
-from nightherd.wiring.stores import (
-    ensure_web_token,
-    load_persistence,
-    made_at,
-    random_text,
-)
+from nightherd.wiring.stores import ensure_web_token, load_persistence, made_at, random_text
 
 NEEDED = ("fastapi", "uvicorn")
 

@@ -19,11 +19,7 @@ from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import Cancel as CancelRequest
 from nightherd.engine.operations.requests import ForkOf, InSession, OwnSession, Resume, Submit
 from nightherd.engine.operations.wait import wait_for_job
-from nightherd.errors import (
-    ConfigNotFoundError,
-    RefusedError,
-    UsageError,
-)
+from nightherd.errors import ConfigNotFoundError, RefusedError, UsageError
 from nightherd.library.result import RunnerResult, result_of
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef

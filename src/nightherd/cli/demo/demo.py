@@ -31,12 +31,7 @@ from nightherd.cli.demo.stage import (
 )
 from nightherd.cli.fleet.init import write_fleet
 from nightherd.cli.invocation import invocation_of
-from nightherd.cli.jobs.command import (
-    Finished,
-    exit_code_of,
-    result_line,
-    run_and_watch,
-)
+from nightherd.cli.jobs.command import Finished, exit_code_of, result_line, run_and_watch
 from nightherd.cli.jobs.list import job_table
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient

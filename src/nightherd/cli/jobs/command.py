@@ -26,12 +26,7 @@ from nightherd.engine.operations.new_job import Submitted
 from nightherd.engine.operations.perform import perform
 from nightherd.engine.operations.requests import NewJobRequest
 from nightherd.engine.operations.wait import wait_for_job
-from nightherd.errors import (
-    AgentNotFoundError,
-    InterruptedRunError,
-    JobTimeoutError,
-    unwrapped,
-)
+from nightherd.errors import AgentNotFoundError, InterruptedRunError, JobTimeoutError, unwrapped
 from nightherd.model.agents.agent import Agent, Fleet
 from nightherd.model.jobs.decisions import INTERRUPTED
 from nightherd.model.jobs.failure import advice_on

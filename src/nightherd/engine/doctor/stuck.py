@@ -16,10 +16,7 @@ from nightherd.engine.doctor.record import (
     recollected,
     workers_at_work,
 )
-from nightherd.engine.jobs.lost_execution import (
-    catch_up_with_journal,
-    change_after_loss,
-)
+from nightherd.engine.jobs.lost_execution import catch_up_with_journal, change_after_loss
 from nightherd.engine.jobs.settle import record_cancel
 from nightherd.model.change import EndWorker
 from nightherd.model.doctor import Finding, Level

@@ -13,11 +13,7 @@ from nightherd.engine.contexts import WorkerContext
 from nightherd.engine.jobs.oversight import Stopper, oversee
 from nightherd.engine.jobs.recorder import OnEvent
 from nightherd.engine.jobs.runner import run_job
-from nightherd.errors import (
-    FencedError,
-    NightherdError,
-    RefusedError,
-)
+from nightherd.errors import FencedError, NightherdError, RefusedError
 from nightherd.model.agents.agent import Agent
 from nightherd.model.agents.mcp import InjectedMcpServerDef
 from nightherd.model.change import EndWorker

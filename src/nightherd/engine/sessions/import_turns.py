@@ -18,24 +18,14 @@ from nightherd.engine.operations.fork import find_point, forked
 from nightherd.engine.sessions.external_turns import RETOLD, external_events, on_record
 from nightherd.errors import NightherdError
 from nightherd.model.change import Applied, Refused, Why
-from nightherd.model.ids import (
-    JobId,
-    generate_execution_id,
-    generate_job_id,
-    generate_session_id,
-)
+from nightherd.model.ids import JobId, generate_execution_id, generate_job_id, generate_session_id
 from nightherd.model.jobs.job import Execution, ExitReason, Job, JobStatus, JobTexts, TriggerType
 from nightherd.model.journal.event import VERSION, ErrorEvent, Event, describe, is_message
 from nightherd.model.journal.recollection import RebuiltRows, Recollection, rebuilt_rows
 from nightherd.model.journal.system import Complete, End, ExecutionStarted, Header, Init
 from nightherd.model.secrets import Secrets
 from nightherd.model.sessions.changes import AdoptTurns
-from nightherd.model.sessions.session import (
-    Session,
-    SessionStatus,
-    is_over,
-    status_between_jobs,
-)
+from nightherd.model.sessions.session import Session, SessionStatus, is_over, status_between_jobs
 from nightherd.model.sessions.shared import session_header
 from nightherd.model.usage import BYTES_PER_TOKEN
 from nightherd.ports import FinishedJournals, Journals, StateReader, StateWriter, Transcripts

@@ -123,6 +123,21 @@ class Ending:
     """Not 0 while something that the command started is still running."""
 
 
+def returncode_text(code: int | None) -> str:
+    """How a command ended by its exit code, or by minus the signal that ended it."""
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    return f"ended by {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, as `kill -l` has it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 class Attendant:
     """Starts a keeper and hears it out. `changed` is called, in the thread, each time there is news."""
 

@@ -19,9 +19,9 @@ from nightherd.model.permissions.tool_rule import BASH
 from nightherd.ports import RuntimeRequest
 from nightherd.runtimes.mcp.client import FoundTool
 from nightherd.runtimes.protection import permissions_for
-from nightherd.runtimes.tools.described import STANDARD
 from nightherd.runtimes.tools.output import bounded
 from nightherd.runtimes.tools.tool import Tool, ToolContext, ToolOutcome, failed
+from nightherd.runtimes.tools.toolbox import STANDARD
 
 SHORT = 2_000
 """Characters of a command that is read at once."""
