@@ -14,9 +14,8 @@ import click
 from msgspec.structs import replace
 
 from nightherd.cli.fleet.load import load_all
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.config.acceptance import pending_of
 from nightherd.engine.doctor.doctor import Check, Examined, OnStep, examine, no_step

@@ -11,9 +11,8 @@ import anyio
 import click
 
 from nightherd.cli.fleet.load import load_all
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, one_line
 from nightherd.engine.imports.context import OnProgress, Report
 from nightherd.engine.operations.transfer import Import, import_records

@@ -10,8 +10,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import click
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import Command, json_option
+from nightherd.cli.invocation import Command, Invocation, json_option
 from nightherd.errors import UsageError
 from nightherd.model.ids import NAME
 

@@ -8,9 +8,8 @@ from typing import Any
 import anyio
 import click
 
-from nightherd.cli.invocation import Invocation, invocation_of
+from nightherd.cli.invocation import Invocation, invocation_of, json_option
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import table
 from nightherd.engine.checkpoints.retention import Applied, ApplyRetention, apply_retention, plans
 from nightherd.model.checkpoints.retention import JobPlan

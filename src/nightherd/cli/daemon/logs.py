@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import complete_agents, json_option
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.screen.render import Screen, one_line
 from nightherd.errors import InvalidValueError, NotFoundError
 from nightherd.model.log import LogLevel, LogLine

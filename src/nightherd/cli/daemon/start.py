@@ -16,9 +16,8 @@ from anyio.abc import TaskStatus
 from nightherd.cli.daemon.stop import check_free, launch, tell_started
 from nightherd.cli.edge import document, say, show
 from nightherd.cli.fleet.load import load_fleet_to_start, tell_missing
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.list import observed, why_text
-from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen, length, neutralise
 from nightherd.daemon.control import admission_lines, problem_line
 from nightherd.daemon.fleet_files import FleetFiles, Watch

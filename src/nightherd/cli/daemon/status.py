@@ -11,10 +11,9 @@ from typing import Any
 import click
 
 from nightherd.cli.fleet.load import problems_data, why_not_here
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.next_steps import ACCEPT, command_for
-from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, length, neutralise, one_line, status_cell, table
 from nightherd.config.acceptance import pending_of
 from nightherd.daemon.control import daemon_row, problem_line, retention_row

@@ -17,9 +17,8 @@ from nightherd.cli.fleet.load import (
     refuse_agents,
     tell_missing,
 )
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import DURATION, Invocation, json_option
 from nightherd.cli.next_steps import ACCEPT
-from nightherd.cli.options import DURATION, json_option
 from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.config.acceptance import admit
 from nightherd.daemon.control import (

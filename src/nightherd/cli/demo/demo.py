@@ -30,12 +30,11 @@ from nightherd.cli.demo.stage import (
     stage_environment,
 )
 from nightherd.cli.fleet.init import write_fleet
-from nightherd.cli.invocation import invocation_of
+from nightherd.cli.invocation import invocation_of, json_option
 from nightherd.cli.jobs.command import Finished, exit_code_of, result_line, run_and_watch
 from nightherd.cli.jobs.list import job_table
 from nightherd.cli.next_steps import command_for
 from nightherd.cli.operations import FleetClient
-from nightherd.cli.options import json_option
 from nightherd.cli.screen.render import Screen, Style, neutralise
 from nightherd.config.discovery import STATE_DIRECTORY
 from nightherd.engine.operations.requests import Submit

@@ -8,12 +8,11 @@ import click
 
 from nightherd.cli.daemon.status import agent_table, look
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.lazy import Entry, LazyGroup
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen, neutralise, status_cell
 from nightherd.model.jobs.lost import lost_text
 from nightherd.model.schedules.rule import Cron
@@ -32,7 +31,7 @@ from nightherd.wiring.stores import open_reader, system_clock
         "show": Entry("nightherd.cli.fleet.agent:show", "Show an agent."),
         "reset": Entry("nightherd.cli.fleet.agent:reset", "Clear an agent's error."),
         "resume": Entry(
-            "nightherd.cli.sessions.fork:agent_resume", "Resume an agent's latest session."
+            "nightherd.cli.sessions.actions:agent_resume", "Resume an agent's latest session."
         ),
     },
     default="list",

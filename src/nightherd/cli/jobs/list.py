@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import (
+from nightherd.cli.invocation import (
+    Invocation,
     agent_filter,
     before_option,
     json_option,
     page_option,
     status_option,
 )
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import (
     PAGE,
     Screen,

@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 import click
 from msgspec.structs import replace
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, job_argument, json_option
 from nightherd.cli.jobs.list import refresh_lost, why_text
 from nightherd.cli.limits.options import limit_text, tokens_text
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen, length, neutralise, one_line
 from nightherd.model.jobs.failure import advice_on
 from nightherd.model.jobs.job import Execution, Job

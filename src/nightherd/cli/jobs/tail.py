@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, job_argument, json_option
 from nightherd.cli.jobs.event_text import StreamedText
 from nightherd.cli.jobs.list import refresh_lost
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import job_argument, json_option
 from nightherd.cli.screen.render import Screen
 from nightherd.model.ids import JobId
 from nightherd.model.jobs.job import Job, JobStatus

@@ -8,10 +8,9 @@ from contextlib import closing
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_agents, json_option
 from nightherd.cli.jobs.command import find_agent
 from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.options import complete_agents, json_option
 from nightherd.cli.screen.render import Screen, table
 from nightherd.engine.limits.guard import job_limits, limits_for
 from nightherd.errors import NightherdError

@@ -9,18 +9,18 @@ from functools import partial
 import click
 
 from nightherd.cli.fleet.load import load_fleet_with_notices
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import (
+from nightherd.cli.invocation import (
     DURATION,
     Command,
+    Invocation,
     agent_filter,
     complete_schedules,
     json_option,
     page_option,
 )
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import Screen, neutralise, one_line, status_cell, table
 from nightherd.daemon.record import find_daemon
 from nightherd.model.agents.agent import Agent

@@ -10,8 +10,7 @@ import click
 
 from nightherd import __version__
 from nightherd.cli.imports import fleet_if_any
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.options import json_option
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.sessions.options import imported_session, reading, session_argument
 from nightherd.engine.imports.session import AdoptedSession
 from nightherd.engine.operations import transfer as operations

@@ -7,18 +7,18 @@ from datetime import datetime
 
 import click
 
-from nightherd.cli.invocation import Invocation
-from nightherd.cli.jobs.event_text import event_text
-from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.lazy import Entry, LazyGroup
-from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import (
+from nightherd.cli.invocation import (
+    Invocation,
     agent_filter,
     before_option,
     json_option,
     page_option,
     status_option,
 )
+from nightherd.cli.jobs.event_text import event_text
+from nightherd.cli.jobs.list import refresh_lost
+from nightherd.cli.lazy import Entry, LazyGroup
+from nightherd.cli.next_steps import command_for
 from nightherd.cli.screen.render import (
     PAGE,
     Screen,
@@ -55,8 +55,8 @@ from nightherd.wiring.stores import open_journals, system_clock
     entries={
         "list": Entry("nightherd.cli.sessions.list:list_sessions", "List sessions."),
         "show": Entry("nightherd.cli.sessions.show:show", "Show a session."),
-        "resume": Entry("nightherd.cli.sessions.fork:resume", "Resume a session."),
-        "fork": Entry("nightherd.cli.sessions.fork:fork", "Fork a session."),
+        "resume": Entry("nightherd.cli.sessions.actions:resume", "Resume a session."),
+        "fork": Entry("nightherd.cli.sessions.actions:fork", "Fork a session."),
         "use": Entry(
             "nightherd.cli.sessions.actions:use", "Make a session the agent's current one."
         ),

@@ -7,9 +7,8 @@ from datetime import datetime
 
 import click
 
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, complete_sessions, json_option, page_option
 from nightherd.cli.jobs.list import refresh_lost
-from nightherd.cli.options import complete_sessions, json_option, page_option
 from nightherd.cli.screen.render import Screen, neutralise
 from nightherd.cli.sessions.list import comparison_text, message_text, session_card, tree_text
 from nightherd.cli.sessions.options import (

@@ -13,9 +13,8 @@ import click
 from msgspec.structs import replace
 
 from nightherd.cli.imports import fleet_if_any
-from nightherd.cli.invocation import Invocation
+from nightherd.cli.invocation import Invocation, json_option
 from nightherd.cli.next_steps import command_for
-from nightherd.cli.options import json_option
 from nightherd.cli.sessions.options import imported_session, reading, session_argument
 from nightherd.engine.sessions.import_turns import import_turns
 from nightherd.errors import NotFoundError, RefusedError
