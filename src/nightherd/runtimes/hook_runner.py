@@ -220,7 +220,7 @@ async def run_command(command: ShellCommand, call: HookCall, keepers: Keepers) -
     if ending.returncode == 0 and ending.killed_by is KilledBy.NONE:
         return HookResult(success=True, output=text)
     if ending.killed_by is KilledBy.KEEPER_GONE or ending.returncode is None:
-        error = "the process that guards the command died"
+        reason = "the process that guards the command died"
     else:
-        error = returncode_text(ending.returncode)
-    return HookResult(success=False, output=text, error=error)
+        reason = returncode_text(ending.returncode)
+    return HookResult(success=False, output=text, error=reason)
